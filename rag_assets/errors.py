@@ -1,0 +1,108 @@
+"""Every error the project raises on purpose, in one tree.
+
+A message says what is wrong and where; the optional hint says what to do. Neither may ever
+hold a secret or the text of a document. The command line prints both and never a traceback.
+
+    RagAssetsError
+    ├── ConfigurationError        settings, tenants.yaml, arguments
+    │   ├── UnknownTenant
+    │   └── UnknownProfile
+    ├── ServiceUnavailable        Postgres or Elasticsearch is away
+    ├── ListingFailed             a source could not be listed: never the same as an empty one
+    ├── DeletionsHeld             a sync would delete suspiciously much
+    ├── TenantLocked              somebody else writes for this tenant
+    ├── TenantGone                the tenant was removed or re-created under a running writer
+    ├── DocumentRejected          this one document cannot be processed: quarantine it
+    │   ├── DocumentTooLarge
+    │   ├── DocumentTimeout
+    │   └── DocumentTooCostly     it needs more memory than a document may use
+    ├── EmbeddingError
+    │   ├── EmbedderUnavailable   passing: try again later
+    │   ├── InputRejected         this text cannot be embedded: quarantine its documents
+    │   └── BadVectors            wrong count, dimension, or not finite: stop the tenant
+    └── IndexInconsistent         the live index is not the one the catalog knows
+"""
+
+from __future__ import annotations
+
+
+class RagAssetsError(Exception):
+    """Base of all expected errors.
+
+    Args:
+        message: what is wrong and where, in one line.
+        hint: what the reader can do about it, in one line.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class ConfigurationError(RagAssetsError):
+    """A setting, a tenant's configuration or an argument is not usable."""
+
+
+class UnknownTenant(ConfigurationError):
+    """No tenant of that id exists, or it has been removed."""
+
+
+class UnknownProfile(ConfigurationError):
+    """No profile of that name exists."""
+
+
+class ServiceUnavailable(RagAssetsError):
+    """A server that the project needs does not answer."""
+
+
+class ListingFailed(RagAssetsError):
+    """A source could not be listed completely; what it holds is unknown."""
+
+
+class DeletionsHeld(RagAssetsError):
+    """A source lost so many documents at once that a person should look first."""
+
+
+class TenantLocked(RagAssetsError):
+    """Another process writes for this tenant."""
+
+
+class TenantGone(RagAssetsError):
+    """The tenant was removed, disabled or re-created while this writer was at work."""
+
+
+class DocumentRejected(RagAssetsError):
+    """One document cannot be processed; it is quarantined with this message."""
+
+
+class DocumentTooLarge(DocumentRejected):
+    """The document is larger than the source allows."""
+
+
+class DocumentTimeout(DocumentRejected):
+    """The document took longer than one document may take."""
+
+
+class DocumentTooCostly(DocumentRejected):
+    """The document needed more memory than one document may use."""
+
+
+class EmbeddingError(RagAssetsError):
+    """Texts could not be turned into vectors."""
+
+
+class EmbedderUnavailable(EmbeddingError):
+    """The embedder does not answer for now; the work is kept for a later run."""
+
+
+class InputRejected(EmbeddingError):
+    """The embedder refuses these texts for good."""
+
+
+class BadVectors(EmbeddingError):
+    """The embedder returned vectors that must not be stored."""
+
+
+class IndexInconsistent(RagAssetsError):
+    """The live index was lost, replaced or altered behind the catalog's back."""

@@ -1,0 +1,34 @@
+"""Hashes that identify content, and keys that identify the output of a stage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+Hashable: TypeAlias = (
+    "str | int | float | bool | None | Sequence[Hashable] | Mapping[str, Hashable]"
+)
+
+
+def sha256_hex(data: bytes | str) -> str:
+    """The SHA-256 of bytes, or of a text's UTF-8, as 64 hexadecimal digits.
+
+    A lone surrogate (an undecodable byte in a POSIX file name) is hashed as the byte it stands
+    for, so that every file name has a hash.
+    """
+    raw = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
+    return hashlib.sha256(raw).hexdigest()
+
+
+def key_of(kind: str, *parts: Hashable) -> str:
+    """A 128-bit key, as 32 hexadecimal digits, over everything that determines an output.
+
+    Args:
+        kind: what the key identifies ("parse", "chunk_set", …); keys of two kinds never meet.
+        parts: JSON-like values; mappings are taken in sorted order, so equal values give equal
+            keys on every machine.
+    """
+    canonical = json.dumps([kind, *parts], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:32]

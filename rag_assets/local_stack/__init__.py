@@ -1,0 +1,6 @@
+"""The embedded default: Postgres and Elasticsearch from packages, and Dagster's two processes.
+
+Belongs here: starting, finding, waiting for and stopping local servers. Does not: schemas,
+mappings, anything that works the same against a remote server.
+May import: errors, settings.
+"""

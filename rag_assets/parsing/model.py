@@ -1,0 +1,57 @@
+"""What a parser returns: the text of a document and the blocks it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+BlockKind = Literal["heading", "paragraph", "list", "table", "code", "front_matter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A run of the parsed text that belongs together.
+
+    Attributes:
+        kind: what it is.
+        start, end: character offsets into ParsedText.text, half open.
+        heading_path: the headings above it, outermost first; a heading's own text comes last.
+        level: 1 to 6 for a heading, else 0.
+        page: the page it begins on, counted from 1, where the format has pages.
+    """
+
+    kind: BlockKind
+    start: int
+    end: int
+    heading_path: tuple[str, ...] = ()
+    level: int = 0
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedSpan:
+    """Where a credential stood, as character offsets, and which rule found it."""
+
+    start: int
+    end: int
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """The text of one document after parsing and masking.
+
+    Attributes:
+        text: for Markdown the decoded source itself, so that offsets are offsets into the
+            source; for PDF the blocks joined by blank lines. Credentials are masked, same length.
+        blocks: in order, not overlapping; white space between them belongs to none.
+        title: the title found in the content (never derived from the file's name), masked.
+        pages: number of pages, where the format has them.
+        masked: the spans that were masked, in order.
+    """
+
+    text: str
+    blocks: tuple[Block, ...]
+    title: str | None = None
+    pages: int | None = None
+    masked: tuple[MaskedSpan, ...] = ()

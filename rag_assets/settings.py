@@ -1,0 +1,69 @@
+"""Where the project keeps things, and which servers it uses, from the environment.
+
+| variable | default | meaning |
+|---|---|---|
+| RAG_ASSETS_HOME | the project's folder | holds tenants.yaml, dagster.yaml and .local |
+| DATABASE_URL | embedded Postgres | the catalog and Dagster's storage |
+| ELASTICSEARCH_URL | embedded Elasticsearch | the vector store |
+| RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |
+| RAG_ASSETS_ALLOWED_ROOTS | any folder | os.pathsep-separated folders that sources may lie in |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_assets.errors import ConfigurationError
+
+PROJECT_ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One installation: its folder, and servers given from outside (None: embedded)."""
+
+    home: Path
+    database_url: str | None = None
+    elasticsearch_url: str | None = None
+    lake_url: str = ""
+    allowed_roots: tuple[Path, ...] = ()
+
+    @property
+    def local(self) -> Path:
+        """Data, logs and process ids of everything that runs here."""
+        return self.home / ".local"
+
+    @property
+    def tenants_file(self) -> Path:
+        """The operator's list of tenants."""
+        return self.home / "tenants.yaml"
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Read the settings.
+
+        Raises:
+            ConfigurationError: RAG_ASSETS_HOME does not name a folder.
+        """
+        env = os.environ if environ is None else environ
+        home = Path(env.get("RAG_ASSETS_HOME") or PROJECT_ROOT).expanduser().resolve()
+        if not home.is_dir():
+            raise ConfigurationError(
+                f"RAG_ASSETS_HOME is not a folder: {home}",
+                hint="create the folder, or unset the variable to use the project's own",
+            )
+        roots = tuple(
+            Path(root).expanduser().resolve()
+            for root in env.get("RAG_ASSETS_ALLOWED_ROOTS", "").split(os.pathsep)
+            if root
+        )
+        return cls(
+            home=home,
+            database_url=env.get("DATABASE_URL") or None,
+            elasticsearch_url=env.get("ELASTICSEARCH_URL") or None,
+            lake_url=env.get("RAG_ASSETS_LAKE_URL") or str(home / ".local" / "lake"),
+            allowed_roots=roots,
+        )
