@@ -1,0 +1,42 @@
+"""The catalog: every table behind one name."""
+
+from __future__ import annotations
+
+from rag_assets.catalog.database import Database
+from rag_assets.catalog.documents import DocumentTable
+from rag_assets.catalog.events import EventTable
+from rag_assets.catalog.generations import GenerationTable
+from rag_assets.catalog.index import IndexTable
+from rag_assets.catalog.lock import TenantLock
+from rag_assets.catalog.migrate import migrate
+from rag_assets.catalog.syncs import SyncTable
+from rag_assets.catalog.tenants import TenantTable
+
+
+class Catalog:
+    """Access to the catalog, one attribute per concept."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.tenants = TenantTable(database)
+        self.documents = DocumentTable(database)
+        self.index = IndexTable(database)
+        self.generations = GenerationTable(database)
+        self.syncs = SyncTable(database)
+        self.events = EventTable(database)
+        self.lock = TenantLock(database)
+
+    @classmethod
+    def open(cls, url: str) -> Catalog:
+        """Connect, and bring the schema up to date.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        database = Database(url)
+        migrate(database)
+        return cls(database)
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.database.close()

@@ -1,0 +1,106 @@
+"""One Postgres: connections, transactions, and the fence that keeps late writers out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine, create_engine, select
+from sqlalchemy.exc import InterfaceError, OperationalError
+
+from rag_assets.catalog import tables
+from rag_assets.errors import ServiceUnavailable, TenantGone
+
+_SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRef:
+    """A tenant as one writer knows it: the id, and which use of that id it is."""
+
+    id: str
+    incarnation: int
+
+
+class Database:
+    """Transactions on the catalog's Postgres.
+
+    Args:
+        url: `postgresql://…`; the driver is ours to choose (psycopg 3).
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = _SCHEME.sub("postgresql+psycopg://", url)
+        self._engine: Engine = create_engine(
+            self.url,
+            pool_size=4,
+            max_overflow=8,
+            pool_pre_ping=True,
+            connect_args={"connect_timeout": 10, "application_name": "rag-assets"},
+        )
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """A transaction, committed at the end.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except (OperationalError, InterfaceError) as error:
+            raise unavailable(error) from None
+
+    @contextmanager
+    def begin_for(self, ref: TenantRef) -> Iterator[Connection]:
+        """A transaction that only commits while this use of the tenant's id is alive.
+
+        Raises:
+            TenantGone: the tenant was removed, or removed and made again.
+        """
+        alive = (
+            select(tables.tenants.c.id)
+            .where(
+                tables.tenants.c.id == ref.id,
+                tables.tenants.c.incarnation == ref.incarnation,
+                tables.tenants.c.state != "REMOVING",
+            )
+            .with_for_update(read=True)
+        )
+        with self.begin() as connection:
+            if connection.scalar(alive) is None:
+                raise TenantGone(
+                    f"tenant {ref.id!r} was removed while this was at work",
+                    hint="nothing of this run was kept; add the tenant again to index it",
+                )
+            yield connection
+
+    @contextmanager
+    def session(self) -> Iterator[Connection]:
+        """A connection of its own, outside the pool, for what lives as long as a session."""
+        try:
+            connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        except (OperationalError, InterfaceError) as error:
+            raise unavailable(error) from None
+        connection.detach()
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self._engine.dispose()
+
+
+def unavailable(error: Exception) -> ServiceUnavailable:
+    """The project's error for a driver's connection error; drops what could hold a password."""
+    first = str(getattr(error, "orig", error)).strip().splitlines()
+    reason = re.sub(r"://[^@\s]*@", "://***@", first[0]) if first else type(error).__name__
+    return ServiceUnavailable(
+        f"Postgres does not answer: {reason}",
+        hint="start it with `rag-assets up`, or check DATABASE_URL",
+    )

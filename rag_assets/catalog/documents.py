@@ -1,0 +1,353 @@
+"""The documents of a tenant: what was listed, how it stands, and what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import Row, and_, case, delete, exists, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.sql import func
+
+from rag_assets.catalog.database import Database, TenantRef
+from rag_assets.catalog.tables import document_index, documents, tombstones
+from rag_assets.hashing import key_of
+
+Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
+_BATCH = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a listing tells of a document without reading it."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """A document that a listing found new, changed or merely touched."""
+
+    document_id: str
+    source: str
+    source_type: str
+    path: bytes
+    uri: str
+    facts: Facts
+    listed_at_ns: int
+    content_sha256: str | None
+    media_type: str | None = None
+    access_scope: str = "public"
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None
+
+    @property
+    def document_key(self) -> str:
+        """Hash of all that is known of the document before it is parsed."""
+        # A document that could not be read has no content hash: its facts stand in, so that it
+        # is tried again when, and only when, it changes.
+        facts = self.facts
+        content = self.content_sha256 or f"{facts.size}/{facts.mtime_ns}/{facts.inode}"
+        return key_of(
+            "document",
+            content,
+            self.media_type,
+            self.uri,
+            self.access_scope,
+            list(self.tags),
+            dict(self.metadata),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One row of `documents`."""
+
+    document_id: str
+    source: str
+    source_type: str
+    path: bytes
+    uri: str
+    title: str | None
+    media_type: str | None
+    facts: Facts
+    listed_at_ns: int
+    content_sha256: str | None
+    access_scope: str
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    document_key: str
+    status: Status
+    error_message: str | None
+    chunk_count: int
+    dropped_count: int
+    changed_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a document is quarantined; with retry_at, the failure may pass."""
+
+    document_id: str
+    document_key: str
+    message: str
+    retry_at: datetime | None = None
+
+
+class DocumentTable:
+    """Queries on `documents` and `tombstones`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def known(self, tenant_id: str, source: str) -> Iterator[Document]:
+        """Every document of one source, the deleted ones included, streamed."""
+        query = select(documents).where(
+            documents.c.tenant == tenant_id, documents.c.source == source
+        )
+        with self._database.begin() as connection:
+            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            for row in rows:
+                yield _document(row)
+
+    def record(self, ref: TenantRef, changes: Sequence[DocumentChange], *, lane: int) -> None:
+        """Write what a listing found; unchanged content keeps the document's standing.
+
+        Args:
+            ref: whose.
+            changes: new, changed and touched documents.
+            lane: 0 where somebody is waiting, 1 for a bulk import.
+        """
+        table = documents
+        new = upsert(table)
+        moved = table.c.document_key.is_distinct_from(new.excluded.document_key)
+        revived = table.c.status == "DELETED"
+        fresh = or_(moved, revived)
+        listed = {
+            name: new.excluded[name]
+            for name in (
+                *("size", "mtime_ns", "ctime_ns", "inode", "listed_at_ns"),
+                *("path", "uri", "media_type", "content_sha256", "document_key"),
+                *("access_scope", "tags", "metadata", "updated_at"),
+            )
+        }
+        standing = {
+            name: case((fresh, new.excluded[name]), else_=table.c[name])
+            for name in (
+                *("status", "lane", "changed_at", "attempts", "retry_at", "error_message"),
+                *("failed_document_key", "failed_config_key"),
+            )
+        }
+        statement = new.on_conflict_do_update(
+            index_elements=["tenant", "document_id"], set_={**listed, **standing}
+        )
+        for batch in _batches(changes, _BATCH):
+            rows = [_row(ref, change, lane) for change in batch]
+            with self._database.begin_for(ref) as connection:
+                connection.execute(statement, rows)
+
+    def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
+        """Documents that their source no longer has; answers leave them out from now on."""
+        for batch in _batches(document_ids, _BATCH):
+            with self._database.begin_for(ref) as connection:
+                connection.execute(
+                    update(documents)
+                    .where(
+                        documents.c.tenant == ref.id,
+                        documents.c.document_id.in_(batch),
+                        documents.c.status != "DELETED",
+                    )
+                    .values(
+                        status="DELETED",
+                        error_message=None,
+                        failed_document_key=None,
+                        failed_config_key=None,
+                        changed_at=func.now(),
+                        updated_at=func.now(),
+                    )
+                )
+
+    def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
+        """Quarantine documents; a version that is being served stays searchable."""
+        with self._database.begin_for(ref) as connection:
+            for failure in failures:
+                connection.execute(
+                    update(documents)
+                    .where(
+                        documents.c.tenant == ref.id,
+                        documents.c.document_id == failure.document_id,
+                        documents.c.document_key == failure.document_key,
+                        documents.c.status != "DELETED",
+                    )
+                    .values(
+                        status="FAILED",
+                        error_message=failure.message,
+                        failed_document_key=failure.document_key,
+                        failed_config_key=config_key,
+                        attempts=documents.c.attempts + 1,
+                        retry_at=failure.retry_at,
+                        updated_at=func.now(),
+                    )
+                )
+
+    def retry_failed(self, ref: TenantRef) -> int:
+        """Let every quarantined document be tried again; returns how many."""
+        with self._database.begin_for(ref) as connection:
+            return connection.execute(
+                update(documents)
+                .where(documents.c.tenant == ref.id, documents.c.status == "FAILED")
+                .values(status="PROCESSING", failed_document_key=None, failed_config_key=None)
+            ).rowcount
+
+    def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
+        """The named documents, in the order of their work."""
+        query = (
+            select(documents)
+            .where(documents.c.tenant == tenant_id, documents.c.document_id.in_(document_ids))
+            .order_by(documents.c.lane, documents.c.changed_at, documents.c.document_id)
+        )
+        with self._database.begin() as connection:
+            return [_document(row) for row in connection.execute(query)]
+
+    def list(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
+        """Every document of a tenant by uri, those deleted only on request."""
+        query = select(documents).where(documents.c.tenant == tenant_id).order_by("uri")
+        if not deleted:
+            query = query.where(documents.c.status != "DELETED")
+        with self._database.begin() as connection:
+            return [_document(row) for row in connection.execute(query)]
+
+    def counts(self, tenant_id: str) -> dict[str, int]:
+        """How many documents stand where."""
+        query = (
+            select(documents.c.status, func.count())
+            .where(documents.c.tenant == tenant_id)
+            .group_by(documents.c.status)
+        )
+        with self._database.begin() as connection:
+            return {row.status: row.count for row in connection.execute(query)}
+
+    def indexed_before(self, tenant_id: str, cutoff: datetime) -> list[Document]:
+        """Living documents whose content last changed before the cutoff."""
+        query = select(documents).where(
+            documents.c.tenant == tenant_id,
+            documents.c.status != "DELETED",
+            documents.c.changed_at < cutoff,
+        )
+        with self._database.begin() as connection:
+            return [_document(row) for row in connection.execute(query)]
+
+    def bury(self, ref: TenantRef, pruned: Iterable[Document]) -> None:
+        """Delete documents for their age, and remember their content."""
+        rows = [
+            {
+                "tenant": ref.id,
+                "document_id": document.document_id,
+                "content_sha256": document.content_sha256 or "",
+            }
+            for document in pruned
+        ]
+        if not rows:
+            return
+        new = upsert(tombstones)
+        statement = new.on_conflict_do_update(
+            index_elements=["tenant", "document_id"],
+            set_={"content_sha256": new.excluded.content_sha256, "pruned_at": func.now()},
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(statement, rows)
+        self.mark_deleted(ref, [str(row["document_id"]) for row in rows])
+
+    def buried(self, tenant_id: str) -> dict[str, str]:
+        """Content hashes of pruned documents, by document id."""
+        query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
+            tombstones.c.tenant == tenant_id
+        )
+        with self._database.begin() as connection:
+            return {row.document_id: row.content_sha256 for row in connection.execute(query)}
+
+    def forget_deleted(self, ref: TenantRef, before: datetime) -> int:
+        """Drop rows of documents deleted long ago that no generation holds any more."""
+        held = exists().where(
+            and_(
+                document_index.c.tenant == documents.c.tenant,
+                document_index.c.document_id == documents.c.document_id,
+            )
+        )
+        with self._database.begin_for(ref) as connection:
+            return connection.execute(
+                delete(documents).where(
+                    documents.c.tenant == ref.id,
+                    documents.c.status == "DELETED",
+                    documents.c.updated_at < before,
+                    ~held,
+                )
+            ).rowcount
+
+
+def _batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _row(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
+    key = change.document_key
+    return {
+        "tenant": ref.id,
+        "document_id": change.document_id,
+        "source": change.source,
+        "source_type": change.source_type,
+        "path": change.path,
+        "uri": change.uri,
+        "media_type": change.media_type,
+        "size": change.facts.size,
+        "mtime_ns": change.facts.mtime_ns,
+        "ctime_ns": change.facts.ctime_ns,
+        "inode": change.facts.inode,
+        "listed_at_ns": change.listed_at_ns,
+        "content_sha256": change.content_sha256,
+        "access_scope": change.access_scope,
+        "tags": list(change.tags),
+        "metadata": dict(change.metadata),
+        "document_key": key,
+        "lane": lane,
+        "status": "FAILED" if change.error else "PROCESSING",
+        "error_message": change.error,
+        # No configuration makes an unreadable document readable: "*" stands for all of them.
+        "failed_document_key": key if change.error else None,
+        "failed_config_key": "*" if change.error else None,
+        "attempts": 0,
+        "retry_at": None,
+    }
+
+
+def _document(row: Row[Any]) -> Document:
+    return Document(
+        document_id=row.document_id,
+        source=row.source,
+        source_type=row.source_type,
+        path=row.path,
+        uri=row.uri,
+        title=row.title,
+        media_type=row.media_type,
+        facts=Facts(row.size, row.mtime_ns, row.ctime_ns, int(row.inode)),
+        listed_at_ns=row.listed_at_ns,
+        content_sha256=row.content_sha256,
+        access_scope=row.access_scope,
+        tags=tuple(row.tags),
+        metadata=row.metadata,
+        document_key=row.document_key,
+        status=row.status,
+        error_message=row.error_message,
+        chunk_count=row.chunk_count,
+        dropped_count=row.dropped_count,
+        changed_at=row.changed_at,
+        updated_at=row.updated_at,
+    )

@@ -1,0 +1,60 @@
+"""What happened, append-only: for the tenant's admin, the daemon and the curious."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import insert, select
+
+from rag_assets.catalog.database import Database, TenantRef
+from rag_assets.catalog.tables import events
+
+EventKind = Literal[
+    "document_indexed",
+    "document_removed",
+    "document_failed",
+    "rag_chunk_indexed",
+    "secret_dropped",
+    "deletions_held",
+    "reindex_requested",
+    "generation_published",
+    "index_repaired",
+    "pruned",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of `events`."""
+
+    id: int
+    kind: str
+    at: datetime
+    payload: Mapping[str, Any]
+
+
+class EventTable:
+    """Queries on `events`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def write(self, ref: TenantRef, kind: EventKind, payloads: Sequence[Mapping[str, Any]]) -> None:
+        """Append events of one kind; payloads hold no secret and no text of a document."""
+        if not payloads:
+            return
+        rows = [{"tenant": ref.id, "kind": kind, "payload": dict(p)} for p in payloads]
+        with self._database.begin_for(ref) as connection:
+            connection.execute(insert(events), rows)
+
+    def latest(self, tenant_id: str, *, kind: str | None = None, limit: int = 100) -> list[Event]:
+        """The newest events first."""
+        query = select(events).where(events.c.tenant == tenant_id)
+        if kind is not None:
+            query = query.where(events.c.kind == kind)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
+            return [Event(row.id, row.kind, row.at, row.payload) for row in rows]

@@ -1,0 +1,300 @@
+"""Which version of which document each generation holds.
+
+A row is made before the first entry of a document is written, and goes only when the absence of
+its entries is confirmed: what may be in the index is always known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.catalog.database import Database, TenantRef
+from rag_assets.catalog.tables import document_index, documents
+
+_BATCH = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedVersion:
+    """A version of a document that is completely in the index.
+
+    Attributes:
+        indexed_key: hash of everything its entries hold; entries of another key are not returned.
+        document_key, config_key: the inputs it was made from.
+    """
+
+    document_id: str
+    indexed_key: str
+    document_key: str
+    config_key: str
+    chunk_count: int
+    dropped_count: int = 0
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldVersion:
+    """What the index should hold of one document."""
+
+    document_id: str
+    indexed_key: str
+    chunk_count: int
+    access_scope: str
+
+
+class IndexTable:
+    """Queries on `document_index`, alone and against `documents`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def pending(
+        self, tenant_id: str, generation: int, config_key: str, *, documents_limit: int, bytes_limit: int
+    ) -> list[str]:
+        """Documents whose indexed version is not the desired one, most urgent first.
+
+        At least one is returned while any is pending, however large it is.
+        """
+        ahead = func.sum(documents.c.size).over(
+            order_by=(documents.c.lane, documents.c.changed_at, documents.c.document_id),
+            rows=(None, -1),
+        )
+        work = (
+            select(documents.c.document_id, func.coalesce(ahead, 0).label("ahead"))
+            .select_from(_with_index(generation))
+            .where(documents.c.tenant == tenant_id, _is_pending(config_key))
+            .order_by(documents.c.lane, documents.c.changed_at, documents.c.document_id)
+            .limit(documents_limit)
+            .subquery()
+        )
+        query = select(work.c.document_id).where(work.c.ahead < bytes_limit)
+        with self._database.begin() as connection:
+            return list(connection.scalars(query))
+
+    def pending_count(self, tenant_id: str, generation: int, config_key: str) -> int:
+        """How many documents wait."""
+        query = (
+            select(func.count())
+            .select_from(_with_index(generation))
+            .where(documents.c.tenant == tenant_id, _is_pending(config_key))
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def removals(self, tenant_id: str) -> dict[int, list[str]]:
+        """Deleted documents that a generation may still hold, by generation."""
+        query = (
+            select(document_index.c.generation, document_index.c.document_id)
+            .join(documents, _same_document())
+            .where(documents.c.tenant == tenant_id, documents.c.status == "DELETED")
+            .order_by(document_index.c.generation)
+        )
+        found: dict[int, list[str]] = {}
+        with self._database.begin() as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.generation, []).append(row.document_id)
+        return found
+
+    def intend(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> set[str]:
+        """Note that entries of these documents are about to be written.
+
+        Returns:
+            Those that may have entries already.
+        """
+        table = document_index
+        before = select(table.c.document_id).where(
+            _rows(ref, generation), table.c.document_id.in_(document_ids)
+        )
+        rows = [
+            {"tenant": ref.id, "generation": generation, "document_id": document_id}
+            for document_id in document_ids
+        ]
+        statement = upsert(table).on_conflict_do_update(
+            index_elements=["tenant", "generation", "document_id"], set_={"dirty": True}
+        )
+        with self._database.begin_for(ref) as connection:
+            present = set(connection.scalars(before))
+            if rows:
+                connection.execute(statement, rows)
+        return present
+
+    def commit(self, ref: TenantRef, generation: int, versions: Sequence[IndexedVersion]) -> None:
+        """Make these versions the ones that are returned; one transaction."""
+        if not versions:
+            return
+        new = upsert(document_index)
+        statement = new.on_conflict_do_update(
+            index_elements=["tenant", "generation", "document_id"],
+            set_={
+                name: new.excluded[name]
+                for name in (
+                    *("indexed_key", "document_key", "config_key"),
+                    *("chunk_count", "indexed_at"),
+                )
+            },
+        )
+        with self._database.begin_for(ref) as connection:
+            now = connection.scalar(select(func.clock_timestamp()))
+            connection.execute(
+                statement,
+                [
+                    {
+                        "tenant": ref.id,
+                        "generation": generation,
+                        "document_id": version.document_id,
+                        "indexed_key": version.indexed_key,
+                        "document_key": version.document_key,
+                        "config_key": version.config_key,
+                        "chunk_count": version.chunk_count,
+                        "indexed_at": now,
+                        "dirty": False,
+                    }
+                    for version in versions
+                ],
+            )
+            for version in versions:
+                connection.execute(_ready(ref, version))
+
+    def clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
+        """Note that only the indexed version's entries are left."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(document_index)
+                .where(_rows(ref, generation), document_index.c.document_id.in_(document_ids))
+                .values(dirty=False)
+            )
+
+    def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
+        """Documents with possible left-overs, and the version that must stay."""
+        query = select(document_index.c.document_id, document_index.c.indexed_key).where(
+            document_index.c.tenant == tenant_id,
+            document_index.c.generation == generation,
+            document_index.c.dirty,
+        )
+        with self._database.begin() as connection:
+            return {row.document_id: row.indexed_key for row in connection.execute(query)}
+
+    def forget(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
+        """Drop rows of documents whose entries are confirmed to be gone."""
+        with self._database.begin_for(ref) as connection:
+            for start in range(0, len(document_ids), _BATCH):
+                batch = document_ids[start : start + _BATCH]
+                connection.execute(
+                    delete(document_index).where(
+                        _rows(ref, generation), document_index.c.document_id.in_(batch)
+                    )
+                )
+
+    def reset(self, ref: TenantRef, generation: int) -> None:
+        """Forget all that a generation held: its index was lost."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(delete(document_index).where(_rows(ref, generation)))
+
+    def unsettle(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
+        """Have these documents published again, with what the lake holds."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(document_index)
+                .where(_rows(ref, generation), document_index.c.document_id.in_(document_ids))
+                .values(document_key=None, dirty=True)
+            )
+
+    def keys(self, tenant_id: str, generation: int, document_ids: Sequence[str]) -> dict[str, str]:
+        """The version of each named document that may be returned, deleted ones left out."""
+        query = (
+            select(document_index.c.document_id, document_index.c.indexed_key)
+            .join(documents, _same_document())
+            .where(
+                document_index.c.tenant == tenant_id,
+                document_index.c.generation == generation,
+                document_index.c.document_id.in_(document_ids),
+                document_index.c.indexed_key.is_not(None),
+                documents.c.status != "DELETED",
+            )
+        )
+        with self._database.begin() as connection:
+            return {row.document_id: row.indexed_key for row in connection.execute(query)}
+
+    def held(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
+        """What the generation's index should hold, by document, streamed."""
+        query = (
+            select(
+                document_index.c.document_id,
+                document_index.c.indexed_key,
+                document_index.c.chunk_count,
+                documents.c.access_scope,
+            )
+            .join(documents, _same_document())
+            .where(
+                document_index.c.tenant == tenant_id,
+                document_index.c.generation == generation,
+                document_index.c.indexed_key.is_not(None),
+                documents.c.status != "DELETED",
+            )
+            .order_by(document_index.c.document_id)
+        )
+        with self._database.begin() as connection:
+            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+                yield HeldVersion(*row)
+
+
+def _rows(ref: TenantRef, generation: int) -> ColumnElement[bool]:
+    return and_(document_index.c.tenant == ref.id, document_index.c.generation == generation)
+
+
+def _same_document() -> ColumnElement[bool]:
+    return and_(
+        documents.c.tenant == document_index.c.tenant,
+        documents.c.document_id == document_index.c.document_id,
+    )
+
+
+def _with_index(generation: int) -> Any:
+    return documents.outerjoin(
+        document_index, and_(_same_document(), document_index.c.generation == generation)
+    )
+
+
+def _is_pending(config_key: str) -> ColumnElement[bool]:
+    held = document_index.c
+    behind = or_(
+        held.document_key.is_distinct_from(documents.c.document_key),
+        held.config_key.is_distinct_from(config_key),
+    )
+    quarantined = and_(
+        documents.c.status == "FAILED",
+        documents.c.failed_document_key == documents.c.document_key,
+        documents.c.failed_config_key.in_((config_key, "*")),
+        or_(documents.c.retry_at.is_(None), documents.c.retry_at > func.now()),
+    )
+    return and_(documents.c.status != "DELETED", behind, ~func.coalesce(quarantined, False))
+
+
+def _ready(ref: TenantRef, version: IndexedVersion) -> Any:
+    # A document that changed meanwhile keeps waiting; one that was deleted stays deleted.
+    return (
+        update(documents)
+        .where(
+            documents.c.tenant == ref.id,
+            documents.c.document_id == version.document_id,
+            documents.c.document_key == version.document_key,
+            documents.c.status != "DELETED",
+        )
+        .values(
+            status="READY",
+            title=version.title,
+            error_message=None,
+            failed_document_key=None,
+            failed_config_key=None,
+            attempts=0,
+            retry_at=None,
+            chunk_count=version.chunk_count,
+            dropped_count=version.dropped_count,
+            updated_at=func.now(),
+        )
+    )

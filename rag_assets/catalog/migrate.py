@@ -1,0 +1,46 @@
+"""Bringing a database to the newest schema, at the price of one query when it already is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import text
+from sqlalchemy.exc import ProgrammingError
+
+from rag_assets.catalog.database import Database
+from rag_assets.catalog.tables import SCHEMA
+
+HEAD = "0001"
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_MIGRATION_LOCK = 0x7261675F61737365
+
+
+def migrate(database: Database) -> bool:
+    """Create or upgrade the catalog's tables.
+
+    Safe to call from many processes at once; the first one does the work.
+
+    Returns:
+        Whether anything had to be done.
+    """
+    if _version(database) == HEAD:
+        return False
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    with database.begin() as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+        connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+    return True
+
+
+def _version(database: Database) -> str | None:
+    try:
+        with database.begin() as connection:
+            return connection.scalar(text(f"SELECT version_num FROM {SCHEMA}.alembic_version"))
+    except ProgrammingError:
+        return None

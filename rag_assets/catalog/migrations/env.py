@@ -1,0 +1,15 @@
+"""Alembic's entry point: runs the migrations on the connection it is handed."""
+
+from alembic import context
+
+from rag_assets.catalog.tables import SCHEMA, metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table_schema=SCHEMA,
+    include_schemas=True,
+    include_name=lambda name, kind, _: kind != "schema" or name == SCHEMA,
+)
+with context.begin_transaction():
+    context.run_migrations()
