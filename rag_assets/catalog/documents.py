@@ -216,7 +216,7 @@ class DocumentTable:
         with self._database.begin() as connection:
             return [_document(row) for row in connection.execute(query)]
 
-    def list(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
+    def all(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
         """Every document of a tenant by uri, those deleted only on request."""
         query = select(documents).where(documents.c.tenant == tenant_id).order_by("uri")
         if not deleted:
@@ -232,7 +232,7 @@ class DocumentTable:
             .group_by(documents.c.status)
         )
         with self._database.begin() as connection:
-            return {row.status: row.count for row in connection.execute(query)}
+            return dict(connection.execute(query).tuples().all())
 
     def indexed_before(self, tenant_id: str, cutoff: datetime) -> list[Document]:
         """Living documents whose content last changed before the cutoff."""

@@ -127,7 +127,9 @@ class GenerationTable:
                 )
             )
 
-    def move(self, ref: TenantRef, generation: Generation, index_name: str, index_uuid: str) -> None:
+    def move(
+        self, ref: TenantRef, generation: Generation, index_name: str, index_uuid: str
+    ) -> None:
         """Note that a generation now lives in another index than before."""
         place = {"index_name": index_name, "index_uuid": index_uuid}
         with self._database.begin_for(ref) as connection:

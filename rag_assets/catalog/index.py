@@ -54,7 +54,13 @@ class IndexTable:
         self._database = database
 
     def pending(
-        self, tenant_id: str, generation: int, config_key: str, *, documents_limit: int, bytes_limit: int
+        self,
+        tenant_id: str,
+        generation: int,
+        config_key: str,
+        *,
+        documents_limit: int,
+        bytes_limit: int,
     ) -> list[str]:
         """Documents whose indexed version is not the desired one, most urgent first.
 

@@ -70,7 +70,7 @@ class HeldLock:
             held = 0
         if not held:
             raise TenantGone(
-                f"the lock of tenant {self._tenant_id!r} was lost (its connection to Postgres broke)",
+                f"the lock of tenant {self._tenant_id!r} was lost: its connection broke",
                 hint="run the sync again: it continues where this one stopped",
             )
 

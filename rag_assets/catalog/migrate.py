@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlalchemy import text
+from sqlalchemy import column, select, table, text
 from sqlalchemy.exc import ProgrammingError
 
 from rag_assets.catalog.database import Database
@@ -12,6 +12,7 @@ from rag_assets.catalog.tables import SCHEMA
 
 HEAD = "0001"
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_ALEMBIC = table("alembic_version", column("version_num"), schema=SCHEMA)
 _MIGRATION_LOCK = 0x7261675F61737365
 
 
@@ -41,6 +42,7 @@ def migrate(database: Database) -> bool:
 def _version(database: Database) -> str | None:
     try:
         with database.begin() as connection:
-            return connection.scalar(text(f"SELECT version_num FROM {SCHEMA}.alembic_version"))
+            version: str | None = connection.scalar(select(_ALEMBIC.c.version_num))
+            return version
     except ProgrammingError:
         return None

@@ -57,7 +57,7 @@ class SyncTable:
         columns = [column for column in syncs.c if column.name != "tenant"]
         query = select(*columns).where(syncs.c.tenant == tenant_id)
         with self._database.begin() as connection:
-            return {row.source: Sync(**row._mapping) for row in connection.execute(query)}
+            return {row["source"]: Sync(**row) for row in connection.execute(query).mappings()}
 
     def listed(
         self, ref: TenantRef, source: str, *, digest: str, at_ns: int, held_deletions: int
