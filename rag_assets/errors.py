@@ -14,6 +14,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
     │   ├── DocumentTooLarge
+    │   ├── DocumentVanished      gone since it was listed: the next listing decides
     │   ├── DocumentTimeout
     │   └── DocumentTooCostly     it needs more memory than a document may use
     ├── EmbeddingError
@@ -78,6 +79,10 @@ class DocumentRejected(RagAssetsError):
 
 class DocumentTooLarge(DocumentRejected):
     """The document is larger than the source allows."""
+
+
+class DocumentVanished(DocumentRejected):
+    """The document went away after it was listed; leave it to the next listing."""
 
 
 class DocumentTimeout(DocumentRejected):
