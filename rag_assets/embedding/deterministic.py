@@ -16,7 +16,7 @@ DEFAULT_DIMENSIONS = 384
 
 
 def deterministic_embedder_id(dimensions: int = DEFAULT_DIMENSIONS) -> str:
-    """The embedder_id of a DeterministicEmbedder of that many dimensions."""
+    """Return the embedder_id of a DeterministicEmbedder of that many dimensions."""
     return f"deterministic/hash@{dimensions}"
 
 

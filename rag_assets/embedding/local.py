@@ -146,7 +146,7 @@ class OnnxEmbedder:
             pool.shutdown(cancel_futures=True)
 
     def _embed_one(self, text: str) -> Vectors | None:
-        """The vector of a text; None if the tokenizer keeps nothing of it."""
+        """Return the vector of a text, or None if the tokenizer keeps nothing of it."""
         network = self._loaded_network()
         windows = _windows(self._loaded_tokenizer(), text)
         weights = [len(w.ids) - sum(w.special_tokens_mask) for w in windows]
@@ -185,13 +185,14 @@ class _Network:
 
     def __init__(self, model: ModelFolder) -> None:
         model.verify()
+        self._dimensions = model.dimensions
         self._pooling = model.pooling
         self._session = _load_session(model)
         self._inputs = self._plan_inputs(model)
         self._output = self._plan_output(model)
 
     def vector(self, window: Encoding) -> npt.NDArray[np.float64]:
-        """The unit vector of one window of tokens."""
+        """Embed one window of tokens, as a unit vector."""
         values = {
             "input_ids": window.ids,
             "attention_mask": window.attention_mask,
@@ -206,10 +207,12 @@ class _Network:
         else:
             # One text without padding: the mask is all ones, and the mean over it a plain mean.
             pooled = np.mean(answer, axis=0, dtype=np.float64)
-        vector = unit(pooled)
-        if not np.isfinite(vector).all():
-            raise BadVectors("the local embedding model returned a vector that is not finite")
-        return vector
+        if pooled.shape != (self._dimensions,) or not np.isfinite(pooled).all():
+            raise BadVectors(
+                f"the local embedding model returned a vector of shape {pooled.shape} that is not"
+                f" {self._dimensions} finite numbers"
+            )
+        return unit(pooled)
 
     def _plan_inputs(self, model: ModelFolder) -> dict[str, type[np.signedinteger[Any]]]:
         known = ("input_ids", "attention_mask", "token_type_ids")
@@ -224,7 +227,7 @@ class _Network:
 
     def _plan_output(self, model: ModelFolder) -> str:
         outputs = {node.name: node.shape for node in self._session.get_outputs()}
-        name = next((n for n in (*_OUTPUTS, *outputs) if n in outputs))
+        name = next(n for n in (*_OUTPUTS, *outputs) if n in outputs)
         rank, length = len(outputs[name]), outputs[name][-1] if outputs[name] else None
         if rank not in {2, 3}:
             raise ConfigurationError(
@@ -240,7 +243,7 @@ class _Network:
 
 
 def _load_session(model: ModelFolder) -> Any:
-    import onnxruntime  # noqa: PLC0415
+    import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -260,7 +263,7 @@ def _load_session(model: ModelFolder) -> Any:
 
 
 def _load_tokenizer(model: ModelFolder) -> Tokenizer:
-    from tokenizers import Tokenizer  # noqa: PLC0415
+    from tokenizers import Tokenizer
 
     try:
         tokenizer = Tokenizer.from_file(str(model.tokenizer))
@@ -273,13 +276,13 @@ def _load_tokenizer(model: ModelFolder) -> Tokenizer:
 
 
 def _windows(tokenizer: Tokenizer, text: str) -> list[Encoding]:
-    """The tokens of a text, in pieces of at most the model's window, special tokens in each."""
+    """Cut a text into pieces of at most the model's window, special tokens in each."""
     first = tokenizer.encode(_encodable(text))
     return [first, *first.overflowing]
 
 
 def _encodable(text: str) -> str:
-    """The text with lone surrogates replaced: no tokenizer takes what has no UTF-8."""
+    """Replace lone surrogates: no tokenizer takes what has no UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

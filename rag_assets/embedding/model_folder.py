@@ -133,17 +133,19 @@ def _weights(folder: Path) -> Path:
 
 
 def _with_external_data(weights: Path) -> tuple[Path, ...]:
-    """The model and the files beside it that hold weights beyond ONNX's 2 GB."""
+    """Add the files beside the model that hold weights beyond ONNX's 2 GB."""
     beside = (weights.with_name(weights.name + suffix) for suffix in ("_data", ".data"))
     return (weights, *(path for path in beside if path.is_file()))
 
 
 def _digests(folder: Path, files: tuple[Path, ...]) -> tuple[tuple[Path, str], ...]:
     # Only the shipped manifest is believed: beside another model it might be anybody's or stale.
-    if folder.parent != MODELS:
-        return tuple((path, _file_sha256(path)) for path in files)
-    listed = _read_json(folder / _MANIFEST)["files"]
-    return tuple((path, str(listed[path.name]["sha256"])) for path in files)
+    manifest = _read_json(folder / _MANIFEST) if folder.parent == MODELS else {}
+    listed = manifest.get("files", {})
+    return tuple(
+        (path, listed[path.name]["sha256"] if path.name in listed else _file_sha256(path))
+        for path in files
+    )
 
 
 def _file_sha256(path: Path) -> str:
@@ -153,7 +155,7 @@ def _file_sha256(path: Path) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _hash_file(path: Path, size: int, mtime_ns: int) -> str:
-    """The hash of a file; size and mtime are there to hash a changed one again."""
+    """Hash a file; size and mtime are there to hash a changed one again."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -23,13 +23,24 @@ class Embedder(Protocol):
     """
 
     @property
-    def embedder_id(self) -> str: ...
+    def embedder_id(self) -> str:
+        """What the vectors are kept under."""
+        ...
+
     @property
-    def dimensions(self) -> int: ...
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        ...
+
     @property
-    def batch_size(self) -> int: ...
+    def batch_size(self) -> int:
+        """Texts a call takes at most."""
+        ...
+
     @property
-    def concurrency(self) -> int: ...
+    def concurrency(self) -> int:
+        """Calls that may be under way at once."""
+        ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (len(texts), dimensions), float32, L2-normalised, in order.

@@ -16,7 +16,7 @@ _NORM_TOLERANCE = 1e-5  # what float32 leaves of a norm of 1 after thousands of 
 
 
 def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, source: str) -> Vectors:
-    """An embedder's answer as unit vectors, or an error before anything of it is kept.
+    """Take an embedder's answer as unit vectors, or fail before anything of it is kept.
 
     Vectors that are finite but not of norm 1 are normalised; those that are stay bit for bit
     what the embedder returned.
@@ -54,7 +54,7 @@ def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sourc
 
 
 def unit(vector: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """A vector scaled to norm 1, in double precision; zeros stay zeros."""
+    """Scale a vector to norm 1, in double precision; zeros stay zeros."""
     wide = vector.astype(np.float64)
     norm = float(np.sqrt(np.sum(wide * wide)))
     return wide / norm if norm > 0.0 else wide
