@@ -1,0 +1,379 @@
+"""The vector store on Elasticsearch's core server: no module or licence beyond it is used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from elastic_transport import ConnectionError as TransportConnectionError
+from elastic_transport import ConnectionTimeout, TransportError
+from elasticsearch import ApiError, BadRequestError, Elasticsearch, NotFoundError
+from elasticsearch.helpers import pack_dense_vector, streaming_bulk
+
+from rag_assets.errors import IndexInconsistent, ServiceUnavailable
+from rag_assets.indexing import mapping
+from rag_assets.indexing.identifiers import lexical_terms
+from rag_assets.indexing.model import (
+    Candidate,
+    Entry,
+    IndexRef,
+    IndexSpec,
+    LiveEntry,
+    Owner,
+    Placement,
+)
+
+_BULK_ACTIONS = 500
+_BULK_BYTES = 8 * 1024 * 1024
+_PAGE = 1_000
+_PASSING = (429, 502, 503, 504)
+_STORED = ["*"]
+_NOT_RETURNED = ["terms", "digest"]
+
+
+class ElasticsearchStore:
+    """Entries in Elasticsearch (see VectorStore).
+
+    Args:
+        url: address of the cluster, with credentials if it wants any.
+        shared_limit: entries above which a new shared index is opened for new generations.
+    """
+
+    def __init__(self, url: str, *, shared_limit: int = 2_000_000) -> None:
+        self._client = Elasticsearch(
+            url, request_timeout=60, max_retries=3, retry_on_status=_PASSING, retry_on_timeout=True
+        )
+        self._shared_limit = shared_limit
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._client.close()
+
+    def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
+        with _answers():
+            if placement == "dedicated":
+                name = mapping.dedicated_name(spec, tenant)
+            else:
+                name = self._shared_with_room(mapping.shared_stem(spec))
+            self._create(name, spec)
+            uuid = self.uuid_of(name)
+        if uuid is None:
+            raise IndexInconsistent(
+                f"index {name!r} vanished while it was being made", hint="run the sync again"
+            )
+        return IndexRef(name, uuid)
+
+    def uuid_of(self, index_name: str) -> str | None:
+        with _answers():
+            try:
+                settings = self._client.indices.get_settings(index=index_name, name="index.uuid")
+            except NotFoundError:
+                return None
+        return str(settings[index_name]["settings"]["index"]["uuid"])
+
+    def upsert(self, index_name: str, entries: Iterable[Entry]) -> int:
+        return self._bulk(_upsert_action(index_name, entry) for entry in entries)
+
+    def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
+        return self._bulk(
+            {"_op_type": "delete", "_index": index_name, "_id": id_, "routing": tenant}
+            for id_ in ids
+        )
+
+    def refresh(self, index_name: str) -> None:
+        with _answers():
+            self._client.indices.refresh(index=index_name)
+
+    def ids_of(
+        self, index_name: str, owner: Owner, documents: Mapping[str, str | None]
+    ) -> Iterator[str]:
+        query = {
+            "bool": {
+                "filter": [
+                    *mapping.owned(owner),
+                    {"terms": {"document_id": list(documents)}},
+                ]
+            }
+        }
+        for hit in self._pages(index_name, owner.tenant, query, ["document_id", "index_key"]):
+            fields = hit["_source"]
+            if fields["index_key"] != documents[fields["document_id"]]:
+                yield str(hit["_id"])
+
+    def scan(self, index_name: str, tenant: str) -> Iterator[LiveEntry]:
+        # Entries routed as this tenant's but carrying another's id are found as well.
+        query = {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
+        for hit in self._pages(index_name, None, query, _STORED):
+            yield _live(hit)
+
+    def count(self, index_name: str, owner: Owner) -> int:
+        query = {"bool": {"filter": mapping.owned(owner)}}
+        with _answers():
+            try:
+                answer = self._client.count(index=index_name, query=query, routing=owner.tenant)
+            except NotFoundError:
+                return 0
+        return int(answer["count"])
+
+    def knn(
+        self,
+        index_name: str,
+        owner: Owner,
+        vector: npt.NDArray[np.float32],
+        *,
+        limit: int,
+        min_cosine: float | None = None,
+        ids: Sequence[str] | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[Candidate]:
+        filters = [*mapping.owned(owner), *_scoped(scopes)]
+        if ids is not None:
+            filters.append({"ids": {"values": list(ids)}})
+        knn: dict[str, Any] = {
+            "field": "vector",
+            "query_vector": [float(value) for value in vector],
+            "k": limit,
+            "num_candidates": min(10_000, max(100, 2 * limit)),
+            "filter": filters,
+        }
+        if min_cosine is not None:
+            knn["similarity"] = min_cosine
+        hits = self._search(index_name, owner, {"knn": knn, "size": limit})
+        # Elasticsearch scores cosine as (1 + cosine) / 2.
+        return _ranked(_candidate(hit, 2.0 * hit["_score"] - 1.0) for hit in hits)
+
+    def text(
+        self,
+        index_name: str,
+        owner: Owner,
+        query: str,
+        *,
+        limit: int,
+        scopes: Collection[str] | None = None,
+    ) -> list[Candidate]:
+        prose = {
+            "multi_match": {
+                "query": query,
+                "fields": ["text", "title^2", "heading_path^2"],
+                "type": "most_fields",
+            }
+        }
+        should = [prose, {"match": {"terms": {"query": lexical_terms(query)}}}]
+        body = {
+            "query": {
+                "bool": {
+                    "filter": [*mapping.owned(owner), *_scoped(scopes)],
+                    "should": should,
+                    "minimum_should_match": 1,
+                }
+            },
+            "size": limit,
+        }
+        hits = self._search(index_name, owner, body)
+        return _ranked(_candidate(hit, hit["_score"]) for hit in hits)
+
+    def point_alias(self, alias: str, index_name: str, owner: Owner) -> None:
+        add = {
+            "index": index_name,
+            "alias": alias,
+            "filter": {"bool": {"filter": mapping.owned(owner)}},
+            "routing": owner.tenant,
+        }
+        remove = {"index": "*", "alias": alias, "must_exist": False}
+        with _answers():
+            self._client.indices.update_aliases(actions=[{"remove": remove}, {"add": add}])
+
+    def drop_alias(self, alias: str) -> None:
+        with _answers():
+            try:
+                self._client.indices.delete_alias(index="*", name=alias)
+            except NotFoundError:
+                return
+
+    def alias_target(self, alias: str) -> tuple[str, Mapping[str, object]] | None:
+        with _answers():
+            try:
+                answer = self._client.indices.get_alias(name=alias)
+            except NotFoundError:
+                return None
+        for index_name, body in answer.items():
+            return str(index_name), body["aliases"][alias].get("filter", {})
+        return None
+
+    def drop_index(self, index_name: str) -> None:
+        with _answers():
+            self._client.indices.delete(index=index_name, ignore_unavailable=True)
+
+    def indexes(self) -> list[str]:
+        patterns = [f"{mapping.SHARED_PREFIX}*", f"{mapping.DEDICATED_PREFIX}*"]
+        with _answers():
+            return sorted(self._client.indices.get_settings(index=patterns, name="index.uuid"))
+
+    def _shared_with_room(self, stem: str) -> str:
+        settings = self._client.indices.get_settings(index=f"{stem}*", name="index.uuid")
+        # One stem may begin another, as the default kind of vector index has no name of its own.
+        numbered = re.compile(re.escape(stem) + r"(\d+)")
+        numbers = sorted(int(m[1]) for name in settings if (m := numbered.fullmatch(name)))
+        if not numbers:
+            return f"{stem}1"
+        newest = f"{stem}{numbers[-1]}"
+        full = self._client.count(index=newest)["count"] >= self._shared_limit
+        return f"{stem}{numbers[-1] + 1}" if full else newest
+
+    def _create(self, name: str, spec: IndexSpec) -> None:
+        if self._client.indices.exists(index=name):
+            return
+        try:
+            self._client.indices.create(
+                index=name, **mapping.index_body(spec), wait_for_active_shards=1
+            )
+        except BadRequestError as error:
+            if error.error != "resource_already_exists_exception":
+                raise
+
+    def _bulk(self, actions: Iterable[dict[str, Any]]) -> int:
+        done = 0
+        with _answers():
+            for ok, item in streaming_bulk(
+                self._client,
+                actions,
+                chunk_size=_BULK_ACTIONS,
+                max_chunk_bytes=_BULK_BYTES,
+                max_retries=5,
+                initial_backoff=0.5,
+                max_backoff=30,
+                retry_on_status=_PASSING,
+                raise_on_error=False,
+                raise_on_exception=True,
+            ):
+                operation, result = next(iter(item.items()))
+                if not ok and not (operation == "delete" and result["status"] == 404):  # noqa: PLR2004
+                    raise _refused(result)
+                done += 1
+        return done
+
+    def _pages(
+        self, index_name: str, routing: str | None, query: Mapping[str, Any], fields: list[str]
+    ) -> Iterator[Mapping[str, Any]]:
+        with _answers():
+            try:
+                pit = self._client.open_point_in_time(
+                    index=index_name, keep_alive="2m", routing=routing
+                )["id"]
+            except NotFoundError:
+                return
+            try:
+                after = None
+                while True:
+                    answer = self._client.search(
+                        pit={"id": pit, "keep_alive": "2m"},
+                        query=query,
+                        sort=[{"_shard_doc": "asc"}],
+                        size=_PAGE,
+                        source_includes=fields,
+                        search_after=after,
+                        track_total_hits=False,
+                    )
+                    hits = answer["hits"]["hits"]
+                    yield from hits
+                    if len(hits) < _PAGE:
+                        return
+                    pit, after = answer["pit_id"], hits[-1]["sort"]
+            finally:
+                self._client.close_point_in_time(id=pit)
+
+    def _search(self, index_name: str, owner: Owner, body: dict[str, Any]) -> list[Any]:
+        with _answers():
+            try:
+                answer = self._client.search(
+                    index=index_name,
+                    routing=owner.tenant,
+                    source_excludes=_NOT_RETURNED,
+                    track_total_hits=False,
+                    **body,
+                )
+            except NotFoundError:
+                raise IndexInconsistent(
+                    f"index {index_name!r} of tenant {owner.tenant!r} is gone",
+                    hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
+                ) from None
+        return list(answer["hits"]["hits"])
+
+
+@contextmanager
+def _answers() -> Iterator[None]:
+    try:
+        yield
+    except (TransportConnectionError, ConnectionTimeout) as error:
+        raise _unavailable(type(error).__name__) from None
+    except ApiError as error:
+        if error.status_code in _PASSING:
+            raise _unavailable(f"status {error.status_code}") from None
+        raise
+    except TransportError as error:
+        raise _unavailable(type(error).__name__) from None
+
+
+def _unavailable(reason: str) -> ServiceUnavailable:
+    return ServiceUnavailable(
+        f"Elasticsearch does not answer ({reason})",
+        hint="start it with `rag-assets up`, or check ELASTICSEARCH_URL",
+    )
+
+
+def _refused(result: Mapping[str, Any]) -> Exception:
+    status = int(result.get("status", 0))
+    error = result.get("error")
+    kind = error.get("type", "unknown") if isinstance(error, Mapping) else "unknown"
+    if status in _PASSING:
+        return _unavailable(f"status {status} on a bulk item")
+    # The reason may quote the document: only its kind is passed on.
+    return IndexInconsistent(
+        f"Elasticsearch refused an entry of index {result.get('_index')!r}: {kind}",
+        hint="the index's mapping may have been altered; `rag-assets check` compares it",
+    )
+
+
+def _upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
+    return {
+        "_op_type": "index",
+        "_index": index_name,
+        "_id": entry.id,
+        "routing": entry.owner.tenant,
+        "_source": {
+            **mapping.entry_source(entry),
+            "vector": pack_dense_vector(np.ascontiguousarray(entry.vector, dtype=np.float32)),
+        },
+    }
+
+
+def _scoped(scopes: Collection[str] | None) -> list[dict[str, Any]]:
+    return [] if scopes is None else [{"terms": {"access_scope": sorted(scopes)}}]
+
+
+def _candidate(hit: Mapping[str, Any], score: float) -> Candidate:
+    fields = hit["_source"]
+    return Candidate(hit["_id"], fields["document_id"], fields["index_key"], float(score), fields)
+
+
+def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
+    return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.id))
+
+
+def _live(hit: Mapping[str, Any]) -> LiveEntry:
+    fields = hit["_source"]
+    return LiveEntry(
+        id=hit["_id"],
+        tenant=fields.get("tenant", ""),
+        incarnation=fields.get("incarnation", 0),
+        generation=fields.get("generation", 0),
+        document_id=fields.get("document_id", ""),
+        index_key=fields.get("index_key", ""),
+        ordinal=fields.get("ordinal", -1),
+        access_scope=fields.get("access_scope", ""),
+        intact=fields.get("digest") == mapping.digest_of(fields),
+    )

@@ -1,0 +1,40 @@
+"""Words of a text as a person or a program would type them, for lexical search.
+
+Elasticsearch's standard analyzer keeps `snake_case_name` whole and the bare server has no
+stemmer, so both are done here, with the same function for texts and for queries.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+_WORD = re.compile(r"[^\W_]+(?:[_.\-/:][^\W_]+)*")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
+_MAX_WORD = 100
+
+
+@cache
+def _stemmer() -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer("english")
+
+
+def lexical_terms(text: str) -> str:
+    """The text's words, whole and in parts, lower-cased and stemmed, separated by spaces.
+
+    `handleHTTPError` gives `handlehttperror handl http error`; repeated words stay repeated, so
+    that term frequencies keep their meaning.
+    """
+    terms: list[str] = []
+    for match in _WORD.finditer(text):
+        word = match[0]
+        if len(word) > _MAX_WORD:
+            continue
+        parts = _PART.findall(word)
+        if len(parts) > 1:
+            terms.append(word.lower())
+        terms.extend(part.lower() for part in parts)
+    return " ".join(_stemmer().stemWords(terms))

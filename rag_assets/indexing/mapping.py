@@ -1,0 +1,147 @@
+"""The index contract: names, settings, mapping, and the stored form of an entry.
+
+What is written here is what a trusted service sees that queries Elasticsearch directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rag_assets.hashing import key_of
+from rag_assets.indexing.identifiers import lexical_terms
+from rag_assets.indexing.model import SCHEMA_VERSION, Entry, IndexSpec, Owner
+
+SHARED_PREFIX = "rag-index-"
+DEDICATED_PREFIX = "rag-own-"
+ALIAS_PREFIX = "rag-tenant-"
+
+_KEYWORD = {"type": "keyword"}
+_INTEGER = {"type": "integer"}
+_STORED_INTEGER = {"type": "integer", "index": False, "doc_values": False}
+
+
+def alias_of(tenant: str) -> str:
+    """The alias through which one tenant's serving generation can be queried directly."""
+    return f"{ALIAS_PREFIX}{tenant}"
+
+
+def shared_stem(spec: IndexSpec) -> str:
+    """Shared indexes of a spec are named by this and a number."""
+    kind = "" if spec.vector_index == "int8_hnsw" else f"-{spec.vector_index.replace('_', '-')}"
+    return f"{SHARED_PREFIX}{spec.dimensions}-v{SCHEMA_VERSION}{kind}-"
+
+
+def dedicated_name(spec: IndexSpec, tenant: str) -> str:
+    """The index that belongs to one tenant alone."""
+    kind = spec.vector_index.replace("_", "-")
+    return f"{DEDICATED_PREFIX}{spec.dimensions}-v{SCHEMA_VERSION}-{kind}-{tenant}"
+
+
+def index_body(spec: IndexSpec) -> dict[str, Any]:
+    """Settings and mappings of an index."""
+    options: dict[str, Any] = {"type": spec.vector_index}
+    if spec.vector_index != "hnsw":
+        options["rescore_vector"] = {"oversample": 2.0}
+    return {
+        "settings": {
+            "index": {
+                "number_of_shards": 1,
+                "auto_expand_replicas": "0-1",
+                # Publishing refreshes by itself, once per batch.
+                "refresh_interval": "30s",
+                "mapping": {"total_fields": {"limit": 64}},
+            },
+            "analysis": {
+                "analyzer": {"prose": {"type": "standard", "stopwords": "_english_"}},
+            },
+        },
+        "mappings": {
+            "dynamic": "strict",
+            "_routing": {"required": True},
+            "properties": {
+                "tenant": _KEYWORD,
+                "incarnation": {"type": "long"},
+                "generation": _INTEGER,
+                "document_id": _KEYWORD,
+                "index_key": _KEYWORD,
+                "ordinal": _INTEGER,
+                "chunk_id": {"type": "keyword", "index": False, "doc_values": False},
+                "digest": {"type": "keyword", "index": False, "doc_values": False},
+                "source": _KEYWORD,
+                "source_type": _KEYWORD,
+                "uri": {"type": "keyword", "ignore_above": 8191},
+                "title": {"type": "text", "analyzer": "prose"},
+                "heading_path": {"type": "text", "analyzer": "prose"},
+                "text": {"type": "text", "analyzer": "prose"},
+                "terms": {"type": "text", "analyzer": "whitespace"},
+                "text_sha256": _KEYWORD,
+                "page": _INTEGER,
+                "start": _STORED_INTEGER,
+                "end": _STORED_INTEGER,
+                "line_start": _STORED_INTEGER,
+                "line_end": _STORED_INTEGER,
+                "token_count": _INTEGER,
+                "access_scope": _KEYWORD,
+                "tags": _KEYWORD,
+                "metadata": {"type": "flattened"},
+                "vector": {
+                    "type": "dense_vector",
+                    "dims": spec.dimensions,
+                    "index": True,
+                    "similarity": "cosine",
+                    "index_options": options,
+                },
+            },
+        },
+    }
+
+
+def entry_source(entry: Entry) -> dict[str, Any]:
+    """The stored fields of an entry, its vector left out, with a digest over all of them."""
+    owner, document, chunk = entry.owner, entry.document, entry.chunk
+    above = [part for part in (document.title, *chunk.heading_path) if part]
+    fields: dict[str, Any] = {
+        "tenant": owner.tenant,
+        "incarnation": owner.incarnation,
+        "generation": owner.generation,
+        "document_id": document.document_id,
+        "index_key": document.indexed_key,
+        "ordinal": chunk.ordinal,
+        "chunk_id": f"{owner.tenant}:{document.path}:{chunk.byte_start}",
+        "source": document.source,
+        "source_type": document.source_type,
+        "uri": document.uri,
+        "heading_path": list(chunk.heading_path),
+        "text": chunk.text,
+        "terms": lexical_terms("\n".join([*above, chunk.text])),
+        "text_sha256": chunk.text_sha256,
+        "start": chunk.start,
+        "end": chunk.end,
+        "line_start": chunk.line_start,
+        "line_end": chunk.line_end,
+        "token_count": chunk.token_count,
+        "access_scope": document.access_scope,
+        "tags": list(document.tags),
+        "metadata": dict(document.metadata),
+    }
+    if document.title is not None:
+        fields["title"] = document.title
+    if chunk.page is not None:
+        fields["page"] = chunk.page
+    fields["digest"] = digest_of(fields)
+    return fields
+
+
+def digest_of(fields: Mapping[str, Any]) -> str:
+    """Hash of an entry's stored fields; a scan compares it with the one written."""
+    return key_of("fields", {k: v for k, v in fields.items() if k not in ("digest", "vector")})
+
+
+def owned(owner: Owner) -> list[dict[str, Any]]:
+    """Filter clauses that leave exactly one generation of one tenant."""
+    return [
+        {"term": {"tenant": owner.tenant}},
+        {"term": {"incarnation": owner.incarnation}},
+        {"term": {"generation": owner.generation}},
+    ]

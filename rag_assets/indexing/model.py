@@ -1,0 +1,148 @@
+"""What is written to, and read from, an index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.chunking.model import Chunk
+from rag_assets.hashing import key_of
+
+SCHEMA_VERSION = 1
+
+VectorIndex = Literal["int8_hnsw", "hnsw", "bbq_hnsw"]
+Placement = Literal["shared", "dedicated"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRef:
+    """A concrete index: a replaced index of the same name has another UUID."""
+
+    name: str
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """What distinguishes indexes: entries of equal spec may share one."""
+
+    dimensions: int
+    vector_index: VectorIndex = "int8_hnsw"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose entries: one generation of one use of a tenant's id."""
+
+    tenant: str
+    incarnation: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntryDocument:
+    """What every entry of one version of a document has in common.
+
+    Attributes:
+        indexed_key: hash of everything its entries hold.
+        path: the document's printable path within its source, for the chunk id.
+    """
+
+    document_id: str
+    indexed_key: str
+    source: str
+    source_type: str
+    path: str
+    uri: str
+    title: str | None
+    access_scope: str
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One chunk of one version of a document, with its vector."""
+
+    owner: Owner
+    document: EntryDocument
+    chunk: Chunk
+    vector: npt.NDArray[np.float32]
+
+    @property
+    def id(self) -> str:
+        """The entry's id in the index."""
+        return entry_id(
+            self.owner, self.document.document_id, self.document.indexed_key, self.chunk.ordinal
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEntry:
+    """What a scan of the index finds.
+
+    Attributes:
+        intact: whether the stored fields still hash to the digest written with them.
+    """
+
+    id: str
+    tenant: str
+    incarnation: int
+    generation: int
+    document_id: str
+    index_key: str
+    ordinal: int
+    access_scope: str
+    intact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An entry that a search found; `fields` is the stored source."""
+
+    id: str
+    document_id: str
+    index_key: str
+    score: float
+    fields: Mapping[str, Any]
+
+
+def entry_id(owner: Owner, document_id: str, indexed_key: str, ordinal: int) -> str:
+    """The id under which one chunk of one version of a document is kept."""
+    return key_of(
+        "entry",
+        owner.tenant,
+        owner.incarnation,
+        owner.generation,
+        document_id,
+        indexed_key,
+        ordinal,
+    )
+
+
+def indexed_key(
+    chunk_set_digest: str,
+    embedder_id: str,
+    *,
+    title: str | None,
+    uri: str,
+    access_scope: str,
+    tags: tuple[str, ...],
+    metadata: Mapping[str, Any],
+) -> str:
+    """Hash of everything that the entries of a version hold."""
+    return key_of(
+        "index",
+        chunk_set_digest,
+        embedder_id,
+        title,
+        uri,
+        access_scope,
+        list(tags),
+        dict(metadata),
+        SCHEMA_VERSION,
+    )

@@ -1,0 +1,120 @@
+"""What the chain and retrieval ask of a vector store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.indexing.model import (
+    Candidate,
+    Entry,
+    IndexRef,
+    IndexSpec,
+    LiveEntry,
+    Owner,
+    Placement,
+)
+
+
+class VectorStore(Protocol):
+    """Entries of many tenants in a few indexes.
+
+    Every method raises ServiceUnavailable when the store does not answer.
+    """
+
+    def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
+        """The index in which a new generation of a tenant belongs; made when there is none."""
+        ...
+
+    def uuid_of(self, index_name: str) -> str | None:
+        """The UUID of the live index of that name; None when there is none."""
+        ...
+
+    def upsert(self, index_name: str, entries: Iterable[Entry]) -> int:
+        """Write entries, in bounded requests; returns how many.
+
+        Raises:
+            IndexInconsistent: the store refused an entry for good.
+        """
+        ...
+
+    def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
+        """Delete entries by id; one that is missing already is a success."""
+        ...
+
+    def refresh(self, index_name: str) -> None:
+        """Make what was written visible to searches."""
+        ...
+
+    def ids_of(
+        self, index_name: str, owner: Owner, documents: Mapping[str, str | None]
+    ) -> Iterator[str]:
+        """Ids of entries of these documents, those of the given version left out."""
+        ...
+
+    def scan(self, index_name: str, tenant: str) -> Iterator[LiveEntry]:
+        """Every entry routed to a tenant, of whatever generation, and every foreign one there."""
+        ...
+
+    def count(self, index_name: str, owner: Owner) -> int:
+        """How many entries a generation has."""
+        ...
+
+    def knn(
+        self,
+        index_name: str,
+        owner: Owner,
+        vector: npt.NDArray[np.float32],
+        *,
+        limit: int,
+        min_cosine: float | None = None,
+        ids: Sequence[str] | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[Candidate]:
+        """The nearest entries by cosine (their score), best first, ties broken by id.
+
+        Args:
+            index_name: where the generation lives.
+            owner: whose entries.
+            vector: the query, of shape (dimensions,).
+            limit: how many at most.
+            min_cosine: leave out what is less similar.
+            ids: score these entries only.
+            scopes: leave out what carries another access scope.
+        """
+        ...
+
+    def text(
+        self,
+        index_name: str,
+        owner: Owner,
+        query: str,
+        *,
+        limit: int,
+        scopes: Collection[str] | None = None,
+    ) -> list[Candidate]:
+        """The best entries by BM25 over prose and identifiers, ties broken by id."""
+        ...
+
+    def point_alias(self, alias: str, index_name: str, owner: Owner) -> None:
+        """Have an alias show exactly one generation of one tenant; one atomic change."""
+        ...
+
+    def drop_alias(self, alias: str) -> None:
+        """Remove an alias, if it is there."""
+        ...
+
+    def alias_target(self, alias: str) -> tuple[str, Mapping[str, object]] | None:
+        """Index and filter of an alias; None when it is not there."""
+        ...
+
+    def drop_index(self, index_name: str) -> None:
+        """Delete an index, if it is there."""
+        ...
+
+    def indexes(self) -> list[str]:
+        """Names of every index that holds entries of any tenant."""
+        ...
