@@ -1,0 +1,64 @@
+"""The hashes of many documents, read side by side."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeAlias
+
+from rag_assets.errors import DocumentRejected
+from rag_assets.sources.model import DocumentSource, ListedDocument
+
+Digest: TypeAlias = tuple[ListedDocument, str | DocumentRejected]
+
+_BATCH = 16  # documents a task: a task costs as much as a small file
+
+
+def hash_documents(
+    source: DocumentSource, documents: Iterable[ListedDocument], workers: int = 4
+) -> Iterator[Digest]:
+    """Read documents in threads and yield each with its SHA-256, in the order given.
+
+    At most a few batches and a piece of content per worker are held at a time, and no more is
+    taken from the documents than is being worked on.
+
+    Args:
+        source: where the documents were listed.
+        documents: those to hash.
+        workers: how many threads read.
+
+    Yields:
+        The document with its SHA-256 as 64 hexadecimal digits, or with the reason why it was
+        rejected (DocumentVanished: leave it to the next listing).
+    """
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    todo = iter(documents)
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="hash")
+    under_way: deque[Future[list[Digest]]] = deque()
+    try:
+        while True:
+            while len(under_way) < workers * 2 and (batch := list(islice(todo, _BATCH))):
+                under_way.append(pool.submit(_hash_batch, source, batch))
+            if not under_way:
+                return
+            yield from under_way.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _hash_batch(source: DocumentSource, batch: list[ListedDocument]) -> list[Digest]:
+    return [(document, _hash(source, document)) for document in batch]
+
+
+def _hash(source: DocumentSource, document: ListedDocument) -> str | DocumentRejected:
+    digest = hashlib.sha256()
+    try:
+        for piece in source.stream(document.path, max_bytes=source.max_bytes):
+            digest.update(piece)
+    except DocumentRejected as rejected:
+        # Without its traceback, which would keep the piece last read.
+        return rejected.with_traceback(None)
+    return digest.hexdigest()

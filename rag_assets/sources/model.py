@@ -1,0 +1,158 @@
+"""What a source lists, and what the chain asks of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Protocol
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from rag_assets.hashing import key_of
+
+RACY_NS = 2_000_000_000
+"""A file modified this shortly before its listing may change again without a new mtime."""
+
+# Not the mimetypes module: it reads the machine's own tables, and parse keys hash the type.
+MEDIA_TYPES = {
+    ".adoc": "text/asciidoc",
+    ".csv": "text/csv",
+    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".eml": "message/rfc822",
+    ".htm": "text/html",
+    ".html": "text/html",
+    ".json": "application/json",
+    ".markdown": "text/markdown",
+    ".md": "text/markdown",
+    ".pdf": "application/pdf",
+    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ".rst": "text/x-rst",
+    ".txt": "text/plain",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ListingFacts:
+    """What a listing tells about a file without reading it.
+
+    Attributes:
+        size: bytes.
+        mtime_ns, ctime_ns: nanoseconds since the epoch, by the file system's clock.
+        inode: number of the file within its file system.
+    """
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    def unchanged_since(self, other: ListingFacts, listed_at_ns: int) -> bool:
+        """Whether the content is surely what it was when the other facts were listed.
+
+        Equal facts are not enough: a file written again within the clock's granularity keeps
+        its mtime. So the mtime must also have been 2 s old when the other listing began.
+
+        Args:
+            other: the facts of the previous listing.
+            listed_at_ns: when the previous listing began, in nanoseconds since the epoch.
+        """
+        return self == other and self.mtime_ns + RACY_NS <= listed_at_ns
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """One document as its source lists it; nothing of its content has been read.
+
+    Attributes:
+        source: the source's given name.
+        path: POSIX path or id within the source, exactly as the source has it; bytes of a file
+            name that are no UTF-8 are kept as lone surrogates (surrogateescape).
+        document_id: see document_id().
+        uri: printable ASCII form of source and path, for people, tables and logs.
+        media_type: guessed from the suffix, None when that says nothing.
+        size, mtime_ns, ctime_ns, inode: see ListingFacts.
+    """
+
+    source: str
+    path: str
+    document_id: str
+    uri: str
+    media_type: str | None
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @property
+    def facts(self) -> ListingFacts:
+        """The facts that decide whether the document must be hashed again."""
+        return ListingFacts(self.size, self.mtime_ns, self.ctime_ns, self.inode)
+
+
+class DocumentSource(Protocol):
+    """A place that holds documents."""
+
+    @property
+    def name(self) -> str:
+        """The name given in the tenant's configuration; part of every document_id."""
+        ...
+
+    @property
+    def max_bytes(self) -> int:
+        """Size in bytes above which a document of this source is refused."""
+        ...
+
+    def list(self) -> Iterator[ListedDocument]:
+        """Everything the source holds; the iterator reads on as it is consumed.
+
+        Raises:
+            ListingFailed: something cannot be listed. What was yielded before is not the whole
+                source, so nothing may be concluded from what is missing.
+        """
+        ...
+
+    def read(self, document_path: str, *, max_bytes: int) -> bytes:
+        """The whole content of one document.
+
+        Raises:
+            DocumentTooLarge: it holds more than max_bytes; at most one byte more was read.
+            DocumentVanished: it is gone; the next listing will say so.
+            DocumentRejected: it is not, or no longer, something that may be read.
+        """
+        ...
+
+    def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
+        """The content of one document in pieces of at most 1 MiB; errors as in read()."""
+        ...
+
+
+def document_id(source: str, path: str) -> str:
+    """The document's identity: it survives a move of the whole source to another machine.
+
+    Args:
+        source: the source's given name.
+        path: the document's path or id within the source, never an absolute path.
+    """
+    return key_of("document", source, path)
+
+
+def uri_of(source: str, path: str) -> str:
+    """Source and path as one printable ASCII string; any file name has one, and only one."""
+    return f"{quote_from_bytes(_encoded(source), safe='')}/{quote_from_bytes(_encoded(path))}"
+
+
+def path_of(uri: str) -> str:
+    """The path within the source that uri_of() was given."""
+    return unquote_to_bytes(uri.partition("/")[2]).decode("utf-8", "surrogateescape")
+
+
+def media_type_of(path: str) -> str | None:
+    """The media type that a path's suffix promises, in any case of letters."""
+    return MEDIA_TYPES.get(PurePosixPath(path).suffix.lower())
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
