@@ -5,6 +5,8 @@
 | RAG_ASSETS_HOME | the project's folder | holds tenants.yaml, dagster.yaml and .local |
 | DATABASE_URL | embedded Postgres | the catalog and Dagster's storage |
 | ELASTICSEARCH_URL | embedded Elasticsearch | the vector store |
+| RAG_ASSETS_ELASTICSEARCH_HEAP | 1g | largest Java heap of the embedded Elasticsearch |
+| RAG_ASSETS_DAGSTER_PORT | 3000 | of the Dagster UI; the next free one if it is taken |
 | RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |
 | RAG_ASSETS_ALLOWED_ROOTS | any folder | os.pathsep-separated folders that sources may lie in |
 """
@@ -12,6 +14,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +22,7 @@ from pathlib import Path
 from rag_assets.errors import ConfigurationError
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
+_LAST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class Settings:
     elasticsearch_url: str | None = None
     lake_url: str = ""
     allowed_roots: tuple[Path, ...] = ()
+    elasticsearch_heap: str = "1g"
+    dagster_port: int = 3000
 
     @property
     def local(self) -> Path:
@@ -46,7 +52,7 @@ class Settings:
         """Read the settings.
 
         Raises:
-            ConfigurationError: RAG_ASSETS_HOME does not name a folder.
+            ConfigurationError: RAG_ASSETS_HOME does not name a folder, or a value is malformed.
         """
         env = os.environ if environ is None else environ
         home = Path(env.get("RAG_ASSETS_HOME") or PROJECT_ROOT).expanduser().resolve()
@@ -66,4 +72,23 @@ class Settings:
             elasticsearch_url=env.get("ELASTICSEARCH_URL") or None,
             lake_url=env.get("RAG_ASSETS_LAKE_URL") or str(home / ".local" / "lake"),
             allowed_roots=roots,
+            elasticsearch_heap=_heap(env.get("RAG_ASSETS_ELASTICSEARCH_HEAP") or "1g"),
+            dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
         )
+
+
+def _heap(text: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]*[kKmMgG]", text):
+        raise ConfigurationError(
+            f"RAG_ASSETS_ELASTICSEARCH_HEAP is not a size: {text}",
+            hint="a number and a unit, as in 512m or 2g",
+        )
+    return text
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= _LAST_PORT:
+        raise ConfigurationError(
+            f"RAG_ASSETS_DAGSTER_PORT is not a port: {text}", hint="a number from 1 to 65535"
+        )
+    return int(text)

@@ -1,0 +1,80 @@
+"""The system account that Postgres runs as: it refuses to run as root."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+from rag_assets.errors import ServiceUnavailable
+from rag_assets.local_stack.processes import Account
+
+_PREFERRED = ("postgres", "pgserver")
+_LAST_RESORT = "nobody"
+
+
+def server_account(data: Path) -> Account | None:
+    """The account for a server over ``data``: None (our own) unless we are root.
+
+    Data that exists keeps its owner. Otherwise it is an account made for Postgres, which is
+    created when the machine has none, and ``nobody`` where none can be created.
+
+    Raises:
+        ServiceUnavailable: the data belongs to somebody else and we are not root.
+    """
+    owner = data.stat() if data.exists() else None
+    if os.geteuid() != 0:
+        if owner is not None and owner.st_uid != os.geteuid():
+            raise ServiceUnavailable(
+                f"Postgres can't use {data}: it belongs to user {owner.st_uid}",
+                hint="it was made under another account, perhaps root: start it under that one",
+            )
+        return None
+    if owner is not None and owner.st_uid != 0:
+        return Account(owner.st_uid, owner.st_gid)
+    entry = _entry(_PREFERRED) or _create(_PREFERRED[-1]) or _entry((_LAST_RESORT,))
+    if entry is None:
+        raise ServiceUnavailable(
+            "Postgres refuses to run as root, and there is no other account for it",
+            hint="run as another user, or set DATABASE_URL",
+        )
+    return Account(entry.pw_uid, entry.pw_gid)
+
+
+def _entry(names: tuple[str, ...]) -> pwd.struct_passwd | None:
+    return next((entry for entry in pwd.getpwall() if entry.pw_name in names), None)
+
+
+def _create(name: str) -> pwd.struct_passwd | None:
+    useradd = shutil.which("useradd")
+    if useradd is None:
+        return None
+    command = [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
+    subprocess.run(command, check=False, capture_output=True)  # noqa: S603  (fixed arguments)
+    return _entry((name,))
+
+
+def open_path_to(path: Path) -> None:
+    """Let other accounts pass through the folders above ``path``, without listing or reading them.
+
+    Only as root, and only what is missing: a project under /root, say, is closed otherwise.
+    """
+    for folder in path.resolve().parents:
+        mode = folder.stat().st_mode
+        if not mode & stat.S_IXOTH:
+            folder.chmod(mode | stat.S_IXOTH)
+
+
+def open_programs(folder: Path) -> None:
+    """Let other accounts read and run what lies in ``folder``, as root under a strict umask."""
+    open_path_to(folder)
+    for path in (folder, *folder.rglob("*")):
+        if path.is_symlink():
+            continue
+        mode = path.stat().st_mode
+        wanted = mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
+        if wanted != mode:
+            path.chmod(wanted)

