@@ -207,10 +207,11 @@ class _Network:
         else:
             # One text without padding: the mask is all ones, and the mean over it a plain mean.
             pooled = np.mean(answer, axis=0, dtype=np.float64)
-        if pooled.shape != (self._dimensions,) or not np.isfinite(pooled).all():
+        shaped = pooled.shape == (self._dimensions,)
+        if not (shaped and np.isfinite(pooled).all() and pooled.any()):
             raise BadVectors(
-                f"the local embedding model returned a vector of shape {pooled.shape} that is not"
-                f" {self._dimensions} finite numbers"
+                f"the local embedding model returned a vector of shape {pooled.shape} that is"
+                f" not {self._dimensions} finite numbers with a direction"
             )
         return unit(pooled)
 
