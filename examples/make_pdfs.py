@@ -1,0 +1,249 @@
+"""Set the example PDFs of the handbook from their Markdown sources.
+
+Each file in pdf_sources/ becomes the PDF that OUTPUTS names. The result is the same byte for byte
+on every machine: fixed dates and identifiers, fonts that every viewer has, no compression.
+
+    python examples/make_pdfs.py            # write them
+    python examples/make_pdfs.py --check    # fail if a committed one differs
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from reportlab.lib import colors
+from reportlab.lib.pagesizes import A4, B5
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.lib.units import cm
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import (
+    BaseDocTemplate,
+    CondPageBreak,
+    Flowable,
+    Frame,
+    ListFlowable,
+    ListItem,
+    PageBreak,
+    PageTemplate,
+    Paragraph,
+    Spacer,
+    Table,
+    TableStyle,
+)
+from reportlab.platypus.tableofcontents import TableOfContents
+from ruamel.yaml import YAML
+
+HERE = Path(__file__).resolve().parent
+OUTPUTS = {
+    "depot-operations-manual.md": "operations/depot-operations-manual.pdf",
+    "service-levels-and-capacity.md": "operations/service-levels-and-capacity.pdf",
+    "courier-location-memo.md": "policies/courier-location-memo.pdf",
+}
+
+INK = colors.HexColor("#1d2b3a")
+ACCENT = colors.HexColor("#0b6e75")
+RULE = colors.HexColor("#c9d3d8")
+SHADE = colors.HexColor("#eef3f4")
+MARGIN = 2.3 * cm
+
+BODY = ParagraphStyle(
+    "body", fontName="Helvetica", fontSize=10.5, leading=15, spaceAfter=7, textColor=INK
+)
+ITEM = ParagraphStyle("item", BODY, spaceAfter=3)
+CELL = ParagraphStyle("cell", BODY, fontSize=9, leading=12, spaceAfter=0)
+HEAD = ParagraphStyle("head", CELL, fontName="Helvetica-Bold")
+TITLE = ParagraphStyle("title", BODY, fontName="Helvetica-Bold", fontSize=25, leading=30)
+SUBTITLE = ParagraphStyle("subtitle", BODY, fontSize=14, leading=19, textColor=ACCENT)
+NOTE = ParagraphStyle("note", BODY, fontName="Helvetica-Oblique", fontSize=9.5, leading=13)
+HEADINGS = {
+    1: ParagraphStyle(
+        "h1",
+        BODY,
+        fontName="Helvetica-Bold",
+        fontSize=18,
+        leading=23,
+        spaceBefore=12,
+        spaceAfter=9,
+        keepWithNext=1,
+    ),
+    2: ParagraphStyle(
+        "h2",
+        BODY,
+        fontName="Helvetica-Bold",
+        fontSize=13,
+        leading=17,
+        spaceBefore=9,
+        spaceAfter=5,
+        textColor=ACCENT,
+        keepWithNext=1,
+    ),
+}
+ROOM = {1: 6 * cm, 2: 3.5 * cm}  # a heading with less space below it opens a new page
+CONTENTS = [
+    ParagraphStyle("toc1", BODY, fontName="Helvetica-Bold", leading=14, spaceBefore=3),
+    ParagraphStyle("toc2", BODY, fontSize=9.5, leading=12, leftIndent=14),
+]
+
+
+def inline(text: str) -> str:
+    """One paragraph of Markdown as reportlab's mark-up: `**strong**` is all that is used."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    strong = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escaped)
+    return re.sub(r"`(.+?)`", r'<font face="Courier">\1</font>', strong)
+
+
+def flowables(source: str, width: float) -> Iterator[Flowable]:
+    """What a Markdown text is set from, block by block.
+
+    Args:
+        source: headings of two levels, paragraphs, lists and tables, parted by blank lines.
+        width: of the text, in points.
+    """
+    for block in filter(None, (part.strip() for part in source.split("\n\n"))):
+        if block.startswith("#"):
+            marks, text = block.split(" ", 1)
+            yield CondPageBreak(ROOM[len(marks)])
+            heading = Paragraph(inline(text), HEADINGS[len(marks)])
+            heading.outline = (len(marks) - 1, text)
+            yield heading
+        elif block.startswith("|"):
+            yield table(block.splitlines(), width)
+            yield Spacer(0, 10)
+        elif re.match(r"-|\d+\.", block):
+            yield listing(block.splitlines())
+            yield Spacer(0, 5)
+        else:
+            yield Paragraph(inline(block), BODY)
+
+
+def listing(lines: list[str]) -> ListFlowable:
+    """A list, numbered when its first item is."""
+    items = [ListItem(Paragraph(inline(line.split(" ", 1)[1]), ITEM)) for line in lines]
+    kind = "bullet" if lines[0].startswith("-") else "1"
+    marker = {"start": "•"} if kind == "bullet" else {"bulletFormat": "%s."}
+    return ListFlowable(
+        items, bulletType=kind, leftIndent=18, bulletFontSize=10.5, bulletColor=ACCENT, **marker
+    )
+
+
+def table(lines: list[str], width: float) -> Table:
+    """A pipe table whose header is repeated on each page it reaches."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    del rows[1]
+    longest = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    shares = [min(max(length, 15), 46) for length in longest]
+    cells = [
+        [Paragraph(inline(cell), HEAD if row is rows[0] else CELL) for cell in row] for row in rows
+    ]
+    return Table(
+        cells,
+        colWidths=[width * share / sum(shares) for share in shares],
+        repeatRows=1,
+        style=TableStyle(
+            [
+                ("GRID", (0, 0), (-1, -1), 0.5, RULE),
+                ("BACKGROUND", (0, 0), (-1, 0), SHADE),
+                ("VALIGN", (0, 0), (-1, -1), "TOP"),
+                ("TOPPADDING", (0, 0), (-1, -1), 4),
+                ("BOTTOMPADDING", (0, 0), (-1, -1), 5),
+            ]
+        ),
+    )
+
+
+def front(facts: dict[str, Any]) -> list[Flowable]:
+    """The title: a page of its own with the contents behind it, or the head of the first page."""
+    words = [
+        Paragraph(inline(facts["title"]), TITLE),
+        Spacer(0, 4),
+        Paragraph(inline(facts["subtitle"]), SUBTITLE),
+        Paragraph(inline(facts["note"]), NOTE),
+        Spacer(0, 8),
+    ]
+    if not facts.get("cover"):
+        return words
+    close = TableStyle([(f"{side}PADDING", (0, 0), (-1, -1), 0.8) for side in ("TOP", "BOTTOM")])
+    contents = TableOfContents(levelStyles=CONTENTS, dotsMinLevel=0, tableStyle=close)
+    heading = Paragraph("Contents", HEADINGS[1])
+    return [Spacer(0, 5.5 * cm), *words, PageBreak(), heading, contents, PageBreak()]
+
+
+def footer(canvas: Canvas, document: BaseDocTemplate) -> None:
+    """A rule, the document's name and the page number, on all pages but a cover."""
+    if document.page == 1 and document.cover:
+        return
+    right = document.pagesize[0] - MARGIN
+    canvas.saveState()
+    canvas.setStrokeColor(RULE)
+    canvas.line(MARGIN, 1.7 * cm, right, 1.7 * cm)
+    canvas.setFont("Helvetica", 8.5)
+    canvas.setFillColor(INK)
+    canvas.drawString(MARGIN, 1.2 * cm, f"{document.author} · {document.title}")
+    canvas.drawRightString(right, 1.2 * cm, f"Page {document.page}")
+    canvas.restoreState()
+
+
+def note_heading(document: BaseDocTemplate, flowable: Flowable) -> None:
+    """Enter a heading that was just set into the bookmarks and the table of contents."""
+    outline = getattr(flowable, "outline", None)
+    if outline is None:
+        return
+    level, text = outline
+    key = re.sub(r"\W+", "-", text.lower())
+    document.canv.bookmarkPage(key)
+    document.canv.addOutlineEntry(text, key, level=level)
+    document.notify("TOCEntry", (level, inline(text), document.page, key))
+
+
+def render(source: str) -> bytes:
+    """The PDF of one source: front matter (title, subtitle, note, author, cover), then text.
+
+    With a cover it is a booklet: smaller pages, and a table of contents.
+    """
+    _, head, text = source.split("---\n", 2)
+    facts = YAML(typ="safe").load(head)
+    cover = bool(facts.get("cover"))
+    page = B5 if cover else A4
+    width, height = page[0] - 2 * MARGIN, page[1] - 4.3 * cm
+    target = io.BytesIO()
+    document = BaseDocTemplate(
+        target,
+        pagesize=page,
+        title=facts["title"],
+        author=facts["author"],
+        subject=facts["subtitle"],
+        creator="examples/make_pdfs.py",
+        invariant=1,
+        pageCompression=0,
+        lang="en-GB",
+    )
+    document.cover = cover
+    document.afterFlowable = partial(note_heading, document)
+    frame = Frame(MARGIN, 2.1 * cm, width, height, 0, 0, 0, 0)
+    document.addPageTemplates(PageTemplate(frames=[frame], onPage=footer))
+    document.multiBuild([*front(facts), *flowables(text, width)])
+    return target.getvalue()
+
+
+def main(arguments: list[str]) -> int:
+    """Write the PDFs, or with --check compare them; the number of those that differ."""
+    differing = 0
+    for source, output in OUTPUTS.items():
+        target = HERE / "handbook" / output
+        made = render((HERE / "pdf_sources" / source).read_text(encoding="utf-8"))
+        if "--check" not in arguments:
+            target.write_bytes(made)
+        elif not target.is_file() or target.read_bytes() != made:
+            sys.stderr.write(f"{target} differs from its source: run examples/make_pdfs.py\n")
+            differing += 1
+    return differing
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
