@@ -168,7 +168,10 @@ def front(facts: dict[str, Any]) -> list[Flowable]:
     ]
     if not facts.get("cover"):
         return words
-    close = TableStyle([(f"{side}PADDING", (0, 0), (-1, -1), 0.8) for side in ("TOP", "BOTTOM")])
+    padding = {"TOP": 0.8, "BOTTOM": 0.8, "LEFT": 0, "RIGHT": 0}
+    close = TableStyle(
+        [(f"{side}PADDING", (0, 0), (-1, -1), points) for side, points in padding.items()]
+    )
     contents = TableOfContents(levelStyles=CONTENTS, dotsMinLevel=0, tableStyle=close)
     heading = Paragraph("Contents", HEADINGS[1])
     return [Spacer(0, 5.5 * cm), *words, PageBreak(), heading, contents, PageBreak()]
