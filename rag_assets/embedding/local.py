@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -118,19 +119,18 @@ class OnnxEmbedder:
         for position, text in enumerate(texts, start=1):
             if not text.strip():
                 raise _rejected(position, len(texts))
-        loop = asyncio.get_running_loop()
-        pool = self._thread_pool()
-        calls = [loop.run_in_executor(pool, self._embed_one, text) for text in texts]
-        try:
-            rows = await asyncio.gather(*calls)
-        finally:
-            for call in calls:  # after a failure or cancellation: those that have not begun
-                call.cancel()
+        todo = deque(enumerate(texts))
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        for index, row in enumerate(rows):
-            if row is None:
-                raise _rejected(index + 1, len(texts))
-            vectors[index] = row
+        loop, pool = asyncio.get_running_loop(), self._thread_pool()
+        # A job per thread, not per text: the loop is woken rarely, and todo is where to stop.
+        jobs = [
+            loop.run_in_executor(pool, self._work_off, todo, vectors)
+            for _ in range(min(self._threads, len(texts)))
+        ]
+        try:
+            await asyncio.gather(*jobs)
+        finally:
+            todo.clear()  # after a failure or a cancellation no thread begins another text
         return vectors
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -144,6 +144,18 @@ class OnnxEmbedder:
             pool, self._pool, self._network = self._pool, None, None
         if pool is not None:
             pool.shutdown(cancel_futures=True)
+
+    def _work_off(self, todo: deque[tuple[int, str]], vectors: Vectors) -> None:
+        """Embed texts into their rows until none is left; runs in several threads at once."""
+        while True:
+            try:
+                index, text = todo.popleft()
+            except IndexError:
+                return
+            vector = self._embed_one(text)
+            if vector is None:
+                raise _rejected(index + 1, len(vectors))
+            vectors[index] = vector
 
     def _embed_one(self, text: str) -> Vectors | None:
         """Return the vector of a text, or None if the tokenizer keeps nothing of it."""

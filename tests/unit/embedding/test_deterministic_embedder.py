@@ -32,7 +32,7 @@ def test_a_call_takes_the_time_it_is_told_to():
     embedder = DeterministicEmbedder(seconds_per_text=0.02)
     started = time.perf_counter()
     asyncio.run(embedder.embed(["a"] * 5))
-    assert 0.1 <= time.perf_counter() - started < 0.5
+    assert time.perf_counter() - started >= 0.1
 
 
 def test_empty_texts_are_rejected_as_by_real_embedders():

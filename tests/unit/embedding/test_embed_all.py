@@ -167,27 +167,23 @@ def test_vectors_are_kept_in_time_when_groups_do_not_fill():
     lake = Lake()
     embedder = Recorder(batch=1, concurrent=1, seconds_per_text=0.01)
     run(embedder, lake, 30, flush_items=512, flush_seconds=0.05)
-    assert 3 <= len(lake.groups) <= 10
+    assert 3 <= len(lake.groups) < 30
 
 
 def test_a_slow_call_does_not_hold_back_what_another_has_done():
-    kept_at: list[float] = []
     lake = Lake()
 
     class OneSlow(Recorder):
         async def embed(self, texts: Sequence[str]) -> Vectors:
-            vectors = await super().embed(texts)
-            await asyncio.sleep(0.5 if "text 0" in texts else 0)
-            return vectors
+            async with asyncio.timeout(10):
+                while "text 0" in texts and not lake.groups:
+                    await asyncio.sleep(0.01)
+            return await super().embed(texts)
 
-    def keep(keys: Sequence[str], vectors: Vectors) -> None:
-        kept_at.append(time.monotonic() - started)
-        lake.keep(keys, vectors)
-
-    started = time.monotonic()
-    asyncio.run(embed_all(OneSlow(), items(12), keep=keep, flush_seconds=0.05))
-    assert kept_at[0] < 0.4
-    assert_holds(lake, all_keys(12))
+    # After the second batch there is nothing to send: only the clock can have it kept.
+    run(OneSlow(), lake, 8, flush_seconds=0.05)
+    assert lake.groups == [4, 4]
+    assert_holds(lake, all_keys(8))
 
 
 def test_embedding_goes_on_while_a_group_is_written():

@@ -1,0 +1,117 @@
+"""Chunks a second of the local model through embed_all, against onnxruntime called directly.
+
+    python benchmarks/embedding.py --texts 200 --rounds 5
+
+Both sides use the same number of threads and take turns, so that a busy machine slows both; the
+medians are compared. The difference is all that tokenizing, batching, checking and keeping cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+from rag_assets.embedding.batching import EmbedItem, embed_all
+from rag_assets.embedding.local import OnnxEmbedder, available_cores
+from rag_assets.embedding.model_folder import describe_folder
+
+SENTENCE = "the river ran past an old mill while engineers measured voltage and pressure"
+
+
+def make_texts(count: int, words: int) -> list[str]:
+    """Texts of half to the full number of words, so that lengths differ as chunks' do."""
+    chance = random.Random(count)
+    vocabulary = SENTENCE.split(" ")
+    return [
+        " ".join(chance.choices(vocabulary, k=chance.randint(words // 2, words)))
+        for _ in range(count)
+    ]
+
+
+class Direct:
+    """What one would write with nothing else in mind: token ids in, arrays out."""
+
+    def __init__(self, texts: Sequence[str], threads: int) -> None:
+        model = describe_folder()
+        tokenizer = Tokenizer.from_file(str(model.tokenizer))
+        tokenizer.enable_truncation(model.window)
+        tokenizer.no_padding()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(model.weights, options)
+        self._feeds = [self._feed(tokenizer.encode(text).ids) for text in texts]
+        self._pool = ThreadPoolExecutor(threads)
+
+    @staticmethod
+    def _feed(ids: list[int]) -> dict[str, np.ndarray]:
+        row = np.array([ids])
+        return {
+            "input_ids": row,
+            "attention_mask": np.ones_like(row),
+            "token_type_ids": np.zeros_like(row),
+        }
+
+    def run(self) -> float:
+        """Seconds for all texts, tokenized beforehand."""
+        started = time.perf_counter()
+        for _ in self._pool.map(self._one, self._feeds):
+            pass
+        return time.perf_counter() - started
+
+    def _one(self, feed: dict[str, np.ndarray]) -> None:
+        self._session.run(None, feed)
+
+
+class Driven:
+    """The chain's way, vectors dropped as soon as they would be kept."""
+
+    def __init__(self, texts: Sequence[str], threads: int) -> None:
+        self._embedder = OnnxEmbedder(threads=threads)
+        self._items = [EmbedItem(str(number), text) for number, text in enumerate(texts)]
+
+    def run(self) -> float:
+        """Seconds for all texts."""
+        started = time.perf_counter()
+        asyncio.run(embed_all(self._embedder, self._items, keep=lambda keys, vectors: None))
+        return time.perf_counter() - started
+
+
+def compare(texts: Sequence[str], threads: int, rounds: int) -> dict[str, float]:
+    """Medians of both sides, in texts a second, and their ratio."""
+    direct, driven = Direct(texts, threads), Driven(texts, threads)
+    direct.run(), driven.run()  # loads the model, fills the allocator
+    pairs = [(direct.run(), driven.run()) for _ in range(rounds)]
+    bare, ours = (statistics.median(side) for side in zip(*pairs, strict=True))
+    return {
+        "direct_per_second": round(len(texts) / bare, 1),
+        "embed_all_per_second": round(len(texts) / ours, 1),
+        "ratio": round(bare / ours, 3),
+    }
+
+
+def main() -> None:
+    """Print one JSON line per length of text."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--texts", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=available_cores())
+    parser.add_argument("--words", type=int, nargs="+", default=[16, 220])
+    arguments = parser.parse_args()
+    for words in arguments.words:
+        texts = make_texts(arguments.texts, words)
+        result = compare(texts, arguments.threads, arguments.rounds)
+        print(json.dumps({"words": words, "threads": arguments.threads, **result}))
+
+
+if __name__ == "__main__":
+    main()
