@@ -14,19 +14,10 @@ from sqlalchemy.sql import func
 from rag_assets.catalog.database import Database, TenantRef
 from rag_assets.catalog.tables import document_index, documents, tombstones
 from rag_assets.hashing import key_of
+from rag_assets.sources.model import ListingFacts
 
 Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
 _BATCH = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a listing tells of a document without reading it."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +29,7 @@ class DocumentChange:
     source_type: str
     path: bytes
     uri: str
-    facts: Facts
+    facts: ListingFacts
     listed_at_ns: int
     content_sha256: str | None
     media_type: str | None = None
@@ -76,7 +67,7 @@ class Document:
     uri: str
     title: str | None
     media_type: str | None
-    facts: Facts
+    facts: ListingFacts
     listed_at_ns: int
     content_sha256: str | None
     access_scope: str
@@ -85,6 +76,7 @@ class Document:
     document_key: str
     status: Status
     error_message: str | None
+    attempts: int
     chunk_count: int
     dropped_count: int
     changed_at: datetime
@@ -337,7 +329,7 @@ def _document(row: Row[Any]) -> Document:
         uri=row.uri,
         title=row.title,
         media_type=row.media_type,
-        facts=Facts(row.size, row.mtime_ns, row.ctime_ns, int(row.inode)),
+        facts=ListingFacts(row.size, row.mtime_ns, row.ctime_ns, int(row.inode)),
         listed_at_ns=row.listed_at_ns,
         content_sha256=row.content_sha256,
         access_scope=row.access_scope,
@@ -346,6 +338,7 @@ def _document(row: Row[Any]) -> Document:
         document_key=row.document_key,
         status=row.status,
         error_message=row.error_message,
+        attempts=row.attempts,
         chunk_count=row.chunk_count,
         dropped_count=row.dropped_count,
         changed_at=row.changed_at,

@@ -92,6 +92,34 @@ class IndexTable:
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
 
+    def unfinished_count(self, tenant_id: str, generation: int, config_key: str) -> int:
+        """How many documents wait, those included that will be tried again later."""
+        retried = and_(documents.c.status == "FAILED", documents.c.retry_at.is_not(None))
+        query = (
+            select(func.count())
+            .select_from(_with_index(generation))
+            .where(
+                documents.c.tenant == tenant_id,
+                or_(_is_pending(config_key), and_(retried, _is_behind(config_key))),
+            )
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def entry_count(self, tenant_id: str, generation: int) -> int:
+        """How many entries a generation should have."""
+        query = (
+            select(func.coalesce(func.sum(document_index.c.chunk_count), 0))
+            .join(documents, _same_document())
+            .where(
+                document_index.c.tenant == tenant_id,
+                document_index.c.generation == generation,
+                documents.c.status != "DELETED",
+            )
+        )
+        with self._database.begin() as connection:
+            return int(connection.scalar(query) or 0)
+
     def removals(self, tenant_id: str) -> dict[int, list[str]]:
         """Deleted documents that a generation may still hold, by generation."""
         query = (
@@ -105,6 +133,18 @@ class IndexTable:
             for row in connection.execute(query):
                 found.setdefault(row.generation, []).append(row.document_id)
         return found
+
+    def intact(self, tenant_id: str, generation: int, document_ids: Sequence[str]) -> dict[str, str]:
+        """The version of each named document whose entries need not be written again."""
+        query = select(document_index.c.document_id, document_index.c.indexed_key).where(
+            document_index.c.tenant == tenant_id,
+            document_index.c.generation == generation,
+            document_index.c.document_id.in_(document_ids),
+            document_index.c.indexed_key.is_not(None),
+            document_index.c.document_key.is_not(None),
+        )
+        with self._database.begin() as connection:
+            return dict(connection.execute(query).tuples().all())
 
     def intend(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> set[str]:
         """Note that entries of these documents are about to be written.
@@ -266,19 +306,26 @@ def _with_index(generation: int) -> Any:
     )
 
 
-def _is_pending(config_key: str) -> ColumnElement[bool]:
+def _is_behind(config_key: str) -> ColumnElement[bool]:
     held = document_index.c
-    behind = or_(
+    return or_(
         held.document_key.is_distinct_from(documents.c.document_key),
         held.config_key.is_distinct_from(config_key),
     )
+
+
+def _is_pending(config_key: str) -> ColumnElement[bool]:
     quarantined = and_(
         documents.c.status == "FAILED",
         documents.c.failed_document_key == documents.c.document_key,
         documents.c.failed_config_key.in_((config_key, "*")),
         or_(documents.c.retry_at.is_(None), documents.c.retry_at > func.now()),
     )
-    return and_(documents.c.status != "DELETED", behind, ~func.coalesce(quarantined, False))
+    return and_(
+        documents.c.status != "DELETED",
+        _is_behind(config_key),
+        ~func.coalesce(quarantined, False),
+    )
 
 
 def _ready(ref: TenantRef, version: IndexedVersion) -> Any:

@@ -1,0 +1,93 @@
+"""What a stage works with: one tenant, its stores, and proof that it may write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.database import TenantRef
+from rag_assets.catalog.documents import Document
+from rag_assets.chunking.chunk_set import CHUNKER_VERSION
+from rag_assets.embedding.protocol import Embedder
+from rag_assets.hashing import key_of
+from rag_assets.indexing.model import SCHEMA_VERSION, IndexSpec, Owner
+from rag_assets.indexing.protocol import VectorStore
+from rag_assets.lake.store import TenantLake
+from rag_assets.parsing.detect import PARSERS_VERSION, parse_key
+from rag_assets.settings import Settings
+from rag_assets.tenants.model import Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLimits:
+    """How much of the work one run takes.
+
+    Attributes:
+        documents: at most so many,
+        megabytes: and at most about so much source content,
+        embed_seconds: after which nothing more is sent to the embedder.
+    """
+
+    documents: int = 500
+    megabytes: int = 64
+    embed_seconds: float = 15.0
+
+
+@dataclass(frozen=True)
+class TenantContext:
+    """Everything a stage needs for one tenant.
+
+    Attributes:
+        guard: raises when this process no longer holds the tenant's lock; called before writes.
+        log: takes a line of progress.
+    """
+
+    tenant: Tenant
+    ref: TenantRef
+    settings: Settings
+    catalog: Catalog
+    lake: TenantLake
+    store: VectorStore
+    embedder: Embedder
+    guard: Callable[[], None]
+    log: Callable[[str], None]
+    limits: SliceLimits = field(default_factory=SliceLimits)
+
+    @property
+    def index_spec(self) -> IndexSpec:
+        """What kind of index the tenant's entries need."""
+        return IndexSpec(self.embedder.dimensions, self.tenant.index.vector_index)
+
+    def owner(self, generation: int) -> Owner:
+        """Whose entries a generation's are."""
+        return Owner(self.ref.id, self.ref.incarnation, generation)
+
+    def parse_key(self, document: Document) -> str:
+        """Where the lake keeps the parsed text of a document."""
+        return parse_key(document.content_sha256 or "", document.media_type)
+
+
+def generation_key(tenant: Tenant, embedder_id: str) -> str:
+    """Hash of what distinguishes one complete build of a tenant from another."""
+    chunker = tenant.chunker
+    return key_of(
+        "generation",
+        embedder_id,
+        CHUNKER_VERSION,
+        chunker.chunker,
+        chunker.max_tokens,
+        chunker.overlap,
+        SCHEMA_VERSION,
+        tenant.index.vector_index,
+        tenant.index.placement,
+    )
+
+
+def config_key(tenant: Tenant, embedder_id: str) -> str:
+    """Hash of all configuration that determines a tenant's entries.
+
+    Parsers and secret rules are in it but do not make a generation: their output replaces the
+    former one document by document.
+    """
+    return key_of("config", generation_key(tenant, embedder_id), PARSERS_VERSION)

@@ -1,0 +1,160 @@
+"""embeddings: vectors of the slice's chunks that are not in the lake yet for the embedder."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from rag_assets.catalog.documents import Document, Failure
+from rag_assets.chunking.model import embedding_text
+from rag_assets.embedding.batching import EmbedItem, EmbedOutcome, EmbedProgress, embed_all
+from rag_assets.embedding.protocol import Vectors
+from rag_assets.errors import BadVectors, RagAssetsError
+from rag_assets.stages.context import TenantContext
+from rag_assets.stages.progress import Progress
+from rag_assets.stages.slices import ParsedDocument, Work, parsed_documents
+
+_FIRST_RETRY = timedelta(minutes=1)
+_LAST_RETRY = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingReport:
+    """What became of the slice's chunks.
+
+    Attributes:
+        embedded: texts embedded and kept now.
+        reused: distinct texts whose vector was in the lake already.
+        remaining: texts left for the next run.
+        failed: documents quarantined because a text of theirs has no vector.
+        outage: why the embedder stopped answering, or returned what must not be kept.
+    """
+
+    embedded: int = 0
+    reused: int = 0
+    remaining: int = 0
+    failed: int = 0
+    tokens: int = 0
+    requests: int = 0
+    outage: str | None = None
+    seconds: float = 0.0
+
+
+def embed_chunks(ctx: TenantContext, work: Work) -> EmbeddingReport:
+    """Embed what is missing, keeping vectors as they come.
+
+    A failing embedder fails no stage: what is done is kept, the documents concerned are
+    quarantined with the reason, and the index stage goes on with removals and what is complete.
+    """
+    started = time.monotonic()
+    parsed = parsed_documents(ctx, work.documents)
+    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
+    wanted = dict.fromkeys(
+        text_sha256 for item in parsed for text_sha256 in hashes.get(item.chunk_set_key, ())
+    )
+    missing = ctx.lake.missing_vectors(ctx.embedder.embedder_id, set(wanted))
+    report = EmbeddingReport(reused=len(wanted) - len(missing))
+    if missing:
+        waiting = [p for p in parsed if not missing.isdisjoint(hashes.get(p.chunk_set_key, ()))]
+        report = _embed(ctx, work, waiting, missing, report)
+    return replace(report, seconds=time.monotonic() - started)
+
+
+def _embed(
+    ctx: TenantContext,
+    work: Work,
+    waiting: list[ParsedDocument],
+    missing: set[str],
+    report: EmbeddingReport,
+) -> EmbeddingReport:
+    progress = Progress("embeddings", len(missing), ctx.log)
+    embedder_id = ctx.embedder.embedder_id
+
+    def keep(keys: Sequence[str], vectors: Vectors) -> None:
+        ctx.lake.append_vectors(embedder_id, keys, vectors)
+
+    def advance(state: EmbedProgress) -> None:
+        progress.at(state.done)
+
+    try:
+        outcome = asyncio.run(
+            embed_all(
+                ctx.embedder,
+                _items(ctx, waiting, missing),
+                keep=keep,
+                deadline=time.monotonic() + ctx.limits.embed_seconds,
+                progress=advance,
+            )
+        )
+    except BadVectors as error:
+        # Nothing of the slice can be trusted; the next run tries again.
+        failed = _fail_incomplete(ctx, work, waiting, {}, error)
+        return EmbeddingReport(reused=report.reused, failed=failed, outage=error.message)
+    progress.done()
+    failed = _fail_incomplete(ctx, work, waiting, outcome.rejected, outcome.outage)
+    return _merged(report, outcome, failed)
+
+
+def _items(
+    ctx: TenantContext, waiting: list[ParsedDocument], missing: set[str]
+) -> list[EmbedItem]:
+    titles = {item.chunk_set_key: item.title for item in waiting}
+    rows = ctx.lake.chunk_sets(set(titles))
+    items: dict[str, EmbedItem] = {}
+    for key in titles:
+        for chunk in rows[key].chunks:
+            if chunk.text_sha256 in missing:
+                text = embedding_text(titles[key], chunk.heading_path, chunk.text)
+                items.setdefault(chunk.text_sha256, EmbedItem(chunk.text_sha256, text))
+    return list(items.values())
+
+
+def _fail_incomplete(
+    ctx: TenantContext,
+    work: Work,
+    waiting: list[ParsedDocument],
+    rejected: Mapping[str, str],
+    outage: RagAssetsError | None,
+) -> int:
+    """Quarantine the documents whose texts were refused, or met an embedder that is away."""
+    if not rejected and outage is None:
+        return 0
+    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in waiting})
+    texts = {text for item in waiting for text in hashes[item.chunk_set_key]}
+    without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
+    failures = []
+    for item in waiting:
+        lacking = [text for text in hashes[item.chunk_set_key] if text in without]
+        refused = next((rejected[text] for text in lacking if text in rejected), None)
+        if refused is not None:
+            failures.append(_failure(item.document, refused, None))
+        elif lacking and outage is not None:
+            retry_at = _retry_at(item.document)
+            failures.append(_failure(item.document, outage.message, retry_at))
+    ctx.guard()
+    ctx.catalog.documents.fail(ctx.ref, failures, config_key=work.config_key)
+    return len(failures)
+
+
+def _failure(document: Document, reason: str, retry_at: datetime | None) -> Failure:
+    return Failure(document.document_id, document.document_key, reason, retry_at)
+
+
+def _retry_at(document: Document) -> datetime:
+    return datetime.now(UTC) + min(_LAST_RETRY, _FIRST_RETRY * 2 ** min(document.attempts, 10))
+
+
+def _merged(report: EmbeddingReport, outcome: EmbedOutcome, failed: int) -> EmbeddingReport:
+    return EmbeddingReport(
+        embedded=outcome.embedded,
+        reused=report.reused,
+        remaining=outcome.remaining,
+        failed=failed,
+        tokens=outcome.tokens,
+        requests=outcome.requests,
+        outage=None if outcome.outage is None else outcome.outage.message,
+    )
+

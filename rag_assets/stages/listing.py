@@ -1,0 +1,337 @@
+"""raw_documents: what the sources hold, against the catalog's rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from rag_assets.catalog.documents import Document, DocumentChange
+from rag_assets.hashing import sha256_hex
+from rag_assets.secrets.masking import redact
+from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.settings import Settings
+from rag_assets.sources.diff import Change, Comparison, KnownDocument, deletions_suspicious
+from rag_assets.sources.digests import hash_documents
+from rag_assets.sources.files import FilesConfig
+from rag_assets.sources.model import DocumentSource, ListedDocument
+from rag_assets.sources.registry import build_source
+from rag_assets.stages.context import TenantContext
+from rag_assets.tenants.model import Tenant
+
+_BATCH = 500
+_URGENT = 100
+"""Of one listing's changes, so many go ahead of a bulk import."""
+_SAMPLE = 20
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class ListingReport:
+    """What a listing of all sources found.
+
+    Attributes:
+        held: documents that vanished in suspicious number and were not deleted.
+        failed: documents that cannot be read, now or ever.
+        bytes: size of what was added or changed.
+        sample: the first changes, as (kind, uri, bytes).
+    """
+
+    added: int = 0
+    changed: int = 0
+    touched: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    held: int = 0
+    failed: int = 0
+    bytes: int = 0
+    sample: tuple[tuple[str, str, int], ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def documents(self) -> int:
+        """How many documents the sources hold."""
+        return self.added + self.changed + self.touched + self.unchanged + self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class SourceListing:
+    """Everything one source holds, compared with the catalog; nothing written yet.
+
+    Attributes:
+        lost: removed documents whose content did not turn up elsewhere in the same listing.
+    """
+
+    changes: tuple[Change, ...]
+    removed: frozenset[str]
+    lost: int
+    known: int
+    unchanged: int
+    digest: str
+    listed_at_ns: int
+
+
+class ListingDigest:
+    """A digest of a listing that does not depend on its order, made as it streams by."""
+
+    def __init__(self) -> None:
+        self._sum = 0
+        self._count = 0
+
+    def through(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
+        """Pass documents on and take them into account."""
+        for document in listed:
+            facts = document.facts
+            line = f"{document.document_id}/{facts.size}/{facts.mtime_ns}/{facts.ctime_ns}"
+            self._sum += int(sha256_hex(f"{line}/{facts.inode}")[:32], 16)
+            self._count += 1
+            yield document
+
+    def hexdigest(self) -> str:
+        """The digest so far."""
+        return f"{self._count:x}-{self._sum % (1 << 128):032x}"
+
+
+def open_sources(tenant: Tenant, settings: Settings) -> list[DocumentSource]:
+    """The tenant's sources.
+
+    Raises:
+        ConfigurationError: a root may not be used.
+    """
+    return [
+        build_source(
+            config.model_dump(mode="json"),
+            base=settings.home,
+            allowed_roots=settings.allowed_roots,
+            forbidden=(settings.local,),
+        )
+        for config in tenant.sources
+    ]
+
+
+def compare_source(
+    ctx: TenantContext, source: DocumentSource, known: Iterable[Document]
+) -> SourceListing:
+    """List a source, hash what may have changed, and compare; writes nothing.
+
+    Raises:
+        ListingFailed: the source could not be listed completely.
+    """
+    listed_at_ns = time.time_ns()
+    rows = {document.document_id: document for document in known}
+    comparison = Comparison(
+        KnownDocument(
+            document_id=row.document_id,
+            facts=row.facts,
+            content_sha256=row.content_sha256,
+            listed_at_ns=row.listed_at_ns,
+            deleted=row.status == "DELETED",
+        )
+        for row in rows.values()
+    )
+    digest = ListingDigest()
+    suspects = comparison.suspects(digest.through(source.list()))
+    judged = comparison.judge(hash_documents(source, suspects))
+    changes = tuple(change for change in judged if not _known_failure(change, rows))
+    removed = comparison.removed()
+    found_again = {change.content_sha256 for change in changes if change.kind == "added"}
+    return SourceListing(
+        changes=changes,
+        removed=removed,
+        lost=sum(rows[id_].content_sha256 not in found_again for id_ in removed),
+        known=sum(row.status != "DELETED" for row in rows.values()),
+        unchanged=comparison.unchanged_count,
+        digest=digest.hexdigest(),
+        listed_at_ns=listed_at_ns,
+    )
+
+
+def list_documents(
+    ctx: TenantContext, scanner: SecretScanner, *, allow_deletes: bool = False
+) -> ListingReport:
+    """Bring the catalog's documents in line with every source of the tenant.
+
+    Each source is listed completely before anything of it is written.
+
+    Raises:
+        ListingFailed: a source could not be listed; sources before it are recorded.
+    """
+    started = time.monotonic()
+    total = ListingReport()
+    named = set()
+    for config, source in zip(ctx.tenant.sources, open_sources(ctx.tenant, ctx.settings), strict=True):
+        named.add(source.name)
+        known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
+        listing = compare_source(ctx, source, known)
+        report = _record(ctx, config, listing, known, scanner, allow_deletes=allow_deletes)
+        total = _sum(total, report)
+    total = _sum(total, _drop_other_sources(ctx, named, allow_deletes=allow_deletes))
+    return _sum(total, ListingReport(seconds=time.monotonic() - started))
+
+
+def _record(
+    ctx: TenantContext,
+    config: FilesConfig,
+    listing: SourceListing,
+    known: list[Document],
+    scanner: SecretScanner,
+    *,
+    allow_deletes: bool,
+) -> ListingReport:
+    held = not allow_deletes and deletions_suspicious(listing.lost, listing.known)
+    removed = [] if held else sorted(listing.removed)
+    ctx.guard()
+    if removed:
+        ctx.catalog.documents.mark_deleted(ctx.ref, removed)
+        uris = {row.document_id: row.uri for row in known}
+        ctx.catalog.events.write(
+            ctx.ref, "document_removed", [{"uri": uris[document_id]} for document_id in removed]
+        )
+    if held:
+        payload = {"source": config.name, "vanished": listing.lost, "known": listing.known}
+        ctx.catalog.events.write(ctx.ref, "deletions_held", [payload])
+    scope = ctx.tenant.access.scope
+    _write_changes(ctx, listing, scanner, scope)
+    _rescope(ctx, listing, known, scope)
+    ctx.catalog.syncs.listed(
+        ctx.ref,
+        config.name,
+        digest=listing.digest,
+        at_ns=listing.listed_at_ns,
+        held_deletions=len(listing.removed) if held else 0,
+    )
+    kinds = [change.kind for change in listing.changes]
+    fresh = [change for change in listing.changes if change.kind in {"added", "changed"}]
+    return ListingReport(
+        added=kinds.count("added"),
+        changed=kinds.count("changed"),
+        touched=kinds.count("touched"),
+        unchanged=listing.unchanged,
+        removed=len(removed),
+        held=len(listing.removed) if held else 0,
+        failed=kinds.count("rejected"),
+        bytes=sum(change.document.size for change in fresh),
+        sample=tuple((c.kind, c.document.uri, c.document.size) for c in fresh[:_SAMPLE]),
+    )
+
+
+def _write_changes(
+    ctx: TenantContext, listing: SourceListing, scanner: SecretScanner, scope: str
+) -> None:
+    buried = ctx.catalog.documents.buried(ctx.ref.id) if listing.changes else {}
+    written = 0
+    for batch in _batched(listing.changes, _BATCH):
+        rows = [
+            _row(change, listing.listed_at_ns, scanner, scope)
+            for change in batch
+            if not _is_buried(change, buried)
+        ]
+        urgent = max(0, _URGENT - written)
+        ctx.guard()
+        ctx.catalog.documents.record(ctx.ref, rows[:urgent], lane=0)
+        ctx.catalog.documents.record(ctx.ref, rows[urgent:], lane=1)
+        written += len(rows)
+
+
+def _rescope(
+    ctx: TenantContext, listing: SourceListing, known: list[Document], scope: str
+) -> None:
+    changed = {change.document.document_id for change in listing.changes}
+    moved = [
+        _with_scope(row, scope)
+        for row in known
+        if row.access_scope != scope
+        and row.status != "DELETED"
+        and row.document_id not in changed | listing.removed
+    ]
+    ctx.catalog.documents.record(ctx.ref, moved, lane=0)
+
+
+def _drop_other_sources(
+    ctx: TenantContext, named: set[str], *, allow_deletes: bool
+) -> ListingReport:
+    """Delete documents of sources that the tenant's configuration no longer has."""
+    removed = held = 0
+    for name in set(ctx.catalog.syncs.all(ctx.ref.id)) - named:
+        rows = ctx.catalog.documents.known(ctx.ref.id, name)
+        gone = [row.document_id for row in rows if row.status != "DELETED"]
+        if not allow_deletes and deletions_suspicious(len(gone), len(gone)):
+            held += len(gone)
+            continue
+        ctx.guard()
+        ctx.catalog.documents.mark_deleted(ctx.ref, gone)
+        removed += len(gone)
+    return ListingReport(removed=removed, held=held)
+
+
+def _row(
+    change: Change, listed_at_ns: int, scanner: SecretScanner, scope: str
+) -> DocumentChange:
+    document = change.document
+    return DocumentChange(
+        document_id=document.document_id,
+        source=document.source,
+        source_type="file",
+        path=document.path.encode("utf-8", "surrogateescape"),
+        uri=redact(document.uri, scanner),
+        facts=document.facts,
+        listed_at_ns=listed_at_ns,
+        content_sha256=change.content_sha256,
+        media_type=document.media_type,
+        access_scope=scope,
+        error=None if change.error is None else change.error.message,
+    )
+
+
+def _with_scope(row: Document, scope: str) -> DocumentChange:
+    return DocumentChange(
+        document_id=row.document_id,
+        source=row.source,
+        source_type=row.source_type,
+        path=row.path,
+        uri=row.uri,
+        facts=row.facts,
+        listed_at_ns=row.listed_at_ns,
+        content_sha256=row.content_sha256,
+        media_type=row.media_type,
+        access_scope=scope,
+        tags=row.tags,
+        metadata=row.metadata,
+        error=row.error_message if row.content_sha256 is None else None,
+    )
+
+
+def _known_failure(change: Change, rows: Mapping[str, Document]) -> bool:
+    """Whether a document is as unreadable as it was, so that nothing is to be written."""
+    row = rows.get(change.document.document_id)
+    return (
+        change.error is not None
+        and row is not None
+        and row.status == "FAILED"
+        and row.error_message == change.error.message
+        and row.facts == change.document.facts
+    )
+
+
+def _is_buried(change: Change, buried: Mapping[str, str]) -> bool:
+    content = change.content_sha256
+    return content is not None and buried.get(change.document.document_id) == content
+
+
+def _batched(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def _sum(one: ListingReport, other: ListingReport) -> ListingReport:
+    return ListingReport(
+        *(a + b for a, b in zip(_values(one), _values(other), strict=True)),  # type: ignore[operator]
+    )
+
+
+def _values(report: ListingReport) -> tuple[object, ...]:
+    return tuple(getattr(report, name) for name in report.__dataclass_fields__)

@@ -1,0 +1,168 @@
+"""parsed_text: the text of the slice's documents that is not in the lake yet."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from rag_assets.catalog.documents import Document, Failure
+from rag_assets.errors import DocumentVanished
+from rag_assets.hashing import sha256_hex
+from rag_assets.lake.model import ParsedRow
+from rag_assets.parsing.detect import media_type_for
+from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.pool import ParseLimits, ParserPool, ParseTask
+from rag_assets.parsing.records import parsed_digest
+from rag_assets.sources.model import DocumentSource
+from rag_assets.stages.context import TenantContext
+from rag_assets.stages.listing import open_sources
+from rag_assets.stages.progress import Progress
+from rag_assets.stages.slices import Work
+
+_FLUSH_DOCUMENTS = 250
+_FLUSH_CHARACTERS = 16_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ParsingReport:
+    """What became of the slice's documents.
+
+    Attributes:
+        reused: documents whose text was in the lake already.
+        masked: credentials that were masked.
+        failures: (uri, reason), the first of them.
+    """
+
+    parsed: int = 0
+    reused: int = 0
+    failed: int = 0
+    pages: int = 0
+    masked: int = 0
+    failures: tuple[tuple[str, str], ...] = ()
+    seconds: float = 0.0
+
+
+def parse_documents(ctx: TenantContext, work: Work) -> ParsingReport:
+    """Parse, scan and mask what is missing; quarantine what cannot be parsed."""
+    started = time.monotonic()
+    by_key: dict[str, list[Document]] = {}
+    for document in work.documents:
+        if document.content_sha256 is not None:
+            by_key.setdefault(ctx.parse_key(document), []).append(document)
+    missing = ctx.lake.missing_parsed(set(by_key))
+    reused = sum(len(documents) for key, documents in by_key.items() if key not in missing)
+    stage = _Parsing(ctx, work, {key: by_key[key] for key in by_key if key in missing})
+    if missing:
+        stage.run()
+    return stage.report(reused, time.monotonic() - started)
+
+
+class _Parsing:
+    def __init__(
+        self, ctx: TenantContext, work: Work, missing: Mapping[str, list[Document]]
+    ) -> None:
+        self._ctx = ctx
+        self._work = work
+        self._missing = missing
+        self._rows: list[ParsedRow] = []
+        self._characters = 0
+        self._failures: list[tuple[Document, str]] = []
+        self._parsed = self._pages = self._masked = 0
+
+    def run(self) -> None:
+        ctx = self._ctx
+        limits = ParseLimits(
+            seconds=ctx.tenant.parser.seconds,
+            memory_bytes=ctx.tenant.parser.memory_mb * 1024 * 1024,
+        )
+        progress = Progress("parsed_text", len(self._missing), ctx.log)
+        workers = min(len(os.sched_getaffinity(0)), len(self._missing))
+        cache = ctx.settings.local / "cache"
+        with ParserPool(workers, limits, cache) as pool:
+            for outcome in pool.parse_many(self._tasks()):
+                documents = self._missing[outcome.key]
+                if isinstance(outcome.result, ParsedText):
+                    self._keep(outcome.key, documents[0], outcome.result)
+                elif not isinstance(outcome.result, DocumentVanished):
+                    self._failures += [(d, outcome.result.message) for d in documents]
+                progress.advance(1)
+        self._flush()
+        progress.done()
+        self._quarantine()
+
+    def report(self, reused: int, seconds: float) -> ParsingReport:
+        return ParsingReport(
+            parsed=self._parsed,
+            reused=reused,
+            failed=len(self._failures),
+            pages=self._pages,
+            masked=self._masked,
+            failures=tuple((document.uri, reason) for document, reason in self._failures[:50]),
+            seconds=seconds,
+        )
+
+    def _tasks(self) -> Iterator[ParseTask]:
+        sources = {s.name: s for s in open_sources(self._ctx.tenant, self._ctx.settings)}
+        for key, documents in self._missing.items():
+            document = documents[0]
+            source = sources.get(document.source)
+            if source is not None:
+                yield ParseTask(
+                    key=key,
+                    name=document.uri,
+                    media_type=document.media_type,
+                    read=_reader(source, document),
+                )
+
+    def _keep(self, key: str, document: Document, parsed: ParsedText) -> None:
+        self._rows.append(
+            ParsedRow(
+                key=key,
+                digest=parsed_digest(parsed),
+                parsed=parsed,
+                media_type=media_type_for(document.media_type),
+            )
+        )
+        self._parsed += 1
+        self._pages += parsed.pages or 0
+        self._masked += len(parsed.masked)
+        self._characters += len(parsed.text)
+        if len(self._rows) >= _FLUSH_DOCUMENTS or self._characters >= _FLUSH_CHARACTERS:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._ctx.lake.append_parsed(self._rows)
+        self._rows, self._characters = [], 0
+
+    def _quarantine(self) -> None:
+        ctx = self._ctx
+        if not self._failures:
+            return
+        ctx.guard()
+        failures = [
+            Failure(document.document_id, document.document_key, reason)
+            for document, reason in self._failures
+        ]
+        ctx.catalog.documents.fail(ctx.ref, failures, config_key=self._work.config_key)
+        ctx.catalog.events.write(
+            ctx.ref,
+            "document_failed",
+            [{"uri": document.uri, "reason": reason} for document, reason in self._failures],
+        )
+
+
+def _reader(source: DocumentSource, document: Document) -> Callable[[], bytes]:
+    """Reads a document, and makes sure that it is the content that was listed."""
+
+    def read() -> bytes:
+        path = document.path.decode("utf-8", "surrogateescape")
+        data = source.read(path, max_bytes=source.max_bytes)
+        if sha256_hex(data) != document.content_sha256:
+            raise DocumentVanished("it changed after it was listed; the next run takes it up")
+        return data
+
+    return read
+
+

@@ -1,0 +1,53 @@
+"""A line now and then on how far a stage has come; silent for what is over in two seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+_FIRST_SECONDS = 2.0
+_EVERY_SECONDS = 2.0
+
+
+class Progress:
+    """Counts items of one stage and reports done, total, rate and time left.
+
+    Args:
+        what: the stage.
+        total: how many items it has to do.
+        log: takes each line.
+    """
+
+    def __init__(self, what: str, total: int, log: Callable[[str], None]) -> None:
+        self._what = what
+        self._total = total
+        self._log = log
+        self._count = 0
+        self._started = time.monotonic()
+        self._next = self._started + _FIRST_SECONDS
+        self._spoke = False
+
+    def advance(self, count: int) -> None:
+        """So many more are done."""
+        self.at(self._count + count)
+
+    def at(self, count: int) -> None:
+        """So many are done in all."""
+        self._count = count
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _EVERY_SECONDS
+            self._spoke = True
+            self._log(self._line(now))
+
+    def done(self) -> None:
+        """The stage is over; says so if it spoke before."""
+        if self._spoke:
+            self._log(self._line(time.monotonic()))
+
+    def _line(self, now: float) -> str:
+        seconds = max(now - self._started, 1e-6)
+        rate = self._count / seconds
+        left = (self._total - self._count) / rate if rate else 0.0
+        eta = f", about {left:.0f} s left" if self._count < self._total and rate else ""
+        return f"{self._what}: {self._count:,} of {self._total:,} ({rate:,.0f}/s{eta})"

@@ -1,0 +1,93 @@
+"""A run's bounded share of the work: which documents it carries through the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rag_assets.catalog.documents import Document
+from rag_assets.catalog.generations import Generation
+from rag_assets.catalog.syncs import Slice
+from rag_assets.chunking.chunk_set import chunk_set_key
+from rag_assets.stages.context import TenantContext, config_key
+from rag_assets.stages.generations import target_generation
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A slice with its documents.
+
+    Attributes:
+        generation: the build that the documents go into.
+        config_key: the configuration they are made under.
+        documents: most urgent first; deleted ones left out.
+    """
+
+    generation: Generation
+    config_key: str
+    documents: tuple[Document, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDocument:
+    """A document of the slice whose parsed text is in the lake.
+
+    Attributes:
+        title: found in its content.
+        chunk_set_key: where its chunks are, or belong.
+    """
+
+    document: Document
+    title: str | None
+    chunk_set_key: str
+
+
+def plan_work(ctx: TenantContext, run_id: str) -> Work:
+    """Choose a run's slice and remember it for the stages that follow in that run."""
+    generation = target_generation(ctx)
+    key = config_key(ctx.tenant, ctx.embedder.embedder_id)
+    document_ids = ctx.catalog.index.pending(
+        ctx.ref.id,
+        generation.number,
+        key,
+        documents_limit=ctx.limits.documents,
+        bytes_limit=ctx.limits.megabytes * 1024 * 1024,
+    )
+    ctx.catalog.syncs.put_slice(
+        ctx.ref, Slice(run_id, generation.number, key, tuple(document_ids))
+    )
+    return _work(ctx, generation, key, document_ids)
+
+
+def work_of(ctx: TenantContext, run_id: str) -> Work:
+    """The slice of this run; planned afresh where the run began further down the chain."""
+    planned = ctx.catalog.syncs.slice_of(ctx.ref.id, run_id)
+    if planned is None:
+        return plan_work(ctx, run_id)
+    for generation in ctx.catalog.generations.live(ctx.ref.id):
+        if generation.number == planned.generation:
+            return _work(ctx, generation, planned.config_key, planned.document_ids)
+    return plan_work(ctx, run_id)
+
+
+def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[ParsedDocument]:
+    """Those documents that could be parsed, with what the next stages need of them."""
+    keys = {document.document_id: ctx.parse_key(document) for document in documents}
+    heads = ctx.lake.parsed_heads(set(keys.values()))
+    return [
+        ParsedDocument(
+            document,
+            head.title,
+            chunk_set_key(head.digest, head.media_type, ctx.tenant.chunker),
+        )
+        for document in documents
+        if (head := heads.get(keys[document.document_id])) is not None
+    ]
+
+
+def _work(
+    ctx: TenantContext, generation: Generation, key: str, document_ids: Sequence[str]
+) -> Work:
+    documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
+    living = tuple(document for document in documents if document.status != "DELETED")
+    return Work(generation, key, living)

@@ -1,0 +1,64 @@
+"""Bringing the catalog's tenants in line with tenants.yaml.
+
+Absence is not an order: a tenant that is no longer listed is disabled and keeps its data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class _Record(Protocol):
+    @property
+    def id(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def origin(self) -> str: ...
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TenantChanges:
+    """What must change in the catalog.
+
+    Attributes:
+        put: tenants to make or update, with whether they are enabled.
+        disable: ids that the file no longer lists.
+    """
+
+    put: tuple[tuple[Mapping[str, Any], bool], ...]
+    disable: tuple[str, ...]
+
+
+def plan_tenants(
+    listed: Mapping[str, Mapping[str, Any]], known: Mapping[str, _Record]
+) -> TenantChanges:
+    """Compare the file with the catalog; tenants made over the API are none of its business.
+
+    Args:
+        listed: configuration by id, from tenants.yaml.
+        known: the catalog's tenants by id.
+    """
+    put = []
+    for tenant_id, config in listed.items():
+        enabled = config.get("enabled", True) is not False
+        record = known.get(tenant_id)
+        if record is not None and record.state == "REMOVING":
+            continue
+        state = "ACTIVE" if enabled else "DISABLED"
+        if record is None or (record.config, record.state, record.origin) != (
+            config,
+            state,
+            "file",
+        ):
+            put.append((config, enabled))
+    disable = [
+        tenant_id
+        for tenant_id, record in known.items()
+        if record.origin == "file" and record.state == "ACTIVE" and tenant_id not in listed
+    ]
+    return TenantChanges(tuple(put), tuple(disable))

@@ -1,0 +1,163 @@
+"""tenants.yaml: the operator's list of tenants, read and edited with its comments kept."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from rag_assets.errors import ConfigurationError, UnknownTenant
+from rag_assets.tenants.model import Tenant
+
+_HEADER = """\
+# Who is indexed, from where, and how: docs/operations.md explains every field.
+# A tenant that is taken out of this list is disabled; only `rag-assets tenants remove` purges it.
+tenants: []
+"""
+
+
+class TenantsFile:
+    """The file, which need not exist yet.
+
+    Args:
+        path: where it is; relative source roots are relative to its folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def load(self) -> dict[str, dict[str, Any]]:
+        """Configuration of every tenant by id, roots made absolute, each validated.
+
+        Raises:
+            ConfigurationError: the file or a tenant in it is not usable.
+        """
+        document = self._read()
+        tenants: dict[str, dict[str, Any]] = {}
+        for number, entry in enumerate(document["tenants"], start=1):
+            if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
+                raise ConfigurationError(
+                    f"{self.path.name}: tenant number {number} has no id",
+                    hint="every tenant needs an id of lower-case letters, digits, . _ and -",
+                )
+            config = self._absolute(_plain(entry))
+            tenant = Tenant.from_config(config)
+            if tenant.id in tenants:
+                raise ConfigurationError(
+                    f"{self.path.name}: tenant {tenant.id!r} is listed twice",
+                    hint="keep one of the two",
+                )
+            tenants[tenant.id] = config
+        return tenants
+
+    def add(self, config: Mapping[str, Any]) -> None:
+        """Append a tenant.
+
+        Raises:
+            ConfigurationError: it is not valid, or there is one of that id.
+        """
+        tenant = Tenant.from_config(self._absolute(dict(config)))
+        with self._edited() as document:
+            if any(entry.get("id") == tenant.id for entry in document["tenants"]):
+                raise ConfigurationError(
+                    f"tenant {tenant.id!r} exists already",
+                    hint=f"edit {self.path.name}, or remove it first",
+                )
+            document["tenants"].append(dict(config))
+
+    def set_enabled(self, tenant_id: str, *, enabled: bool) -> None:
+        """Enable or disable a listed tenant.
+
+        Raises:
+            UnknownTenant: it is not listed.
+        """
+        with self._edited() as document:
+            self._entry(document, tenant_id)["enabled"] = enabled
+
+    def remove(self, tenant_id: str) -> None:
+        """Take a tenant off the list, if it is on it."""
+        with self._edited() as document:
+            kept = [entry for entry in document["tenants"] if entry.get("id") != tenant_id]
+            if len(kept) < len(document["tenants"]):
+                document["tenants"] = kept
+
+    def _entry(self, document: dict[str, Any], tenant_id: str) -> dict[str, Any]:
+        for entry in document["tenants"]:
+            if entry.get("id") == tenant_id:
+                found: dict[str, Any] = entry
+                return found
+        raise UnknownTenant(
+            f"{self.path.name} lists no tenant {tenant_id!r}", hint="see `rag-assets tenants list`"
+        )
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            text = _HEADER
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(
+                f"{self.path} cannot be read: {type(error).__name__}",
+                hint="check its permissions; it must be UTF-8",
+            ) from None
+        try:
+            document = _yaml().load(text)
+        except YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f", line {mark.line + 1}" if mark else ""
+            problem = getattr(error, "problem", None) or "not valid YAML"
+            raise ConfigurationError(
+                f"{self.path}{where}: {problem}", hint="mend the YAML there"
+            ) from None
+        document = {} if document is None else document
+        if not isinstance(document, dict) or not isinstance(document.get("tenants", []), list):
+            raise ConfigurationError(
+                f"{self.path} must hold a list named tenants", hint="see docs/operations.md"
+            )
+        document.setdefault("tenants", [])
+        return document
+
+    @contextmanager
+    def _edited(self) -> Iterator[dict[str, Any]]:
+        document = self._read()
+        yield document
+        handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".tenants-")
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            _yaml().dump(document, stream)
+        Path(temporary).chmod(self.path.stat().st_mode & 0o777 if self.path.exists() else 0o644)
+        Path(temporary).replace(self.path)
+
+    def _absolute(self, config: dict[str, Any]) -> dict[str, Any]:
+        sources = config.get("sources")
+        if isinstance(sources, list):
+            config["sources"] = [self._rooted(source) for source in sources]
+        return config
+
+    def _rooted(self, source: Any) -> Any:
+        if not isinstance(source, Mapping) or not isinstance(source.get("root"), str):
+            return source
+        root = Path(os.path.expandvars(source["root"])).expanduser()
+        return {**source, "root": str(self.path.parent / root)}
+
+
+def _yaml() -> YAML:
+    yaml = YAML()
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    return yaml
+
+
+def _plain(value: Any) -> Any:
+    """The value without ruamel's own types, fit for JSON."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (bool, int, float)) or value is None:
+        return value
+    return str(value)

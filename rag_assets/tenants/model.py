@@ -1,0 +1,123 @@
+"""A tenant: whose knowledge it is, where it comes from, and how it is indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from rag_assets.chunking.parameters import ChunkParameters
+from rag_assets.embedding.registry import EmbedderConfig
+from rag_assets.errors import ConfigurationError
+from rag_assets.sources.files import FilesConfig
+from rag_assets.tenants.profiles import with_profile
+
+TenantId = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
+]
+SearchMode = Literal["knn", "text", "hybrid"]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ParserConfig(_Model):
+    """Limits under which one document is parsed.
+
+    Attributes:
+        seconds: time for one document.
+        memory_mb: memory of the process that parses it, in MiB.
+    """
+
+    seconds: float = Field(default=60.0, gt=0, le=3600)
+    memory_mb: int = Field(default=2048, ge=256, le=65_536)
+
+
+class IndexConfig(_Model):
+    """Where and how a tenant's entries are kept.
+
+    Attributes:
+        placement: "shared" with tenants of equal dimensions, or "dedicated": an index alone,
+            whose text scores no other tenant's documents influence.
+        vector_index: Elasticsearch's kind of kNN index.
+    """
+
+    placement: Literal["shared", "dedicated"] = "shared"
+    vector_index: Literal["int8_hnsw", "hnsw", "bbq_hnsw"] = "int8_hnsw"
+
+
+class RetrievalConfig(_Model):
+    """Defaults of a search.
+
+    Attributes:
+        top_k: how many hits.
+        min_score: cosine below which a hit is left out; None for no threshold.
+        mode: vectors, words, or both fused.
+    """
+
+    top_k: int = Field(default=5, ge=1, le=100)
+    min_score: float | None = Field(default=None, ge=-1.0, le=1.0)
+    mode: SearchMode = "hybrid"
+
+
+class AccessConfig(_Model):
+    """Who may read what: the scope that a tenant's documents carry unless a source says more."""
+
+    scope: str = Field(default="public", min_length=1, max_length=256)
+
+
+class Tenant(_Model):
+    """One tenant with its profile's defaults filled in.
+
+    Attributes:
+        id: also the name of its partition.
+        profile: the named set of defaults it started from.
+        organization, project: whose it is, for applications that know it by these.
+        enabled: a disabled tenant neither indexes nor answers.
+        sources: where its documents come from, each with a name of its own.
+        retention_days: documents whose content is older than this are pruned; None keeps them as
+            long as their source does.
+        freshness_minutes: how far behind its source the index may be before a check fails.
+    """
+
+    id: TenantId
+    profile: str = "documents"
+    organization: str | None = None
+    project: str | None = None
+    enabled: bool = True
+    sources: tuple[FilesConfig, ...] = ()
+    parser: ParserConfig = ParserConfig()
+    chunker: ChunkParameters = ChunkParameters()
+    embedder: EmbedderConfig = EmbedderConfig()
+    index: IndexConfig = IndexConfig()
+    retrieval: RetrievalConfig = RetrievalConfig()
+    access: AccessConfig = AccessConfig()
+    retention_days: int | None = Field(default=None, ge=1)
+    freshness_minutes: int = Field(default=60, ge=1)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Validate a tenant's configuration, filled in with its profile.
+
+        Raises:
+            UnknownProfile: there is no profile of that name.
+            ConfigurationError: something in it is not usable; names the field.
+        """
+        try:
+            tenant = cls.model_validate(with_profile(config))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"]) or "configuration"
+            raise ConfigurationError(
+                f"tenant {config.get('id')!r}: {where}: {first['msg']}",
+                hint="docs/operations.md lists what a tenant may hold",
+            ) from None
+        names = [source.name for source in tenant.sources]
+        if len(set(names)) < len(names):
+            raise ConfigurationError(
+                f"tenant {tenant.id!r} has two sources of one name",
+                hint="give each source a name of its own",
+            )
+        return tenant

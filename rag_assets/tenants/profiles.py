@@ -1,0 +1,44 @@
+"""Named sets of defaults: what a tenant is for decides how it is indexed and searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rag_assets.errors import UnknownProfile
+
+PROFILES: Mapping[str, Mapping[str, Any]] = {
+    # Sized for the local model, which reads 256 word pieces at a time.
+    "documents": {
+        "chunker": {"chunker": "heading", "max_tokens": 220, "overlap": 32},
+        "retrieval": {"top_k": 5, "mode": "hybrid"},
+    },
+    "workspace": {
+        "chunker": {"chunker": "heading", "max_tokens": 1200, "overlap": 150},
+        "retrieval": {"top_k": 8, "mode": "hybrid"},
+    },
+}
+
+
+def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A tenant's configuration over the defaults of its profile.
+
+    Raises:
+        UnknownProfile: there is no profile of that name.
+    """
+    name = config.get("profile", "documents")
+    if name not in PROFILES:
+        raise UnknownProfile(
+            f"tenant {config.get('id')!r}: no profile {name!r}",
+            hint=f"choose one of: {', '.join(PROFILES)}",
+        )
+    return _merged(PROFILES[name], config)
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        inner = merged.get(key)
+        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(inner, value) if both else value  # type: ignore[arg-type]
+    return merged
