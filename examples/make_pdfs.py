@@ -21,6 +21,7 @@ from reportlab.lib import colors
 from reportlab.lib.pagesizes import A4, B5
 from reportlab.lib.styles import ParagraphStyle
 from reportlab.lib.units import cm
+from reportlab.pdfbase.pdfmetrics import stringWidth
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import (
     BaseDocTemplate,
@@ -92,7 +93,7 @@ CONTENTS = [
 
 
 def inline(text: str) -> str:
-    """One paragraph of Markdown as reportlab's mark-up: `**strong**` is all that is used."""
+    """One paragraph of Markdown as reportlab's mark-up; strong and code are all that is used."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     strong = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escaped)
     return re.sub(r"`(.+?)`", r'<font face="Courier">\1</font>', strong)
@@ -132,18 +133,28 @@ def listing(lines: list[str]) -> ListFlowable:
     )
 
 
+def measure(word: str) -> float:
+    """The width of a word in a table, in points, were it set in bold."""
+    return float(stringWidth(word, HEAD.fontName, HEAD.fontSize))
+
+
 def table(lines: list[str], width: float) -> Table:
     """A pipe table whose header is repeated on each page it reaches."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     del rows[1]
-    longest = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    shares = [min(max(length, 15), 46) for length in longest]
+    columns = list(zip(*rows, strict=True))
+    words = [
+        max((word for cell in column for word in cell.split()), key=measure) for column in columns
+    ]
+    needs = [measure(word) + 13 for word in words]  # no word is broken; 12 points are padding
+    shares = [min(max(map(len, column)), 46) for column in columns]
+    spare = (width - sum(needs)) / sum(shares)
     cells = [
         [Paragraph(inline(cell), HEAD if row is rows[0] else CELL) for cell in row] for row in rows
     ]
     return Table(
         cells,
-        colWidths=[width * share / sum(shares) for share in shares],
+        colWidths=[need + spare * share for need, share in zip(needs, shares, strict=True)],
         repeatRows=1,
         style=TableStyle(
             [
