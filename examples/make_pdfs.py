@@ -1,7 +1,7 @@
 """Set the example PDFs of the handbook from their Markdown sources.
 
-Each file in pdf_sources/ becomes the PDF that OUTPUTS names. The result is the same byte for byte
-on every machine: fixed dates and identifiers, fonts that every viewer has, no compression.
+Each file in pdf_sources/ becomes the PDF that OUTPUTS names. With one version of reportlab the
+result is the same byte for byte: fixed dates and identifiers, standard fonts, no compression.
 
     python examples/make_pdfs.py            # write them
     python examples/make_pdfs.py --check    # fail if a committed one differs
