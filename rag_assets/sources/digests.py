@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import TypeAlias
 
 from rag_assets.errors import DocumentRejected
@@ -13,7 +12,9 @@ from rag_assets.sources.model import DocumentSource, ListedDocument
 
 Digest: TypeAlias = tuple[ListedDocument, str | DocumentRejected]
 
-_BATCH = 16  # documents a task: a task costs as much as a small file
+# A task of its own costs as much as a small file, and one large file is enough for a task.
+_BATCH_DOCUMENTS = 16
+_BATCH_BYTES = 4 << 20
 
 
 def hash_documents(
@@ -35,18 +36,31 @@ def hash_documents(
     """
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    todo = iter(documents)
+    todo = _batches(documents)
     pool = ThreadPoolExecutor(workers, thread_name_prefix="hash")
     under_way: deque[Future[list[Digest]]] = deque()
     try:
         while True:
-            while len(under_way) < workers * 2 and (batch := list(islice(todo, _BATCH))):
+            while len(under_way) < workers * 2 and (batch := next(todo, None)):
                 under_way.append(pool.submit(_hash_batch, source, batch))
             if not under_way:
                 return
             yield from under_way.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _batches(documents: Iterable[ListedDocument]) -> Iterator[list[ListedDocument]]:
+    batch: list[ListedDocument] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += document.size
+        if len(batch) == _BATCH_DOCUMENTS or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _hash_batch(source: DocumentSource, batch: list[ListedDocument]) -> list[Digest]:

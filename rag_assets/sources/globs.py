@@ -16,6 +16,9 @@ from typing import Final
 
 from rag_assets.sources.brackets import read_bracket
 
+MAX_GITIGNORE_BYTES = 256 * 1024
+MAX_WILDCARDS = 2_000
+
 # Markers among the tokens of a pattern; no token for a byte is one of these.
 _STAR: Final = b"*"  # anything within one component
 _FOLDERS: Final = b"/*"  # any number of components, none included
@@ -31,12 +34,16 @@ class Rule:
 
     Attributes:
         regex: to be matched in full against the name, or the path below the rule's folder.
+        literal: what the name or path must be, if no wildcard is in the pattern.
+        suffix: what the name must end in, if the pattern is a star and a literal.
         by_name: the pattern has no slash, so the name alone counts, at any depth.
         folders_only: the pattern ended in a slash.
         negated: the pattern began with an exclamation mark.
     """
 
     regex: bytes
+    literal: bytes | None
+    suffix: bytes | None
     by_name: bool
     folders_only: bool
     negated: bool
@@ -53,11 +60,15 @@ def parse_rule(pattern: bytes) -> Rule | None:
     by_name = b"/" not in body
     if not body:
         return None
+    body = body.removeprefix(b"/")
     try:
-        regex = _translate(body.removeprefix(b"/"))
+        regex = _translate(body)
     except ValueError:
         return None
-    return Rule(regex, by_name, folders_only, negated)
+    literal = None if _SPECIAL.search(body) else body
+    tail = body[1:] if by_name and body.startswith(b"*") else b""
+    suffix = tail if tail and not _SPECIAL.search(tail) else None
+    return Rule(regex, literal, suffix, by_name, folders_only, negated)
 
 
 class Rules:
@@ -88,32 +99,60 @@ class Rules:
         by_name = self._folders_by_name if is_folder else self._files_by_name
         by_path = self._folders_by_path if is_folder else self._files_by_path
         last = by_name.last(name)
-        if by_path.regex is not None:
+        if not by_path.empty:
             last = max(last, by_path.last(folder + name))
         return None if last < 0 else not last & 1
 
 
 class _Alternatives:
-    """Rules as one regular expression with a group per rule, the last rule tried first."""
+    """Rules that look at the same text. Most are literals or suffixes: those are looked up."""
 
-    __slots__ = ("regex", "verdicts")
+    __slots__ = ("_any", "_exact", "_flags", "_lengths", "_rest", "_suffixes", "empty")
 
     def __init__(
         self, rules: Iterable[tuple[int, Rule]], *, by_name: bool, ignore_case: bool
     ) -> None:
-        chosen = [(n, rule) for n, rule in rules if rule.by_name is by_name][::-1]
-        flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
-        joined = b"|".join(b"(" + rule.regex + b")" for _, rule in chosen)
-        self.regex = re.compile(b"(?:" + joined + rb")\Z", flags) if chosen else None
-        # Position in the list and negation in one number: comparing compares positions.
-        self.verdicts = [n * 2 + rule.negated for n, rule in chosen]
+        self._flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
+        self._exact: dict[bytes, int] = {}
+        self._suffixes: dict[bytes, int] = {}
+        self._rest: list[tuple[int, bytes]] = []
+        chosen = [(n, rule) for n, rule in rules if rule.by_name is by_name]
+        for n, rule in chosen:
+            # Position in the list and negation in one number: comparing compares positions.
+            verdict = n * 2 + rule.negated
+            if rule.literal is not None:
+                self._exact[self._folded(rule.literal)] = verdict
+            elif rule.suffix is not None:
+                self._suffixes[self._folded(rule.suffix)] = verdict
+            else:
+                self._rest.append((verdict, rule.regex))
+        self.empty = not chosen
+        self._lengths = sorted({len(suffix) for suffix in self._suffixes})
+        self._rest.reverse()
+        joined = b"|".join(regex for _, regex in self._rest)
+        self._any = _compiled(joined, self._flags) if self._rest else None
 
     def last(self, text: bytes) -> int:
         """The verdict of the last rule that matches, -1 if none does."""
-        found = self.regex.match(text) if self.regex is not None else None
-        return (
-            -1 if found is None or found.lastindex is None else self.verdicts[found.lastindex - 1]
-        )
+        folded = self._folded(text)
+        best = self._exact.get(folded, -1)
+        for length in self._lengths:
+            best = max(best, self._suffixes.get(folded[-length:], -1))
+        if self._any is not None and self._any.match(text):
+            for verdict, regex in self._rest:
+                if verdict < best:
+                    break
+                if _compiled(regex, self._flags).match(text):
+                    return verdict
+        return best
+
+    def _folded(self, text: bytes) -> bytes:
+        return text.lower() if self._flags & re.IGNORECASE else text
+
+
+@lru_cache(maxsize=2 * MAX_WILDCARDS)
+def _compiled(regex: bytes, flags: int) -> re.Pattern[bytes]:
+    return re.compile(b"(?:" + regex + rb")\Z", flags)
 
 
 def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> Rules:
@@ -133,7 +172,14 @@ def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> Rules:
 
 @lru_cache(maxsize=256)  # many folders carry the same few lines
 def compile_gitignore(content: bytes) -> Rules:
-    """Rules from the content of a .gitignore."""
+    """Rules from the content of a .gitignore.
+
+    Raises:
+        ValueError: it is longer than MAX_GITIGNORE_BYTES, or more patterns than MAX_WILDCARDS
+            would have to be tried one by one.
+    """
+    if len(content) > MAX_GITIGNORE_BYTES:
+        raise ValueError(f"more than {MAX_GITIGNORE_BYTES} bytes")
     rules = []
     for raw in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         line = _without_trailing_spaces(raw.removesuffix(b"\r"))
@@ -141,6 +187,8 @@ def compile_gitignore(content: bytes) -> Rules:
             rule = parse_rule(line)
             if rule is not None:
                 rules.append(rule)
+    if sum(rule.literal is None and rule.suffix is None for rule in rules) > MAX_WILDCARDS:
+        raise ValueError(f"more than {MAX_WILDCARDS} patterns with wildcards")
     return Rules(rules)
 
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rag_assets.errors import ListingFailed
-from rag_assets.sources.globs import Rules, compile_gitignore, compile_globs
+from rag_assets.sources.globs import MAX_GITIGNORE_BYTES, Rules, compile_gitignore, compile_globs
 from rag_assets.sources.opening import open_below, open_regular, open_root
 
 GITIGNORE = ".gitignore"
-MAX_GITIGNORE_BYTES = 256 * 1024
 _ALWAYS_SKIPPED = frozenset({".git"})
 _KEPT_OPEN = 64  # descriptors; a folder deeper than this is opened again on the way back
 
@@ -253,12 +252,14 @@ def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
         return folder.ignores
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(MAX_GITIGNORE_BYTES + 1)
-    if len(content) > MAX_GITIGNORE_BYTES:
+    try:
+        rules = compile_gitignore(content)
+    except ValueError as error:
         raise ListingFailed(
-            f"larger than {MAX_GITIGNORE_BYTES} bytes: {path + GITIGNORE!r}",
+            f"{path + GITIGNORE!r} cannot be used: {error}",
             hint="shorten it, or set gitignore: false for the source",
-        )
-    return _Ignores(compile_gitignore(content), len(_bytes(path)), folder.ignores)
+        ) from error
+    return _Ignores(rules, len(_bytes(path)), folder.ignores)
 
 
 def _open_root(root: Path) -> int:
