@@ -1,0 +1,76 @@
+"""How far a passage reaches back into the one before it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from rag_assets.chunking.graphemes import is_boundary
+from rag_assets.chunking.tokens import count_tokens
+from rag_assets.chunking.units import Rank, word_cuts
+
+_CHARS_A_TOKEN = 8  # prose has 4 to 5: one look is nearly always enough
+_NEIGHBOURS = 2  # sums of words are that close to the count of the whole
+
+
+def overlap_start(text: str, low: int, high: int, limit: int) -> int:
+    """Where the longest run of whole words at the end of text[low:high] begins.
+
+    Args:
+        text: the document.
+        low, high: the passage before, which ends with a visible character.
+        limit: cl100k_base tokens that the run has at most; at least 1.
+
+    Returns:
+        An offset after low (low itself where the passage is a single word). Inside a word where
+        whole words would give less than half of the limit: in scripts without spaces, say. And
+        high where even the last visible character has more tokens than the limit.
+    """
+    window = _CHARS_A_TOKEN * limit
+    while True:
+        floor = max(low, high - window)
+        words, pieces = _starts(text, floor, high)
+        start, tokens = _longest(text, words, high, limit)
+        if 2 * tokens < limit:
+            start, tokens = min((start, tokens), _longest(text, pieces, high, limit))
+        if floor == low or start > min(pieces, default=floor):
+            break
+        window *= 4
+    if start == high:
+        near = range(max(low, high - _CHARS_A_TOKEN * limit), high)
+        start, _ = _longest(text, [at for at in near if is_boundary(text, at)], high, limit)
+    return start
+
+
+def _starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]]:
+    """Where words begin in text[floor:high], and these together with places inside long words.
+
+    floor itself is left out: it may be inside a word, or begin the whole passage.
+    """
+    words, pieces = [], []
+    for at, rank in word_cuts(text, floor, high):
+        start = at
+        while start < high and text[start].isspace():
+            start += 1
+        if start == high or (start > at and not is_boundary(text, start)):
+            continue
+        pieces.append(start)
+        if rank >= Rank.WORD:
+            words.append(start)
+    return words, pieces
+
+
+def _longest(text: str, starts: Sequence[int], high: int, limit: int) -> tuple[int, int]:
+    """The first of starts from which at most limit tokens lead to high, and their number.
+
+    (high, 0) where there is none. Only starts near the right one are counted exactly.
+    """
+    # The space before a word is counted with it, as in the tokeniser's own words.
+    counts = count_tokens([text[max(0, a - 1) : b - 1] for a, b in pairwise([*starts, high])])
+    # Negated, so that the sums from each start to the end rise with the start.
+    sums = [-total for total in accumulate(reversed(counts))][::-1]
+    guess = bisect_left(sums, -limit)
+    near = starts[max(0, guess - _NEIGHBOURS) : guess + _NEIGHBOURS + 1]
+    exact = zip(near, count_tokens([text[start:high] for start in near]), strict=True)
+    return next(((start, tokens) for start, tokens in exact if tokens <= limit), (high, 0))
