@@ -1,13 +1,18 @@
 """Real servers for tests: those named in the environment, or embedded ones of this session's own.
 
-    with postgres_server(folder) as url: ...
+    with postgres_server() as url: ...
 
-With TEST_DATABASE_URL or TEST_ELASTICSEARCH_URL set, that server is used and left running.
+With TEST_DATABASE_URL or TEST_ELASTICSEARCH_URL set, that server is used and left running. An
+embedded one ends with the test process, however that ends.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,30 +20,56 @@ from pathlib import Path
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.postgres import EmbeddedPostgres
 
+_GUARD = """
+import shutil, sys
+from pathlib import Path
+from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
+from rag_assets.local_stack.postgres import EmbeddedPostgres
+sys.stdin.read()
+directory = Path(sys.argv[1])
+EmbeddedPostgres(directory).stop()
+EmbeddedElasticsearch(directory).stop()
+shutil.rmtree(directory, ignore_errors=True)
+"""
+
 
 @contextmanager
-def postgres_server(directory: Path) -> Iterator[str]:
+def postgres_server() -> Iterator[str]:
     """A Postgres to test against, as a ``postgresql://`` URL."""
     given = os.environ.get("TEST_DATABASE_URL")
     if given:
         yield given
         return
-    server = EmbeddedPostgres(directory)
-    try:
-        yield server.start()
-    finally:
-        server.stop()
+    with server_directory() as directory:
+        yield EmbeddedPostgres(directory).start()
 
 
 @contextmanager
-def elasticsearch_server(directory: Path, *, heap: str = "1g") -> Iterator[str]:
+def elasticsearch_server(*, heap: str = "1g") -> Iterator[str]:
     """An Elasticsearch to test against, as an ``http://`` URL."""
     given = os.environ.get("TEST_ELASTICSEARCH_URL")
     if given:
         yield given
         return
-    server = EmbeddedElasticsearch(directory, heap=heap)
+    with server_directory() as directory:
+        yield EmbeddedElasticsearch(directory, heap=heap).start()
+
+
+@contextmanager
+def server_directory() -> Iterator[Path]:
+    """A folder for an embedded server, which is stopped and removed when we leave or die.
+
+    It is not one of pytest's: as root the server runs under another account, and each pytest
+    session closes the folders of all of them to other accounts.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="rag-assets-test-"))
+    guard = subprocess.Popen(
+        [sys.executable, "-c", _GUARD, str(directory)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
     try:
-        yield server.start()
+        yield directory
     finally:
-        server.stop()
+        guard.communicate()  # closes its input, as our death would
+        shutil.rmtree(directory, ignore_errors=True)

@@ -78,9 +78,7 @@ class EmbeddedElasticsearch:
             ServiceUnavailable: the jars can't be had, or the server does not come up.
         """
         with self.process.lock():
-            if self.running():
-                self.process.wait_until(self.answers, timeout=_START_SECONDS)
-            else:
+            if not self.process.reuse(self.answers, timeout=_START_SECONDS):
                 self._start(progress)
         return self.url
 

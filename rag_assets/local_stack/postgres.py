@@ -42,9 +42,10 @@ _SETTINGS = {
     "unix_socket_directories": "",
     "max_connections": "200",
     "log_checkpoints": "off",
-    # A log line must not hold a document's text: no failing statements, no rows in details.
+    # A log line must not hold a document's text, and errors quote values. Whoever sent the
+    # statement gets them; the log keeps what concerns the server.
+    "log_min_messages": "log",
     "log_min_error_statement": "panic",
-    "log_error_verbosity": "terse",
 }
 
 
@@ -108,9 +109,7 @@ class EmbeddedPostgres:
                 up.
         """
         with self.process.lock():
-            if self.running() and (identity := self._identity()):
-                self.process.wait_until(lambda: _answers(identity), timeout=_START_SECONDS)
-            else:
+            if not self.process.reuse(self._answers, timeout=_START_SECONDS):
                 self._start(progress)
         return self.url
 
@@ -197,6 +196,10 @@ class EmbeddedPostgres:
                 deadline += 5
             time.sleep(0.1)
         stale.unlink(missing_ok=True)
+
+    def _answers(self) -> bool:
+        identity = self._identity()
+        return identity is not None and _answers(identity)
 
     def _identity(self) -> _Identity | None:
         try:

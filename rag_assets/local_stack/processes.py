@@ -8,9 +8,9 @@ somebody else is never taken for the server, let alone signalled.
 from __future__ import annotations
 
 import fcntl
-import functools
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -22,15 +22,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rag_assets.errors import ServiceUnavailable
+from rag_assets.local_stack.liveness import adopt, birth_of, end_session, wait_for
 
 Progress: TypeAlias = Callable[[str], None]
 
 _POLL_SECONDS = 0.1
 _LOG_BYTES = 8 * 1024 * 1024
 _TAIL_BYTES = 16 * 1024
-
-# Our own children, kept until they end: a dropped Popen would warn, and leave a zombie.
-_children: dict[int, subprocess.Popen[bytes]] = {}
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def silent(_message: str) -> None:
@@ -107,6 +106,7 @@ class BackgroundProcess:
         self.log_file = log_file
         self._stop_signal = stop_signal
         self._kill_signal = kill_signal
+        self._log_begins = 0
 
     def lock(self) -> AbstractContextManager[None]:
         """Held while starting and stopping, so that two commands start one server."""
@@ -118,7 +118,7 @@ class BackgroundProcess:
             record = ProcessRecord(**json.loads(self.pid_file.read_text()))
         except (OSError, ValueError, TypeError):
             return None
-        return record if _birth(record.pid) == record.birth else None
+        return record if birth_of(record.pid) == record.birth else None
 
     def start(
         self,
@@ -165,6 +165,7 @@ class BackgroundProcess:
         self._rotate_log()
         try:
             with self.log_file.open("ab") as log:
+                self._log_begins = log.tell()
                 child = subprocess.Popen(  # noqa: S603  (our own command, no shell)
                     [str(part) for part in command],
                     stdin=subprocess.DEVNULL,
@@ -179,15 +180,31 @@ class BackgroundProcess:
                 )
         except OSError as error:
             raise ServiceUnavailable(f"{self.name} could not be started: {error}") from error
-        _children[child.pid] = child
+        adopt(child)
         record = ProcessRecord(
             pid=child.pid,
-            birth=_birth(child.pid) or "",
+            birth=birth_of(child.pid) or "",
             port=port,
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         write_atomically(self.pid_file, json.dumps(asdict(record)))
         return record
+
+    def reuse(self, healthy: Callable[[], bool], *, timeout: float) -> bool:
+        """Wait for a server that runs already; False when none does, or it ends meanwhile.
+
+        Raises:
+            ServiceUnavailable: it runs, and is not healthy after ``timeout`` seconds.
+        """
+        if self.find() is None:
+            return False
+        try:
+            self.wait_until(healthy, timeout=timeout)
+        except ServiceUnavailable:
+            if self.find() is None:
+                return False
+            raise
+        return True
 
     def wait_until(self, healthy: Callable[[], bool], *, timeout: float) -> ProcessRecord:
         """Wait for a started server.
@@ -222,21 +239,24 @@ class BackgroundProcess:
                 if not self._gone(record, 10):
                     self._signal(record, signal.SIGKILL)
                     self._gone(record, 5)
-            _end_session(record.pid)
+            end_session(record.pid)
         self.pid_file.unlink(missing_ok=True)
         return record is not None
 
-    def log_tail(self, lines: int = 6) -> list[str]:
-        """The last lines of the log, without blank ones and Java's stack frames."""
+    def output(self) -> str:
+        """What the server has written since we launched it; at most the last 16 kB."""
         try:
             with self.log_file.open("rb") as log:
-                log.seek(max(0, self.log_file.stat().st_size - _TAIL_BYTES))
-                text = log.read().decode(errors="replace")
+                log.seek(max(self._log_begins, self.log_file.stat().st_size - _TAIL_BYTES))
+                return log.read().decode(errors="replace")
         except OSError:
-            return []
+            return ""
+
+    def log_tail(self, lines: int = 6) -> list[str]:
+        """The last lines of `output`, without blank ones, colours and Java's stack frames."""
         told = [
             line.rstrip()
-            for line in text.splitlines()
+            for line in _COLOURS.sub("", self.output()).splitlines()
             if line.strip() and not line.lstrip().startswith(("at ", "... "))
         ]
         return told[-lines:]
@@ -249,88 +269,16 @@ class BackgroundProcess:
         )
 
     def _signal(self, record: ProcessRecord, number: signal.Signals) -> None:
-        if _birth(record.pid) == record.birth:
+        if birth_of(record.pid) == record.birth:
             with suppress(ProcessLookupError):
                 os.kill(record.pid, number)
 
     @staticmethod
     def _gone(record: ProcessRecord, timeout: float) -> bool:
-        return _wait_for(lambda: _birth(record.pid) != record.birth, timeout)
+        return wait_for(lambda: birth_of(record.pid) != record.birth, timeout)
 
     def _rotate_log(self) -> None:
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             if self.log_file.stat().st_size > _LOG_BYTES:
                 self.log_file.replace(self.log_file.with_name(f"{self.log_file.name}.1"))
-
-
-def _wait_for(condition: Callable[[], bool], timeout: float) -> bool:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_SECONDS / 2)
-    return True
-
-
-def _end_session(leader: int) -> None:
-    """End what a server left behind in its session (Dagster's code servers, say)."""
-    for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 1.0)):
-        if not _session_members(leader):
-            return
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(leader, number)
-        _wait_for(lambda: not _session_members(leader), patience)
-
-
-def _session_members(leader: int) -> list[int]:
-    """Live processes of the group; zombies don't count, for nobody may ever reap them."""
-    import psutil
-
-    members = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, ProcessLookupError):
-            if os.getpgid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
-                members.append(process.pid)
-    return members
-
-
-def _birth(pid: int) -> str | None:
-    """The moment a live process began; None when there is none (a zombie is none)."""
-    child = _children.get(pid)
-    if child is not None and child.poll() is not None:
-        del _children[pid]
-    boot = _boot_id()
-    if boot is None:
-        return _birth_by_psutil(pid)
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    state, start_ticks = fields[0], fields[19]
-    return None if state in "ZX" else f"{boot}/{start_ticks}"
-
-
-@functools.cache
-def _boot_id() -> str | None:
-    """Names this boot of the machine, on Linux.
-
-    Together with the ticks from boot to birth it is steadier than a time of day, which moves for
-    all processes when the clock is set: after a suspended virtual machine wakes up, say.
-    """
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return None
-
-
-def _birth_by_psutil(pid: int) -> str | None:
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        alive = process.status() != psutil.STATUS_ZOMBIE
-        return f"{process.create_time():.2f}" if alive else None
-    except psutil.Error:
-        return None

@@ -10,12 +10,12 @@ from tests.servers import elasticsearch_server, postgres_server
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with postgres_server(tmp_path_factory.mktemp("postgres")) as url:
+def postgres_url() -> Iterator[str]:
+    with postgres_server() as url:
         yield url
 
 
 @pytest.fixture(scope="session")
-def elasticsearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with elasticsearch_server(tmp_path_factory.mktemp("elasticsearch")) as url:
+def elasticsearch_url() -> Iterator[str]:
+    with elasticsearch_server() as url:
         yield url

@@ -1,0 +1,149 @@
+"""Dagster's webserver and daemon as background processes over one home folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from rag_assets.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.local_stack.net import LOOPBACK, get_json, next_free_port
+from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
+from rag_assets.settings import Settings
+
+_START_SECONDS = 180
+# What the daemon says once it has read the instance and starts its loops.
+_DAEMON_IS_UP = "Instance is configured with the following daemons"
+
+
+class DagsterProcesses:
+    """The UI and the daemon of one installation.
+
+    Both read ``dagster.yaml`` and ``workspace.yaml`` in the home folder, and get the database as
+    DAGSTER_POSTGRES_URL.
+
+    Args:
+        settings: the home folder, the first port to try for the UI, and external servers.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        state, logs = settings.local / "dagster", settings.local / "logs"
+        self.webserver = BackgroundProcess(
+            "Dagster webserver",
+            pid_file=state / "webserver.pid",
+            log_file=logs / "dagster-webserver.log",
+        )
+        self.daemon = BackgroundProcess(
+            "Dagster daemon", pid_file=state / "daemon.pid", log_file=logs / "dagster-daemon.log"
+        )
+
+    @property
+    def url(self) -> str | None:
+        """The UI's address, or None while it is not running."""
+        record = self.webserver.find()
+        return None if record is None else f"http://{LOOPBACK}:{record.port}"
+
+    def webserver_answers(self) -> bool:
+        """Whether the UI runs and answers."""
+        record = self.webserver.find()
+        return record is not None and record.port is not None and _serves(record.port)
+
+    def start(self, database_url: str, progress: Progress = silent) -> str:
+        """Start both unless they run, wait until they are up, and return the UI's URL.
+
+        Args:
+            database_url: Dagster's storage, as any ``postgresql://`` URL.
+            progress: told what is being done, from two threads.
+
+        Raises:
+            ConfigurationError: the home folder has no workspace.yaml.
+            ServiceUnavailable: one of them does not come up; the message quotes its log.
+        """
+        workspace = self._settings.home / "workspace.yaml"
+        if not workspace.is_file():
+            raise ConfigurationError(
+                f"Dagster has nothing to load: {workspace} is missing",
+                hint="copy it from the project, or set RAG_ASSETS_HOME to a folder that has it",
+            )
+        environment = self._environment(database_url)
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            starts = [
+                pool.submit(self._start_webserver, environment, progress),
+                pool.submit(self._start_daemon, environment, progress),
+            ]
+        for start in starts:
+            start.result()
+        if (url := self.url) is None:
+            raise ServiceUnavailable("the Dagster webserver ended right after it had started")
+        return url
+
+    def stop(self) -> None:
+        """End both, and the code servers they started."""
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            list(pool.map(BackgroundProcess.stop, (self.daemon, self.webserver)))
+
+    def _start_webserver(self, environment: dict[str, str], progress: Progress) -> None:
+        with self.webserver.lock():
+            if self.webserver.reuse(self.webserver_answers, timeout=_START_SECONDS):
+                return
+            progress("Dagster webserver: starting")
+            port = next_free_port(self._settings.dagster_port)
+            self.webserver.start(
+                [*self._command("dagster_webserver"), "-h", LOOPBACK, "-p", str(port)],
+                env=environment,
+                healthy=lambda: _serves(port),
+                timeout=_START_SECONDS,
+                port=port,
+                cwd=self._settings.home,
+            )
+            progress(f"Dagster webserver: running on port {port}")
+
+    def _start_daemon(self, environment: dict[str, str], progress: Progress) -> None:
+        with self.daemon.lock():
+            if self.daemon.find() is not None:
+                return
+            progress("Dagster daemon: starting")
+            self.daemon.start(
+                [*self._command("dagster._daemon", "run")],
+                env=environment,
+                healthy=lambda: _DAEMON_IS_UP in self.daemon.output(),
+                timeout=_START_SECONDS,
+                cwd=self._settings.home,
+            )
+            progress("Dagster daemon: running")
+
+    def _command(self, module: str, *arguments: str) -> list[str]:
+        workspace = str(self._settings.home / "workspace.yaml")
+        return [sys.executable, "-m", module, *arguments, "-w", workspace]
+
+    def _environment(self, database_url: str) -> dict[str, str]:
+        """Ours, so that providers' keys reach the assets; and the servers these settings name."""
+        settings = self._settings
+        environment = {
+            **os.environ,
+            "DAGSTER_HOME": str(settings.home),
+            "DAGSTER_POSTGRES_URL": dagster_storage_url(database_url),
+            "RAG_ASSETS_HOME": str(settings.home),
+            "PYTHONUNBUFFERED": "1",
+        }
+        external = {
+            "DATABASE_URL": settings.database_url,
+            "ELASTICSEARCH_URL": settings.elasticsearch_url,
+            "RAG_ASSETS_LAKE_URL": settings.lake_url,
+        }
+        for name, value in external.items():
+            environment.pop(name, None)
+            if value:
+                environment[name] = value
+        return environment
+
+
+def dagster_storage_url(database_url: str) -> str:
+    """The URL with psycopg2 as its driver: Dagster's event notifications fail with psycopg 3."""
+    return re.sub(r"^postgres(ql)?(\+\w+)?://", "postgresql+psycopg2://", database_url)
+
+
+def _serves(port: int) -> bool:
+    return get_json(port, "/server_info") is not None

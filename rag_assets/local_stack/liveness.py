@@ -1,0 +1,95 @@
+"""Which processes live, told apart from others that were given the same pid."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+_POLL_SECONDS = 0.05
+
+# Our own children, kept until they end: a dropped Popen would warn, and leave a zombie.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+def adopt(child: subprocess.Popen[bytes]) -> None:
+    """Look after a child of ours that is meant to outlive us."""
+    _children[child.pid] = child
+
+
+def wait_for(condition: Callable[[], bool], timeout: float) -> bool:
+    """Whether the condition comes true within ``timeout`` seconds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def end_session(leader: int) -> None:
+    """End what a server left behind in its session (Dagster's code servers, say)."""
+    for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 1.0)):
+        if not _session_members(leader):
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, number)
+        wait_for(lambda: not _session_members(leader), patience)
+
+
+def _session_members(leader: int) -> list[int]:
+    """Live processes of the group; zombies don't count, for nobody may ever reap them."""
+    import psutil
+
+    members = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, ProcessLookupError):
+            if os.getpgid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
+                members.append(process.pid)
+    return members
+
+
+def birth_of(pid: int) -> str | None:
+    """The moment a live process began; None when there is none (a zombie is none)."""
+    child = _children.get(pid)
+    if child is not None and child.poll() is not None:
+        del _children[pid]
+    boot = _boot_id()
+    if boot is None:
+        return _birth_by_psutil(pid)
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    state, start_ticks = fields[0], fields[19]
+    return None if state in "ZX" else f"{boot}/{start_ticks}"
+
+
+@functools.cache
+def _boot_id() -> str | None:
+    """Names this boot of the machine, on Linux.
+
+    Together with the ticks from boot to birth it is steadier than a time of day, which moves for
+    all processes when the clock is set: after a suspended virtual machine wakes up, say.
+    """
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def _birth_by_psutil(pid: int) -> str | None:
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        alive = process.status() != psutil.STATUS_ZOMBIE
+        return f"{process.create_time():.2f}" if alive else None
+    except psutil.Error:
+        return None

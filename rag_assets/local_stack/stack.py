@@ -1,0 +1,168 @@
+"""All the local servers of one installation: up, down, status, and where they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from rag_assets.local_stack.dagster_processes import DagsterProcesses
+from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
+from rag_assets.local_stack.net import accepts_connections, masked
+from rag_assets.local_stack.postgres import EmbeddedPostgres
+from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
+from rag_assets.settings import Settings
+
+ServiceState: TypeAlias = Literal["running", "stopped", "external", "unreachable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where the two servers answer. The URLs may hold passwords: never print them."""
+
+    database_url: str = field(repr=False)
+    elasticsearch_url: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """One server as it is now.
+
+    Attributes:
+        name: what people call it.
+        state: "external" is named in the settings and listens; "unreachable" is there, or named,
+            and does not answer.
+        url: without passwords; None while there is none.
+        pid: of a server of ours that runs.
+        log: of a server of ours.
+    """
+
+    name: str
+    state: ServiceState
+    url: str | None = None
+    pid: int | None = None
+    log: Path | None = None
+
+
+class LocalStack:
+    """Postgres, Elasticsearch and Dagster's two processes, as the settings want them.
+
+    A server whose URL is in the settings is external: it is used, and never started or stopped.
+
+    Args:
+        settings: folders, external URLs, heap and port.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        logs = settings.local / "logs"
+        self._settings = settings
+        self.postgres = EmbeddedPostgres(
+            settings.local / "postgres", log_file=logs / "postgres.log"
+        )
+        self.elasticsearch = EmbeddedElasticsearch(
+            settings.local / "elasticsearch",
+            log_file=logs / "elasticsearch.log",
+            heap=settings.elasticsearch_heap,
+        )
+        self.dagster = DagsterProcesses(settings)
+
+    def up(self, *, dagster: bool = True, progress: Progress = silent) -> Endpoints:
+        """Start what is not running and wait until it answers.
+
+        Args:
+            dagster: also start Dagster's webserver and daemon.
+            progress: told what is being done, one line at a time, from several threads.
+
+        Raises:
+            ServiceUnavailable: a server does not come up; the others stay as they are.
+            ConfigurationError: there is no workspace.yaml for Dagster.
+        """
+        starts: list[Callable[[Progress], str]] = []
+        if self._settings.database_url is None:
+            starts.append(self.postgres.start)
+        if self._settings.elasticsearch_url is None:
+            starts.append(self.elasticsearch.start)
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            started = [pool.submit(start, progress) for start in starts]
+        for server in started:
+            server.result()
+        endpoints = self.endpoints()
+        if dagster:
+            self.dagster.start(endpoints.database_url, progress)
+        return endpoints
+
+    def down(self) -> None:
+        """Stop everything of ours: Dagster first, for it uses the others."""
+        self.dagster.stop()
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            stops = [pool.submit(self.postgres.stop), pool.submit(self.elasticsearch.stop)]
+        for stop in stops:
+            stop.result()
+
+    def endpoints(self) -> Endpoints:
+        """Where Postgres and Elasticsearch answer; costs a few small file reads, no connection.
+
+        Raises:
+            ServiceUnavailable: one is neither external nor running.
+        """
+        return Endpoints(
+            database_url=self._settings.database_url or self.postgres.url,
+            elasticsearch_url=self._settings.elasticsearch_url or self.elasticsearch.url,
+        )
+
+    def status(self) -> list[ServiceStatus]:
+        """Every server as it is now; each is asked, for two seconds at most."""
+        checks: list[Callable[[], ServiceStatus]] = [
+            self._postgres_status,
+            self._elasticsearch_status,
+            self._webserver_status,
+            self._daemon_status,
+        ]
+        with ThreadPoolExecutor(max_workers=len(checks)) as pool:
+            return [status.result() for status in [pool.submit(check) for check in checks]]
+
+    def _postgres_status(self) -> ServiceStatus:
+        if self._settings.database_url is not None:
+            return _external("Postgres", self._settings.database_url)
+        return _own(
+            self.postgres.process,
+            lambda: self.postgres.url,
+            lambda: accepts_connections(self.postgres.url),
+        )
+
+    def _elasticsearch_status(self) -> ServiceStatus:
+        if self._settings.elasticsearch_url is not None:
+            return _external("Elasticsearch", self._settings.elasticsearch_url)
+        server = self.elasticsearch
+        return _own(server.process, lambda: server.url, server.answers)
+
+    def _webserver_status(self) -> ServiceStatus:
+        return _own(
+            self.dagster.webserver, lambda: self.dagster.url, self.dagster.webserver_answers
+        )
+
+    def _daemon_status(self) -> ServiceStatus:
+        return _own(self.dagster.daemon, lambda: None, lambda: True)
+
+
+def _external(name: str, url: str) -> ServiceStatus:
+    state: ServiceState = "external" if accepts_connections(url) else "unreachable"
+    return ServiceStatus(name, state, masked(url))
+
+
+def _own(
+    process: BackgroundProcess, url: Callable[[], str | None], answers: Callable[[], bool]
+) -> ServiceStatus:
+    record = process.find()
+    if record is None:
+        return ServiceStatus(process.name, "stopped", log=process.log_file)
+    where = url()
+    return ServiceStatus(
+        process.name,
+        "running" if answers() else "unreachable",
+        masked(where) if where else None,
+        record.pid,
+        process.log_file,
+    )

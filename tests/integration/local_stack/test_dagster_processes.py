@@ -1,0 +1,119 @@
+"""Dagster's webserver and daemon over a workspace of one asset, and a real Postgres."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import psycopg
+import pytest
+
+from rag_assets.errors import ServiceUnavailable
+from rag_assets.local_stack.net import next_free_port
+from rag_assets.local_stack.stack import LocalStack
+from rag_assets.settings import Settings
+
+DEFINITIONS = """
+import os
+import dagster as dg
+
+@dg.asset(description=f"{os.environ['RAG_ASSETS_HOME']} {os.environ.get('DATABASE_URL', '')}")
+def greeting() -> None: ...
+
+defs = dg.Definitions(assets=[greeting])
+"""
+INSTANCE = """
+storage:
+  postgres:
+    postgres_url:
+      env: DAGSTER_POSTGRES_URL
+telemetry:
+  enabled: false
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path, postgres_url: str) -> Iterator[Settings]:
+    database = f"dagster_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {database}".encode())
+    (tmp_path / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
+    (tmp_path / "definitions.py").write_text(DEFINITIONS)
+    (tmp_path / "dagster.yaml").write_text(INSTANCE)
+    yield Settings(
+        home=tmp_path,
+        database_url=urlsplit(postgres_url)._replace(path=f"/{database}").geturl(),
+        elasticsearch_url="http://127.0.0.1:9",
+        dagster_port=next_free_port(13_000),
+    )
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
+
+
+def graphql(port: int, query: str) -> object:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    body = json.dumps({"query": query})
+    connection.request("POST", "/graphql", body, {"content-type": "application/json"})
+    answer = json.load(connection.getresponse())
+    connection.close()
+    return answer["data"]
+
+
+def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None:
+    stack = LocalStack(settings)
+    messages: list[str] = []
+    with socket.create_server(("127.0.0.1", settings.dagster_port)):
+        stack.up(progress=messages.append)
+    try:
+        webserver, daemon = stack.dagster.webserver.find(), stack.dagster.daemon.find()
+        assert webserver is not None
+        assert daemon is not None
+        assert webserver.port is not None
+        assert webserver.port > settings.dagster_port, "a taken port is left to its owner"
+        states = {status.name: status for status in stack.status()}
+        assert states["Postgres"].state == "external"
+        assert states["Elasticsearch"].state == "unreachable"
+        assert states["Dagster webserver"].state == states["Dagster daemon"].state == "running"
+        assert states["Dagster webserver"].url == f"http://127.0.0.1:{webserver.port}"
+
+        answer = graphql(webserver.port, "{assetNodes {assetKey {path} description}}")
+        description = f"{settings.home} {settings.database_url}"
+        assert answer == {
+            "assetNodes": [{"assetKey": {"path": ["greeting"]}, "description": description}]
+        }
+        with psycopg.connect(settings.database_url or "") as connection:
+            tables = connection.execute("SELECT count(*) FROM runs").fetchone()
+        assert tables == (0,), "the storage is the Postgres we named"
+
+        messages.clear()
+        stack.up(progress=messages.append)
+        assert messages == []
+        assert stack.dagster.webserver.find() == webserver
+        assert stack.dagster.daemon.find() == daemon
+    finally:
+        stack.down()
+    assert [status.state for status in stack.status()][2:] == ["stopped", "stopped"]
+    assert not [process for process in psutil.process_iter() if belongs_to(process, webserver.pid)]
+
+
+def belongs_to(process: psutil.Process, leader: int) -> bool:
+    try:
+        return os.getpgid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.Error, ProcessLookupError):
+        return False
+
+
+def test_a_broken_instance_is_told_with_its_reason(settings: Settings) -> None:
+    (settings.home / "dagster.yaml").write_text("storage: {nonsense: true}\n")
+    stack = LocalStack(settings)
+    with pytest.raises(ServiceUnavailable, match="ended while starting") as caught:
+        stack.up()
+    assert "nonsense" in caught.value.message
+    stack.down()

@@ -1,0 +1,182 @@
+"""The embedded Postgres, really started, killed and started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import psycopg2  # type: ignore[import-untyped]
+import pytest
+
+from rag_assets.errors import ServiceUnavailable
+from rag_assets.local_stack.postgres import EmbeddedPostgres
+from tests.servers import server_directory
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedPostgres]:
+    with server_directory() as folder:
+        # A Unix socket's path ends at 107 bytes; a home folder's does not.
+        directory = folder / ("long-name-" * 12) / ("of a home with blanks " * 4)
+        server = EmbeddedPostgres(directory)
+        yield server
+        server.stop()
+
+
+@pytest.fixture
+def url(server: EmbeddedPostgres) -> str:
+    return server.start()
+
+
+def pid_of(server: EmbeddedPostgres) -> int:
+    record = server.process.find()
+    assert record is not None
+    return record.pid
+
+
+def password_in(url: str) -> str:
+    return urlsplit(url).password or ""
+
+
+def kill(server: EmbeddedPostgres) -> None:
+    os.kill(pid_of(server), signal.SIGKILL)
+
+
+def one(url: str, query: str) -> object:
+    with psycopg.connect(url) as connection:
+        row = connection.execute(query.encode()).fetchone()
+    return row[0] if row else None
+
+
+def test_both_drivers_connect_and_the_settings_hold(url: str) -> None:
+    assert one(url, "SELECT current_database()") == "rag_assets"
+    assert one(url, "SHOW server_version").startswith("18")  # type: ignore[attr-defined]
+    assert one(url, "SHOW max_connections") == "200"
+    assert one(url, "SHOW fsync") == "on"
+    assert one(url, "SHOW listen_addresses") == "127.0.0.1"
+    assert one(url, "SHOW server_encoding") == "UTF8"
+    connection = psycopg2.connect(url)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT upper('ärger') || 1")
+        assert cursor.fetchone() == ("ÄRGER1",)
+    connection.close()
+
+
+def test_nobody_gets_in_without_the_password(url: str) -> None:
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(url.replace(password_in(url), "guess"))
+
+
+def test_starting_again_uses_the_running_one(server: EmbeddedPostgres, url: str) -> None:
+    before = pid_of(server)
+    messages: list[str] = []
+    assert EmbeddedPostgres(server.directory).start(messages.append) == url
+    assert pid_of(server) == before
+    assert messages == []
+
+
+def test_data_and_url_survive_a_stop_with_clients_connected(
+    server: EmbeddedPostgres, url: str
+) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE kept (n int)")
+        connection.execute("INSERT INTO kept VALUES (1)")
+        assert server.stop() is True
+    assert server.running() is False
+    with pytest.raises(ServiceUnavailable, match="Postgres is not running"):
+        _ = server.url
+    assert server.start() == url
+    assert one(url, "SELECT n FROM kept") == 1
+
+
+def test_a_killed_server_starts_again_without_loss(server: EmbeddedPostgres, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE committed AS SELECT generate_series(1, 1000) AS n")
+        kill(server)
+        assert server.start() == url
+    assert one(url, "SELECT count(*) FROM committed") == 1000
+
+
+def test_a_pid_file_naming_somebody_else_does_not_stop_it(
+    server: EmbeddedPostgres, url: str
+) -> None:
+    server.stop()
+    stale = server.directory / "data" / "postmaster.pid"
+    stale.write_text(f"{os.getpid()}\n{server.directory / 'data'}\n1\n5432\n\n\n0 0\nready\n")
+    assert server.start() == url
+
+
+def test_a_taken_port_is_left_to_its_owner(server: EmbeddedPostgres, url: str) -> None:
+    server.stop()
+    taken = int(url.rpartition(":")[2].partition("/")[0])
+    with socket.create_server(("127.0.0.1", taken)):
+        other = server.start()
+        assert other != url
+        assert one(other, "SELECT 1") == 1
+    assert server.start() == other
+
+
+def test_two_commands_at_once_start_one_server(server: EmbeddedPostgres) -> None:
+    server.stop()
+    code = (
+        "import sys; from pathlib import Path;"
+        "from rag_assets.local_stack.postgres import EmbeddedPostgres as E;"
+        "e = E(Path(sys.argv[1])); e.start(); print(e.process.find().pid)"
+    )
+    command = [sys.executable, "-c", code, str(server.directory)]
+    commands = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    pids = {int(command.communicate()[0]) for command in commands}
+    assert pids == {pid_of(server)}
+
+
+def test_a_document_in_a_failing_statement_is_not_logged(
+    server: EmbeddedPostgres, url: str
+) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE texts (t text PRIMARY KEY CHECK (t <> 'the text'))")
+        for query in ("INSERT INTO texts VALUES ('the text')", "SELECT 'the text'::int + nope"):
+            with pytest.raises(psycopg.Error):
+                connection.execute(query)
+    log = server.process.log_file.read_text()
+    assert "ready to accept connections" in log
+    assert "the text" not in log
+    assert password_in(url) not in log
+
+
+def test_a_server_that_cannot_start_says_why() -> None:
+    with server_directory() as directory:
+        server = EmbeddedPostgres(directory)
+        server.start()
+        server.stop()
+        (directory / "data" / "PG_VERSION").write_text("12\n")
+        with pytest.raises(ServiceUnavailable, match="Postgres ended while starting") as caught:
+            server.start()
+        assert "version 12" in caught.value.message
+        assert server.running() is False
+
+
+def test_a_half_made_data_folder_is_made_again() -> None:
+    with server_directory() as directory:
+        (directory / "data.new" / "base").mkdir(parents=True)
+        assert one(EmbeddedPostgres(directory).start(), "SELECT 1") == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start it under an account")
+def test_as_root_it_runs_under_an_account_and_opens_no_folder_for_reading() -> None:
+    with server_directory() as directory:
+        home: Path = directory / "root-only"
+        home.mkdir(mode=0o700)
+        server = EmbeddedPostgres(home / "postgres")
+        assert one(server.start(), "SELECT 1") == 1
+        status = Path(f"/proc/{pid_of(server)}/status").read_text()
+        assert "\nUid:\t0" not in status
+        assert home.stat().st_mode & 0o777 == 0o701
+        assert (home / "postgres" / "server.json").stat().st_mode & 0o077 == 0
+        server.stop()

