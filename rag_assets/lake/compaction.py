@@ -16,7 +16,7 @@ import polars as pl
 from deltalake import DeltaTable
 from deltalake.transaction import RemoveAction
 
-from rag_assets.lake.model import Compaction, TableSize
+from rag_assets.lake.model import Compaction
 from rag_assets.lake.table import DataFile, KeyedTable, size_of
 
 MANY_SMALL_FILES: Final = 32
@@ -30,11 +30,11 @@ def is_due(table: KeyedTable) -> bool:
     return len(small) >= MANY_SMALL_FILES or layers(large) > MANY_LAYERS
 
 
-def compact(table: KeyedTable, live: Set[str] | None = None) -> Compaction:
+def compact(table: KeyedTable, live: Set[str] | None = None) -> Compaction | None:
     """Merge files, drop duplicate and dead rows, delete what the table no longer refers to.
 
     Args:
-        table: the table; nothing happens when there is none.
+        table: the table; None is returned when there is none.
         live: keys to keep; None keeps all.
 
     Raises:
@@ -44,10 +44,10 @@ def compact(table: KeyedTable, live: Set[str] | None = None) -> Compaction:
         return _compact(table, live)
 
 
-def _compact(table: KeyedTable, live: Set[str] | None) -> Compaction:
+def _compact(table: KeyedTable, live: Set[str] | None) -> Compaction | None:
     opened = table.open()
     if opened is None:
-        return Compaction(TableSize(), TableSize())
+        return None
     before = table.files()
     rows = _keys_and_files(table, opened)
     dead = (
@@ -143,15 +143,18 @@ def _forget(table: KeyedTable, files: Sequence[DataFile]) -> None:
 
 
 def _remove_traces(table: KeyedTable) -> None:
-    """Delete files that the table does not refer to, and the log that knew them."""
+    """Delete the log of the past, then files that the table does not refer to.
+
+    The files go last: as long as one is left, for whatever reason, the next compaction begins
+    here again.
+    """
     opened = table.open()
-    if opened is None:
-        return
-    if not opened.vacuum(0, dry_run=True, enforce_retention_duration=False, full=True):
+    if opened is None or not opened.vacuum(
+        0, dry_run=True, enforce_retention_duration=False, full=True
+    ):
         return
     table.guard()
+    opened.create_checkpoint()
+    opened.cleanup_metadata()
+    table.guard()
     opened.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
-    opened = table.open()
-    if opened is not None:
-        opened.create_checkpoint()
-        opened.cleanup_metadata()

@@ -208,7 +208,7 @@ class TenantLake:
             live: what to keep; everything by default.
 
         Returns:
-            what was done to each table.
+            what was done to each table that exists.
 
         Raises:
             TenantGone, TenantLocked: the guard's; what is there stays readable.
@@ -220,10 +220,11 @@ class TenantLake:
         live = live or LiveKeys()
         if live.embedders is not None:
             self._drop_embedders(live.embedders)
-        return {
+        done = {
             name: compaction.compact(table, _live_of(name, live))
             for name, table in self._tables().items()
         }
+        return {name: compacted for name, compacted in done.items() if compacted is not None}
 
     def purge(self) -> None:
         """Remove this incarnation's folder with all that is in it.
