@@ -14,7 +14,7 @@ from sqlalchemy.sql import func
 from rag_assets.catalog.database import Database, TenantRef
 from rag_assets.catalog.tables import document_index, documents, tombstones
 from rag_assets.hashing import key_of
-from rag_assets.sources.model import ListingFacts
+from rag_assets.sources.model import RACY_NS, ListingFacts
 
 Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
 _BATCH = 2_000
@@ -77,6 +77,7 @@ class Document:
     status: Status
     error_message: str | None
     attempts: int
+    retry_at: datetime | None
     chunk_count: int
     dropped_count: int
     changed_at: datetime
@@ -236,6 +237,28 @@ class DocumentTable:
         with self._database.begin() as connection:
             return [_document(row) for row in connection.execute(query)]
 
+    def oldest_change(self, tenant_id: str) -> datetime | None:
+        """When the longest unchanged living document changed last."""
+        query = select(func.min(documents.c.changed_at)).where(
+            documents.c.tenant == tenant_id, documents.c.status != "DELETED"
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query)
+
+    def unsettled_count(self, tenant_id: str) -> int:
+        """Documents listed so soon after their last change that another might go unnoticed."""
+        query = (
+            select(func.count())
+            .select_from(documents)
+            .where(
+                documents.c.tenant == tenant_id,
+                documents.c.status != "DELETED",
+                documents.c.mtime_ns + RACY_NS > documents.c.listed_at_ns,
+            )
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
     def bury(self, ref: TenantRef, pruned: Iterable[Document]) -> None:
         """Delete documents for their age, and remember their content."""
         rows = [
@@ -339,6 +362,7 @@ def _document(row: Row[Any]) -> Document:
         status=row.status,
         error_message=row.error_message,
         attempts=row.attempts,
+        retry_at=row.retry_at,
         chunk_count=row.chunk_count,
         dropped_count=row.dropped_count,
         changed_at=row.changed_at,

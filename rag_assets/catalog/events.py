@@ -21,6 +21,7 @@ EventKind = Literal[
     "deletions_held",
     "reindex_requested",
     "generation_published",
+    "drift_found",
     "index_repaired",
     "pruned",
 ]

@@ -21,7 +21,7 @@ from sqlalchemy.sql import func
 
 from rag_assets.catalog.database import Database
 from rag_assets.catalog.tables import tenant_locks
-from rag_assets.errors import TenantGone, TenantLocked
+from rag_assets.errors import TenantLocked
 
 _POLL_SECONDS = 0.25
 
@@ -62,14 +62,14 @@ class HeldLock:
         """Make sure that the lock is still ours, before something is written.
 
         Raises:
-            TenantGone: the connection that held the lock is gone.
+            TenantLocked: the connection that held the lock is gone; another may hold it now.
         """
         try:
             held = self._connection.scalar(self._holds, {"key": self._key})
         except DBAPIError:
             held = 0
         if not held:
-            raise TenantGone(
+            raise TenantLocked(
                 f"the lock of tenant {self._tenant_id!r} was lost: its connection broke",
                 hint="run the sync again: it continues where this one stopped",
             )

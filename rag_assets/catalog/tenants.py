@@ -65,6 +65,15 @@ class TenantTable:
             )
         return record
 
+    def is_alive(self, ref: TenantRef) -> bool:
+        """Whether this use of the id still stands."""
+        record = self.find(ref.id)
+        return (
+            record is not None
+            and record.incarnation == ref.incarnation
+            and record.state != "REMOVING"
+        )
+
     def put(
         self, tenant_id: str, config: Mapping[str, Any], *, enabled: bool, origin: Origin
     ) -> TenantRecord:

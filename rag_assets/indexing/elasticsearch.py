@@ -208,6 +208,23 @@ class ElasticsearchStore:
         with _answers():
             self._client.indices.delete(index=index_name, ignore_unavailable=True)
 
+    def tenants_in(self, index_name: str) -> list[tuple[str, int]]:
+        sources = [
+            {"tenant": {"terms": {"field": "tenant"}}},
+            {"incarnation": {"terms": {"field": "incarnation"}}},
+        ]
+        found: list[tuple[str, int]] = []
+        composite: dict[str, Any] = {"size": _PAGE, "sources": sources}
+        with _answers():
+            while True:
+                answer = self._client.search(
+                    index=index_name, size=0, aggs={"owners": {"composite": composite}}
+                )["aggregations"]["owners"]
+                found += [(b["key"]["tenant"], b["key"]["incarnation"]) for b in answer["buckets"]]
+                if "after_key" not in answer:
+                    return found
+                composite = {**composite, "after": answer["after_key"]}
+
     def indexes(self) -> list[str]:
         patterns = [f"{mapping.SHARED_PREFIX}*", f"{mapping.DEDICATED_PREFIX}*"]
         with _answers():
@@ -375,5 +392,6 @@ def _live(hit: Mapping[str, Any]) -> LiveEntry:
         index_key=fields.get("index_key", ""),
         ordinal=fields.get("ordinal", -1),
         access_scope=fields.get("access_scope", ""),
+        routed_right=hit.get("_routing") == fields.get("tenant"),
         intact=fields.get("digest") == mapping.digest_of(fields),
     )

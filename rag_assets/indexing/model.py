@@ -86,6 +86,7 @@ class LiveEntry:
     """What a scan of the index finds.
 
     Attributes:
+        routed_right: whether it lies where its tenant's searches look.
         intact: whether the stored fields still hash to the digest written with them.
     """
 
@@ -97,6 +98,7 @@ class LiveEntry:
     index_key: str
     ordinal: int
     access_scope: str
+    routed_right: bool
     intact: bool
 
 

@@ -115,6 +115,10 @@ class VectorStore(Protocol):
         """Delete an index, if it is there."""
         ...
 
+    def tenants_in(self, index_name: str) -> list[tuple[str, int]]:
+        """Every tenant and incarnation that has entries in an index."""
+        ...
+
     def indexes(self) -> list[str]:
         """Names of every index that holds entries of any tenant."""
         ...

@@ -22,7 +22,7 @@ import numpy as np
 from rag_assets.catalog.documents import Document
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.index import IndexedVersion
-from rag_assets.errors import TenantGone
+from rag_assets.errors import TenantGone, TenantLocked
 from rag_assets.indexing.model import Entry, EntryDocument, indexed_key
 from rag_assets.lake.model import ChunkSetRow
 from rag_assets.sources.model import path_of
@@ -216,9 +216,11 @@ def _publish_batch(ctx: TenantContext, work: Work, batch: Sequence[_Version]) ->
         ctx.guard()
         versions = [_indexed(version, work) for version in batch]
         ctx.catalog.index.commit(ctx.ref, generation.number, versions)
-    except TenantGone:
-        # The tenant was purged meanwhile: nothing else would ever find these entries again.
-        ctx.store.delete(index_name, ctx.ref.id, [entry.id for entry in entries])
+    except (TenantGone, TenantLocked):
+        # If the tenant was purged meanwhile, nothing else would ever look for these entries. If
+        # only the lock was lost, its next holder may have written the very same: leave them.
+        if not ctx.catalog.tenants.is_alive(ctx.ref):
+            ctx.store.delete(index_name, ctx.ref.id, [entry.id for entry in entries])
         raise
     events = [{"uri": v.item.document.uri, "chunks": len(v.chunk_set.chunks)} for v in batch]
     ctx.catalog.events.write(ctx.ref, "document_indexed", events)

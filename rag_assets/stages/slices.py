@@ -85,6 +85,15 @@ def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[
     ]
 
 
+def waiting_for_embedder(ctx: TenantContext, work: Work) -> str | None:
+    """Why documents of the slice wait to be tried again, if any does."""
+    ids = [document.document_id for document in work.documents]
+    for document in ctx.catalog.documents.find(ctx.ref.id, ids):
+        if document.status == "FAILED" and document.retry_at is not None:
+            return document.error_message
+    return None
+
+
 def _work(
     ctx: TenantContext, generation: Generation, key: str, document_ids: Sequence[str]
 ) -> Work:

@@ -1,0 +1,61 @@
+"""chunks: passages small enough to be embedded and returned on their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from rag_assets.assets.parsed_text import parsed_text
+from rag_assets.assets.running import GROUP, OWNERS, bar_chart, seconds, tenant_stage
+from rag_assets.partitions import tenants_partitions
+from rag_assets.stages.chunking import chunk_documents
+from rag_assets.stages.slices import work_of
+from resources.tenant_lock import TenantLockResource
+from resources.workbench import Workbench
+
+_BINS = 8
+
+
+@dg.asset(
+    deps=[parsed_text],
+    partitions_def=tenants_partitions,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"python", "deltalake"},
+    backfill_policy=dg.BackfillPolicy.multi_run(1),
+    description=(
+        "Passages of the slice's documents with heading path, page, line and character offsets "
+        "and token count, kept in the lake under a hash of the parsed text and the chunker's "
+        "parameters. A chunk that touches a masked credential is dropped, with a warning event."
+    ),
+)
+def chunks(
+    context: dg.AssetExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
+) -> dg.MaterializeResult[None]:
+    """Chunk what is not in the lake."""
+    with tenant_stage(context, workbench, tenant_lock) as ctx:
+        report = chunk_documents(ctx, work_of(ctx, context.run_id))
+    if report.dropped_secrets:
+        context.log.warning(f"{report.dropped_secrets} chunks held a credential and were dropped")
+    limit = ctx.tenant.chunker.max_tokens
+    return dg.MaterializeResult(
+        metadata={
+            "chunks": report.chunks,
+            "documents": report.documents,
+            "reused": report.reused,
+            "dropped_secrets": report.dropped_secrets,
+            "seconds": seconds(report.seconds),
+            "tokens per chunk": bar_chart(
+                f"Tokens per chunk, at most {limit}", _histogram(report.token_counts, limit)
+            ),
+        }
+    )
+
+
+def _histogram(token_counts: Sequence[int], limit: int) -> list[tuple[str, int]]:
+    width = -(-limit // _BINS)
+    counts = [0] * _BINS
+    for tokens in token_counts:
+        counts[min((tokens - 1) // width, _BINS - 1)] += 1
+    return [(f"≤ {min((i + 1) * width, limit)}", count) for i, count in enumerate(counts)]

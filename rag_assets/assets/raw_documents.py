@@ -1,0 +1,69 @@
+"""raw_documents: what a tenant's sources hold."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from rag_assets.assets.running import GROUP, OWNERS, seconds, table, tenant_stage
+from rag_assets.partitions import tenants_partitions
+from rag_assets.stages.listing import list_documents
+from rag_assets.stages.slices import plan_work
+from resources.tenant_lock import TenantLockResource
+from resources.workbench import Workbench
+
+
+class ListingConfig(dg.Config):
+    """How a listing is taken.
+
+    Attributes:
+        allow_deletes: delete documents even when suspiciously many vanished at once.
+    """
+
+    allow_deletes: bool = False
+
+
+@dg.asset(
+    partitions_def=tenants_partitions,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"python", "postgres", "file"},
+    backfill_policy=dg.BackfillPolicy.multi_run(1),
+    description=(
+        "Every document that the tenant's sources hold, as rows of the catalog: listed, compared "
+        "with what was known, and hashed where it may have changed. Documents that vanished are "
+        "marked deleted and are left out of answers at once; when suspiciously many vanish, "
+        "nothing is deleted until somebody allows it. The run's slice of the work is chosen here."
+    ),
+)
+def raw_documents(
+    context: dg.AssetExecutionContext,
+    config: ListingConfig,
+    workbench: Workbench,
+    tenant_lock: TenantLockResource,
+) -> dg.MaterializeResult[None]:
+    """List the sources and choose the run's slice."""
+    with tenant_stage(context, workbench, tenant_lock) as ctx:
+        report = list_documents(ctx, workbench.scanner(), allow_deletes=config.allow_deletes)
+        work = plan_work(ctx, context.run_id)
+    if report.held:
+        context.log.warning(
+            f"{report.held} documents vanished at once and are kept. If they are meant to go:"
+            f" rag-assets sync {ctx.ref.id} --allow-deletes"
+        )
+    return dg.MaterializeResult(
+        metadata={
+            "documents": report.documents,
+            "added": report.added,
+            "changed": report.changed,
+            "touched": report.touched,
+            "removed": report.removed,
+            "held": report.held,
+            "failed": report.failed,
+            "bytes": report.bytes,
+            "slice": len(work.documents),
+            "seconds": seconds(report.seconds),
+            "first changes": table(
+                {"change": "string", "document": "string", "bytes": "int"}, report.sample
+            ),
+        }
+    )

@@ -1,0 +1,181 @@
+"""The jobs: the chain for one tenant, its checks, and the upkeep of all tenants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+
+from rag_assets.catalog.lock import Holder
+from rag_assets.errors import RagAssetsError, TenantLocked
+from rag_assets.partitions import tenants_partitions
+from rag_assets.stages.context import TenantContext
+from rag_assets.stages.drift import inspect_index, repair_index
+from rag_assets.stages.removal import sweep_strays
+from rag_assets.stages.upkeep import compact, prune
+from resources.tenant_lock import TenantLockResource
+from resources.workbench import Workbench, clear_failures
+
+_WAIT_SECONDS = 60.0
+NO_RUN_RETRIES = {"dagster/retry_on_asset_or_op_failure": "false"}
+CHAIN = dg.AssetSelection.assets(
+    "raw_documents", "parsed_text", "chunks", "embeddings", "search_index"
+)
+EXPECTATIONS = dg.AssetSelection.checks(
+    dg.AssetCheckKey(dg.AssetKey("chunks"), "expectations"),
+    dg.AssetCheckKey(dg.AssetKey("embeddings"), "expectations"),
+)
+
+sync_job = dg.define_asset_job(
+    "sync_tenant",
+    selection=CHAIN.without_checks(),
+    partitions_def=tenants_partitions,
+    tags=NO_RUN_RETRIES,
+    description="Carries one slice of a tenant's work through the five assets.",
+)
+
+check_job = dg.define_asset_job(
+    "check_tenant",
+    selection=dg.AssetSelection.all_asset_checks() - EXPECTATIONS,
+    partitions_def=tenants_partitions,
+    tags=NO_RUN_RETRIES,
+    description="Runs every asset check of a tenant over all it holds.",
+)
+
+expectations_job = dg.define_asset_job(
+    "expectations",
+    selection=EXPECTATIONS,
+    partitions_def=tenants_partitions,
+    tags=NO_RUN_RETRIES,
+    description="Validates a tenant's tables with Great Expectations suites.",
+)
+
+
+@dg.op(tags={"kind": "elasticsearch"})
+def mend_index(
+    context: dg.OpExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
+) -> None:
+    """Mend what the live index lacks or has too much; the next sync writes what is missing."""
+    with clear_failures():
+        ctx = workbench.context(
+            context.partition_key, guard=tenant_lock.guard, log=context.log.info
+        )
+        states = repair_index(ctx)
+    for state in states:
+        if not state.healthy:
+            context.log.warning(f"mended generation {state.generation.number}: {state.drift}")
+
+
+@dg.job(
+    name="repair_index",
+    partitions_def=tenants_partitions,
+    tags=NO_RUN_RETRIES,
+    description="Mends one tenant's index; what is missing is written again from the lake.",
+)
+def repair_job() -> None:
+    """Mend one tenant's index."""
+    mend_index()
+
+
+@dg.op
+def detect_drift(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+    """Compare every tenant's live index with the catalog, and note the offenders."""
+
+    def inspect(ctx: TenantContext) -> str:
+        offending = [state for state in inspect_index(ctx) if not state.healthy]
+        found = [{"generation": state.generation.number} for state in offending]
+        ctx.catalog.events.write(ctx.ref, "drift_found", found)
+        return f"{len(offending)} generations differ" if offending else "as it should be"
+
+    _for_all_tenants(context, workbench, "drift detection", inspect)
+
+
+@dg.op
+def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+    """Prune every tenant's documents that are older than its retention."""
+
+    def prune_one(ctx: TenantContext) -> str:
+        report = prune(ctx)
+        return f"{report.documents} documents pruned, {report.entries} entries deleted"
+
+    _for_all_tenants(context, workbench, "pruning", prune_one)
+
+
+@dg.op
+def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+    """Compact every tenant's tables, and sweep up what belongs to no tenant."""
+
+    def compact_one(ctx: TenantContext) -> str:
+        return f"{len(compact(ctx))} tables compacted"
+
+    _for_all_tenants(context, workbench, "compaction", compact_one)
+    with clear_failures():
+        swept = sweep_strays(
+            workbench.postgres.catalog(), workbench.lake.lake(), workbench.elasticsearch.store()
+        )
+    if swept:
+        context.log.warning(f"swept up {swept} entries and folders of tenants that are gone")
+
+
+@dg.job(name="detect_drift", tags=NO_RUN_RETRIES)
+def drift_job() -> None:
+    """Compare every tenant's live index with the catalog."""
+    detect_drift()
+
+
+@dg.job(name="prune", tags=NO_RUN_RETRIES)
+def prune_job() -> None:
+    """Prune documents that are older than their tenant's retention."""
+    prune_documents()
+
+
+@dg.job(name="compact", tags=NO_RUN_RETRIES)
+def compact_job() -> None:
+    """Compact the lake."""
+    compact_lake()
+
+
+ALL_JOBS: tuple[Any, ...] = (
+    sync_job,
+    check_job,
+    expectations_job,
+    repair_job,
+    drift_job,
+    prune_job,
+    compact_job,
+)
+
+
+@contextmanager
+def _locked(
+    context: dg.OpExecutionContext, workbench: Workbench, tenant_id: str, what: str
+) -> Iterator[TenantContext]:
+    lock = workbench.postgres.catalog().lock
+    holder = Holder.here(what, context.run_id)
+    with lock.hold(tenant_id, holder, wait_seconds=_WAIT_SECONDS) as held:
+        yield workbench.context(tenant_id, guard=held.check, log=context.log.info)
+
+
+def _for_all_tenants(
+    context: dg.OpExecutionContext,
+    workbench: Workbench,
+    what: str,
+    work: Callable[[TenantContext], str],
+) -> None:
+    """Do something for every active tenant under its lock; one tenant's failure stops no other."""
+    failed = []
+    for record in workbench.postgres.catalog().tenants.all():
+        if record.state != "ACTIVE":
+            continue
+        try:
+            with _locked(context, workbench, record.id, what) as ctx:
+                context.log.info(f"{record.id}: {work(ctx)}")
+        except TenantLocked as error:
+            context.log.warning(f"{record.id}: skipped, {error.message}")
+        except RagAssetsError as error:
+            context.log.error(f"{record.id}: {error.message}")
+            failed.append(record.id)
+    if failed:
+        raise dg.Failure(f"{what} failed for {', '.join(failed)}", allow_retries=False)

@@ -1,0 +1,216 @@
+"""The live index against what the catalog says it should hold, and mending the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rag_assets.catalog.generations import Generation
+from rag_assets.catalog.index import HeldVersion
+from rag_assets.indexing.mapping import alias_of, owned
+from rag_assets.indexing.model import LiveEntry, Owner, entry_id
+from rag_assets.stages.context import TenantContext
+from rag_assets.stages.publishing import clean_up, remove_deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How a live index differs from what it should be.
+
+    Attributes:
+        expected, live: entries of the generation.
+        missing: documents of which entries are lacking.
+        altered: documents of which an entry was changed behind the catalog's back, or carries
+            another access scope than the catalog's.
+        orphans: ids of entries of this tenant that belong to no version that is held.
+        foreign: ids of entries routed to this tenant that carry another tenant's id, or the
+            other way round.
+    """
+
+    expected: int
+    live: int
+    missing: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()
+    orphans: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+
+    @property
+    def none(self) -> bool:
+        """Whether the index is exactly what it should be."""
+        return not (self.missing or self.altered or self.orphans or self.foreign)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """Everything the drift check compares for one generation.
+
+    Attributes:
+        expected_uuid, live_uuid: of the index; live_uuid is None when there is none.
+        alias_correct: whether the tenant's alias shows exactly the serving generation; True for
+            a generation that is not serving.
+    """
+
+    generation: Generation
+    expected_uuid: str
+    live_uuid: str | None
+    alias_correct: bool
+    drift: Drift
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is to be mended."""
+        return self.expected_uuid == self.live_uuid and self.alias_correct and self.drift.none
+
+
+@dataclass(slots=True)
+class _Tally:
+    key: str
+    count: int
+    scope: str
+    seen: int = 0
+
+
+def compare_index(
+    held: Iterable[HeldVersion], live: Iterable[LiveEntry], owner: Owner, others: Iterable[int] = ()
+) -> Drift:
+    """Compare what a generation should hold with what a scan found.
+
+    Memory grows with the documents, not with the entries.
+
+    Args:
+        held: the catalog's versions of the generation.
+        live: every entry that a scan found for the tenant.
+        owner: whose entries are meant.
+        others: the tenant's other live generations, whose entries are none of this one's business.
+    """
+    tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
+    elsewhere = set(others)
+    altered: set[str] = set()
+    orphans: list[str] = []
+    foreign: list[str] = []
+    count = 0
+    for entry in live:
+        if entry.tenant != owner.tenant or not entry.routed_right:
+            foreign.append(entry.id)
+        elif entry.incarnation == owner.incarnation and entry.generation in elsewhere:
+            continue
+        elif not _belongs(entry, owner, tallies):
+            orphans.append(entry.id)
+        else:
+            count += 1
+            tally = tallies[entry.document_id]
+            tally.seen += 1
+            if not entry.intact or entry.access_scope != tally.scope:
+                altered.add(entry.document_id)
+    missing = [id_ for id_, tally in tallies.items() if tally.seen < tally.count]
+    return Drift(
+        expected=sum(tally.count for tally in tallies.values()),
+        live=count,
+        missing=tuple(sorted(missing)),
+        altered=tuple(sorted(altered)),
+        orphans=tuple(sorted(orphans)),
+        foreign=tuple(sorted(foreign)),
+    )
+
+
+def inspect_index(ctx: TenantContext) -> list[IndexState]:
+    """Compare every live generation of a tenant with its index; changes nothing."""
+    generations = ctx.catalog.generations.live(ctx.ref.id)
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    return [_inspect(ctx, g, generations, serving) for g in generations]
+
+
+def repair_index(ctx: TenantContext) -> list[IndexState]:
+    """Mend what inspect_index finds; a sync afterwards writes again what is missing.
+
+    Returns:
+        what was found, before it was mended.
+    """
+    remove_deleted(ctx)
+    clean_up(ctx)
+    states = inspect_index(ctx)
+    for state in states:
+        if state.expected_uuid != state.live_uuid:
+            _replace_index(ctx, state.generation)
+        elif not state.drift.none:
+            _mend(ctx, state)
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    if serving is not None:
+        ctx.guard()
+        owner = ctx.owner(serving.number)
+        ctx.store.point_alias(alias_of(ctx.ref.id), serving.index_name, owner)
+    for state in states:
+        if not state.healthy:
+            ctx.catalog.events.write(ctx.ref, "index_repaired", [_summary(state)])
+    return states
+
+
+def _inspect(
+    ctx: TenantContext,
+    generation: Generation,
+    generations: list[Generation],
+    serving: Generation | None,
+) -> IndexState:
+    owner = ctx.owner(generation.number)
+    uuid = ctx.store.uuid_of(generation.index_name)
+    live: Iterator[LiveEntry] = iter(())
+    if uuid is not None:
+        ctx.store.refresh(generation.index_name)
+        live = ctx.store.scan(generation.index_name, ctx.ref.id)
+    others = [g.number for g in generations if g.number != generation.number]
+    held = ctx.catalog.index.held(ctx.ref.id, generation.number)
+    return IndexState(
+        generation=generation,
+        expected_uuid=generation.index_uuid,
+        live_uuid=uuid,
+        alias_correct=serving is None
+        or serving.number != generation.number
+        or _alias_is(ctx, generation, owner),
+        drift=compare_index(held, live, owner, others),
+    )
+
+
+def _alias_is(ctx: TenantContext, generation: Generation, owner: Owner) -> bool:
+    target = ctx.store.alias_target(alias_of(ctx.ref.id))
+    return target == (generation.index_name, {"bool": {"filter": owned(owner)}})
+
+
+def _belongs(entry: LiveEntry, owner: Owner, tallies: dict[str, _Tally]) -> bool:
+    tally = tallies.get(entry.document_id)
+    return (
+        tally is not None
+        and (entry.incarnation, entry.generation) == (owner.incarnation, owner.generation)
+        and entry.index_key == tally.key
+        and 0 <= entry.ordinal < tally.count
+        and entry.id == entry_id(owner, entry.document_id, entry.index_key, entry.ordinal)
+    )
+
+
+def _mend(ctx: TenantContext, state: IndexState) -> None:
+    generation, drift = state.generation, state.drift
+    ctx.guard()
+    wrong = [*drift.orphans, *drift.foreign]
+    ctx.store.delete(generation.index_name, ctx.ref.id, wrong)
+    ctx.store.refresh(generation.index_name)
+    damaged = sorted({*drift.missing, *drift.altered})
+    ctx.catalog.index.unsettle(ctx.ref, generation.number, damaged)
+
+
+def _replace_index(ctx: TenantContext, generation: Generation) -> None:
+    ctx.guard()
+    ref = ctx.store.place(ctx.index_spec, ctx.ref.id, ctx.tenant.index.placement)
+    ctx.catalog.index.reset(ctx.ref, generation.number)
+    ctx.catalog.generations.move(ctx.ref, generation, ref.name, ref.uuid)
+
+
+def _summary(state: IndexState) -> dict[str, object]:
+    drift = state.drift
+    return {
+        "generation": state.generation.number,
+        "index_lost": state.expected_uuid != state.live_uuid,
+        "alias_correct": state.alias_correct,
+        "missing_documents": len(drift.missing),
+        "altered_documents": len(drift.altered),
+        "orphans": len(drift.orphans),
+        "foreign": len(drift.foreign),
+    }

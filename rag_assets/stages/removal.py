@@ -1,0 +1,72 @@
+"""Removing a tenant from every store, so that its id can be used again."""
+
+from __future__ import annotations
+
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.tenants import TenantRecord
+from rag_assets.errors import IndexInconsistent
+from rag_assets.indexing.mapping import DEDICATED_PREFIX, alias_of
+from rag_assets.indexing.protocol import VectorStore
+from rag_assets.lake.store import Lake
+
+_SWEEPS = 5
+
+
+def purge_tenant(
+    catalog: Catalog, lake: Lake, store: VectorStore, record: TenantRecord
+) -> int:
+    """Delete every entry, file and row of a tenant; the caller holds its lock.
+
+    The state REMOVING, written first, turns away every writer that still believes in the tenant.
+    Breaking off anywhere is safe: the next call goes on.
+
+    Returns:
+        how many entries were deleted from the index.
+    """
+    catalog.tenants.set_state(record.id, "REMOVING")
+    store.drop_alias(alias_of(record.id))
+    entries = sum(_sweep(store, index_name, record.id) for index_name in store.indexes())
+    for generation in catalog.generations.live(record.id):
+        if generation.index_name.startswith(DEDICATED_PREFIX):
+            store.drop_index(generation.index_name)
+    for tenant_id, incarnation in list(lake.stored()):
+        if tenant_id == record.id:
+            lake.tenant(tenant_id, incarnation).purge()
+    catalog.tenants.delete(record.ref)
+    return entries
+
+
+def sweep_strays(catalog: Catalog, lake: Lake, store: VectorStore) -> int:
+    """Delete what writers left that outlived their tenant; returns entries and lake folders."""
+    known = {(record.id, record.incarnation) for record in catalog.tenants.all()}
+    swept = 0
+    for index_name in store.indexes():
+        for tenant_id, incarnation in store.tenants_in(index_name):
+            if (tenant_id, incarnation) not in known:
+                swept += _sweep(store, index_name, tenant_id, incarnation)
+    for tenant_id, incarnation in list(lake.stored()):
+        if (tenant_id, incarnation) not in known:
+            lake.tenant(tenant_id, incarnation).purge()
+            swept += 1
+    return swept
+
+
+def _sweep(
+    store: VectorStore, index_name: str, tenant_id: str, incarnation: int | None = None
+) -> int:
+    """Delete a tenant's entries until a scan finds none."""
+    deleted = 0
+    for _ in range(_SWEEPS):
+        store.refresh(index_name)
+        ids = [
+            entry.id
+            for entry in store.scan(index_name, tenant_id)
+            if incarnation is None or entry.incarnation == incarnation
+        ]
+        if not ids:
+            return deleted
+        deleted += store.delete(index_name, tenant_id, ids)
+    raise IndexInconsistent(
+        f"entries of the removed tenant {tenant_id!r} keep appearing in {index_name!r}",
+        hint="somebody else writes to the index; stop that, then remove the tenant again",
+    )

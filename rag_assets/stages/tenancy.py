@@ -1,0 +1,27 @@
+"""Carrying tenants.yaml over into the catalog."""
+
+from __future__ import annotations
+
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.tenants import TenantRecord
+from rag_assets.settings import Settings
+from rag_assets.tenants.directory import plan_tenants
+from rag_assets.tenants.file import TenantsFile
+
+
+def reconcile_tenants(catalog: Catalog, settings: Settings) -> list[TenantRecord]:
+    """Bring the catalog's tenants in line with the file; returns all of them.
+
+    Raises:
+        ConfigurationError: the file, or a tenant in it, is not usable; nothing was changed.
+    """
+    listed = TenantsFile(settings.tenants_file).load()
+    known = {record.id: record for record in catalog.tenants.all()}
+    changes = plan_tenants(listed, known)
+    for config, enabled in changes.put:
+        catalog.tenants.put(str(config["id"]), config, enabled=enabled, origin="file")
+    for tenant_id in changes.disable:
+        catalog.tenants.set_state(tenant_id, "DISABLED")
+    if changes.put or changes.disable:
+        return catalog.tenants.all()
+    return list(known.values())

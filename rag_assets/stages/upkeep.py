@@ -1,0 +1,109 @@
+"""What time alone makes due: pruning, old generations, compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from rag_assets.catalog.generations import Generation
+from rag_assets.chunking.chunk_set import chunk_set_key
+from rag_assets.lake.model import Compaction, LiveKeys
+from rag_assets.stages.context import TenantContext
+from rag_assets.stages.publishing import remove_deleted
+
+GRACE = timedelta(days=7)
+"""How long a build that no longer answers is kept, so that going back to it is one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class PruningReport:
+    """What was pruned for its age.
+
+    Attributes:
+        documents: how many,
+        entries: and entries of theirs that were deleted from the index.
+    """
+
+    documents: int
+    entries: int
+
+
+def prune(ctx: TenantContext, *, now: datetime | None = None) -> PruningReport:
+    """Delete documents whose content is older than the tenant's retention.
+
+    A tombstone keeps each from being added again while its source still has it unchanged.
+    """
+    if ctx.tenant.retention_days is None:
+        return PruningReport(0, 0)
+    cutoff = (now or datetime.now(UTC)) - timedelta(days=ctx.tenant.retention_days)
+    due = ctx.catalog.documents.indexed_before(ctx.ref.id, cutoff)
+    ctx.guard()
+    ctx.catalog.documents.bury(ctx.ref, due)
+    _, entries = remove_deleted(ctx)
+    ctx.catalog.events.write(ctx.ref, "pruned", [{"uri": document.uri} for document in due])
+    return PruningReport(len(due), entries)
+
+
+def next_expiry(ctx_changed_at: datetime | None, retention_days: int | None) -> datetime | None:
+    """When the oldest document falls due, if any ever does."""
+    if ctx_changed_at is None or retention_days is None:
+        return None
+    return ctx_changed_at + timedelta(days=retention_days)
+
+
+def drop_old_generations(ctx: TenantContext, *, now: datetime | None = None) -> int:
+    """Delete builds retired longer ago than the grace period; returns how many."""
+    before = (now or datetime.now(UTC)) - GRACE
+    old = [
+        generation
+        for generation in ctx.catalog.generations.live(ctx.ref.id)
+        if generation.retired_at is not None and generation.retired_at < before
+    ]
+    for generation in old:
+        drop_generation(ctx, generation)
+    return len(old)
+
+
+def drop_generation(ctx: TenantContext, generation: Generation) -> None:
+    """Delete a build's entries, then its row."""
+    if ctx.store.uuid_of(generation.index_name) is not None:
+        ctx.store.refresh(generation.index_name)
+        ids = [
+            entry.id
+            for entry in ctx.store.scan(generation.index_name, ctx.ref.id)
+            if (entry.tenant, entry.incarnation, entry.generation)
+            == (ctx.ref.id, ctx.ref.incarnation, generation.number)
+        ]
+        ctx.guard()
+        ctx.store.delete(generation.index_name, ctx.ref.id, ids)
+        ctx.store.refresh(generation.index_name)
+    ctx.catalog.generations.delete(ctx.ref, generation)
+
+
+def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, Compaction]:
+    """Merge the lake's small files, and let go of what no living document or build needs."""
+    drop_old_generations(ctx, now=now)
+    ctx.guard()
+    ctx.catalog.documents.forget_deleted(ctx.ref, (now or datetime.now(UTC)) - GRACE)
+    return ctx.lake.compact(_live_keys(ctx))
+
+
+def _live_keys(ctx: TenantContext) -> LiveKeys:
+    generations = ctx.catalog.generations.live(ctx.ref.id)
+    if len(generations) != 1:
+        # Another build's chunks were cut with parameters that are no longer configured.
+        return LiveKeys()
+    documents = ctx.catalog.documents.all(ctx.ref.id)
+    parse_keys = {ctx.parse_key(document) for document in documents}
+    heads = ctx.lake.parsed_heads(parse_keys)
+    chunk_sets = {
+        chunk_set_key(head.digest, head.media_type, ctx.tenant.chunker) for head in heads.values()
+    }
+    hashes = ctx.lake.chunk_hashes(chunk_sets)
+    return LiveKeys(
+        parsed=parse_keys,
+        chunk_sets=chunk_sets,
+        texts={text for of_document in hashes.values() for text in of_document},
+        embedders={generation.embedder_id for generation in generations},
+    )

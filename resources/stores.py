@@ -1,0 +1,78 @@
+"""Where state lives: Postgres, Elasticsearch and the lake.
+
+Each takes an address, or finds the installation's own: what the environment names, else the
+embedded servers.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import dagster as dg
+
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.indexing.elasticsearch import ElasticsearchStore
+from rag_assets.lake.store import Lake
+from rag_assets.local_stack.stack import LocalStack
+from rag_assets.settings import Settings
+
+
+class PostgresResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """The catalog's Postgres.
+
+    Attributes:
+        url: its address; the installation's own by default.
+    """
+
+    url: str | None = None
+
+    def catalog(self) -> Catalog:
+        """The catalog, opened once per process.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        return _catalog(self.url or LocalStack(Settings.from_environment()).endpoints().database_url)
+
+
+class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """The vector store's Elasticsearch.
+
+    Attributes:
+        url: its address; the installation's own by default.
+    """
+
+    url: str | None = None
+
+    def store(self) -> ElasticsearchStore:
+        """The vector store, opened once per process.
+
+        Raises:
+            ServiceUnavailable: Elasticsearch is not running.
+        """
+        stack = LocalStack(Settings.from_environment())
+        return _store(self.url or stack.endpoints().elasticsearch_url)
+
+
+class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """The lake of all tenants.
+
+    Attributes:
+        url: a folder or an object store's address; the installation's own by default.
+    """
+
+    url: str | None = None
+
+    def lake(self) -> Lake:
+        """The lake; nothing is opened yet."""
+        return Lake(self.url or Settings.from_environment().lake_url)
+
+
+@lru_cache(maxsize=4)
+def _catalog(url: str) -> Catalog:
+    return Catalog.open(url)
+
+
+@lru_cache(maxsize=4)
+def _store(url: str) -> ElasticsearchStore:
+    return ElasticsearchStore(url)

@@ -1,0 +1,87 @@
+"""What every asset of the chain is given: the tenant of its partition with all its stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from rag_assets.catalog.tenants import TenantRecord
+from rag_assets.errors import ConfigurationError, RagAssetsError
+from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.settings import Settings
+from rag_assets.stages.context import SliceLimits, TenantContext
+from rag_assets.tenants.model import Tenant
+from resources.embedders import EmbedderResource
+from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
+
+
+class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Makes the context in which a stage or a check works.
+
+    Attributes:
+        slice_documents, slice_megabytes, slice_embed_seconds: see SliceLimits.
+    """
+
+    postgres: dg.ResourceDependency[PostgresResource]
+    elasticsearch: dg.ResourceDependency[ElasticsearchResource]
+    lake: dg.ResourceDependency[LakeResource]
+    embedders: dg.ResourceDependency[EmbedderResource]
+    slice_documents: int = SliceLimits().documents
+    slice_megabytes: int = SliceLimits().megabytes
+    slice_embed_seconds: float = SliceLimits().embed_seconds
+
+    def context(
+        self,
+        tenant_id: str,
+        *,
+        guard: Callable[[], None],
+        log: Callable[[str], None],
+    ) -> TenantContext:
+        """The context of one tenant.
+
+        Raises:
+            UnknownTenant, ConfigurationError: there is none, it is disabled, or not usable.
+            ServiceUnavailable: a server does not answer.
+        """
+        catalog = self.postgres.catalog()
+        record = catalog.tenants.get(tenant_id)
+        _require_active(record)
+        tenant = Tenant.from_config(record.config)
+        return TenantContext(
+            tenant=tenant,
+            ref=record.ref,
+            settings=Settings.from_environment(),
+            catalog=catalog,
+            lake=self.lake.lake().tenant(record.id, record.incarnation, guard=guard),
+            store=self.elasticsearch.store(),
+            embedder=self.embedders.of(tenant),
+            guard=guard,
+            log=log,
+            limits=SliceLimits(
+                self.slice_documents, self.slice_megabytes, self.slice_embed_seconds
+            ),
+        )
+
+    def scanner(self) -> SecretScanner:
+        """Finds credentials; its rules are compiled once per installation."""
+        return SecretScanner(Settings.from_environment().local / "cache")
+
+
+@contextmanager
+def clear_failures() -> Iterator[None]:
+    """Turn the project's errors into a step failure that says what and what to do."""
+    try:
+        yield
+    except RagAssetsError as error:
+        hint = f"\n{error.hint}" if error.hint else ""
+        raise dg.Failure(f"{error.message}{hint}", allow_retries=False) from error
+
+
+def _require_active(record: TenantRecord) -> None:
+    if record.state != "ACTIVE":
+        raise ConfigurationError(
+            f"tenant {record.id!r} is {record.state.lower()}: it is not indexed",
+            hint=f"enable it with `rag-assets tenants enable {record.id}`",
+        )

@@ -1,0 +1,45 @@
+"""Nightly drift detection over all tenants, and a repair run for each offender."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from rag_assets.jobs import drift_job, repair_job
+from resources.stores import PostgresResource
+from resources.workbench import clear_failures
+from sensors.tenants import partitions_under_way
+
+nightly_drift = dg.ScheduleDefinition(
+    name="nightly_drift",
+    job=drift_job,
+    cron_schedule="0 2 * * *",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Compares every tenant's live index with the catalog, in one run over all tenants.",
+)
+
+
+@dg.sensor(
+    name="drift_offenders",
+    job=repair_job,
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Starts a repair of each tenant whose index was found to differ, and of no other.",
+)
+def drift_offenders_sensor(
+    context: dg.SensorEvaluationContext, postgres: PostgresResource
+) -> dg.SensorResult:
+    """Request a repair for every finding that was not followed by one."""
+    with clear_failures():
+        catalog = postgres.catalog()
+        busy = partitions_under_way(context.instance)
+        requests = []
+        for record in catalog.tenants.all():
+            if record.state != "ACTIVE" or record.id in busy:
+                continue
+            found = catalog.events.latest(record.id, kind="drift_found", limit=1)
+            mended = catalog.events.latest(record.id, kind="index_repaired", limit=1)
+            if found and (not mended or mended[0].id < found[0].id):
+                key = f"{record.id}/{record.incarnation}/{found[0].id}"
+                requests.append(dg.RunRequest(partition_key=record.id, run_key=key))
+    skip = None if requests else dg.SkipReason("no tenant's index differs")
+    return dg.SensorResult(run_requests=requests, skip_reason=skip)

@@ -1,0 +1,41 @@
+"""After a failed run: note it for the tenant and wait longer each time, never loop."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from rag_assets.jobs import sync_job
+from rag_assets.tenants.model import Tenant
+from resources.stores import PostgresResource
+from resources.tenant_lock import PARTITION_TAG
+from sensors.planning import backoff_seconds
+
+
+@dg.run_failure_sensor(
+    name="run_failures",
+    monitored_jobs=[sync_job],
+    minimum_interval_seconds=15,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "Notes a failed run with its reason in the catalog, so that the tenant is tried again "
+        "after 30 s, then 60 s, and so on up to an hour, instead of at every tick."
+    ),
+)
+def run_failures_sensor(
+    context: dg.RunFailureSensorContext, postgres: PostgresResource
+) -> dg.SkipReason:
+    """Record the failure for every source of the run's tenant."""
+    tenant_id = context.dagster_run.tags.get(PARTITION_TAG)
+    catalog = postgres.catalog()
+    record = catalog.tenants.find(tenant_id) if tenant_id else None
+    if record is None or record.state == "REMOVING":
+        return dg.SkipReason("the run belongs to no tenant that is left")
+    message = (context.failure_event.message or "the run failed").splitlines()[0][:500]
+    syncs = catalog.syncs.all(record.id)
+    for source in Tenant.from_config(record.config).sources:
+        attempts = syncs[source.name].attempts if source.name in syncs else 0
+        retry_at = datetime.now(UTC) + timedelta(seconds=backoff_seconds(attempts))
+        catalog.syncs.failed(record.ref, source.name, message, retry_at)
+    return dg.SkipReason(f"noted the failure of tenant {record.id}")

@@ -1,0 +1,75 @@
+"""Whether a tenant is due: pure functions over what was listed and what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from rag_assets.catalog.syncs import Sync
+
+
+@dataclass(frozen=True, slots=True)
+class TenantState:
+    """What decides whether a tenant's chain must run.
+
+    Attributes:
+        digests: of the listing just taken, by source.
+        config_key: of the configuration and components in force.
+        syncs: the last syncs, by source.
+        pending: documents whose entries are not the desired ones and may be tried now.
+        removals: deleted documents that a generation may still hold.
+        unsettled: documents that were listed so soon after their last change that another
+            change could have gone unnoticed.
+        next_expiry: when the oldest document falls due for pruning.
+        held: whether vanished documents wait for a person.
+    """
+
+    tenant_id: str
+    digests: Mapping[str, str]
+    config_key: str
+    syncs: Mapping[str, Sync]
+    pending: int = 0
+    removals: int = 0
+    unsettled: int = 0
+    next_expiry: datetime | None = None
+
+
+def why_due(state: TenantState, now: datetime) -> str | None:
+    """Why the tenant's chain must run now; None when it need not.
+
+    The last *successful* sync is compared with, never the last run: a listing that changes from
+    A to B and back to A is followed each time.
+    """
+    if any(sync.retry_at is not None and sync.retry_at > now for sync in state.syncs.values()):
+        return None
+    for source, digest in state.digests.items():
+        sync = state.syncs.get(source)
+        if sync is None or sync.succeeded_at is None and sync.listing_digest is None:
+            return f"source {source!r} was never synced"
+        if sync.listing_digest != digest:
+            return f"source {source!r} changed"
+        if sync.config_key is not None and sync.config_key != state.config_key:
+            return "the configuration changed"
+    if set(state.syncs) - set(state.digests):
+        return "a source was taken away"
+    if state.pending:
+        return f"{state.pending} documents wait"
+    if state.removals:
+        return f"{state.removals} removals wait"
+    if state.unsettled:
+        return f"{state.unsettled} documents may have changed once more"
+    if state.next_expiry is not None and state.next_expiry <= now:
+        return "documents have reached their retention"
+    return None
+
+
+def backoff_seconds(attempts: int) -> int:
+    """How long to wait before the next try after so many failed ones: 30 s to an hour."""
+    return min(3600, 30 * 2 ** min(max(attempts, 0), 10))
+
+
+def from_cursor(tenant_ids: list[str], cursor: str | None) -> list[str]:
+    """The tenants in turn, beginning after the one that a tick without time left got to."""
+    after = [tenant_id for tenant_id in tenant_ids if cursor is not None and tenant_id > cursor]
+    return after + [tenant_id for tenant_id in tenant_ids if tenant_id not in set(after)]

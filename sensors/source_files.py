@@ -1,0 +1,133 @@
+"""Requests a run for every tenant whose sources, configuration or work left call for one."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.tenants import TenantRecord
+from rag_assets.embedding.registry import embedder_id_of
+from rag_assets.errors import ConfigurationError, ListingFailed
+from rag_assets.hashing import key_of
+from rag_assets.jobs import sync_job
+from rag_assets.settings import Settings
+from rag_assets.stages.context import config_key
+from rag_assets.stages.listing import ListingDigest, open_sources
+from rag_assets.tenants.model import Tenant
+from resources.stores import PostgresResource
+from resources.tenant_lock import PARTITION_TAG, fail_abandoned_runs
+from resources.workbench import clear_failures
+from sensors.planning import TenantState, from_cursor, why_due
+from sensors.tenants import partitions_under_way
+
+_TICK_SECONDS = 25.0
+
+
+@dg.sensor(
+    name="source_files",
+    job=sync_job,
+    minimum_interval_seconds=5,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "Lists every tenant's sources without reading a file, and requests a run where listing or "
+        "configuration differ from the last successful sync, where work is left, or where "
+        "documents reach their retention. A listing that fails is reported, never taken as empty. "
+        "Also marks runs failed whose process was killed."
+    ),
+)
+def source_files_sensor(
+    context: dg.SensorEvaluationContext, postgres: PostgresResource
+) -> dg.SensorResult:
+    """Look at as many tenants as a tick has time for, in turn."""
+    with clear_failures():
+        catalog = postgres.catalog()
+        for run_id in fail_abandoned_runs(context.instance, catalog):
+            context.log.warning(f"run {run_id} was left behind by a process that died")
+        records = {r.id: r for r in catalog.tenants.all() if r.state == "ACTIVE"}
+        busy = partitions_under_way(context.instance)
+        requests, notes, cursor = [], [], None
+        deadline = time.monotonic() + _TICK_SECONDS
+        for tenant_id in from_cursor(sorted(records), context.cursor):
+            if time.monotonic() > deadline:
+                break
+            cursor = tenant_id
+            if tenant_id in busy:
+                continue
+            try:
+                request = _request(context.instance, catalog, records[tenant_id])
+            except (ListingFailed, ConfigurationError) as error:
+                notes.append(f"{tenant_id}: {error.message}")
+                continue
+            if request is not None:
+                requests.append(request)
+        else:
+            cursor = None
+    for note in notes:
+        context.log.error(note)
+    reason = "; ".join(notes) or f"{len(records)} tenants, none due"
+    return dg.SensorResult(
+        run_requests=requests,
+        skip_reason=None if requests else dg.SkipReason(reason),
+        cursor=cursor,
+    )
+
+
+def _request(
+    instance: dg.DagsterInstance, catalog: Catalog, record: TenantRecord
+) -> dg.RunRequest | None:
+    tenant = Tenant.from_config(record.config)
+    state = tenant_state(catalog, record, tenant, Settings.from_environment())
+    reason = why_due(state, datetime.now(UTC))
+    if reason is None:
+        return None
+    # A key of the listing alone would never follow a change from A to B and back: the attempt is
+    # told apart by the tenant's last run.
+    last = instance.get_run_records(
+        filters=dg.RunsFilter(tags={PARTITION_TAG: record.id}), limit=1
+    )
+    attempt = last[0].dagster_run.run_id if last else "first"
+    listing = key_of("listing", dict(state.digests), state.config_key)
+    return dg.RunRequest(
+        partition_key=record.id,
+        run_key=f"{record.id}/{record.incarnation}/{listing}/{attempt}",
+        tags={"rag_assets/reason": reason},
+    )
+
+
+def tenant_state(
+    catalog: Catalog, record: TenantRecord, tenant: Tenant, settings: Settings
+) -> TenantState:
+    """List a tenant's sources and read what is recorded of them.
+
+    Raises:
+        ListingFailed: a source could not be listed.
+    """
+    digests = {}
+    for source in open_sources(tenant, settings):
+        digest = ListingDigest()
+        for _ in digest.through(source.list()):
+            pass
+        digests[source.name] = digest.hexdigest()
+    key = config_key(tenant, embedder_id_of(tenant.embedder))
+    serving = catalog.generations.serving(record.id)
+    live = catalog.generations.live(record.id)
+    newest = live[-1].number if live else None
+    oldest = (
+        catalog.documents.oldest_change(record.id) if tenant.retention_days is not None else None
+    )
+    retention = timedelta(days=tenant.retention_days or 0)
+    return TenantState(
+        tenant_id=record.id,
+        digests=digests,
+        config_key=key,
+        syncs=catalog.syncs.all(record.id),
+        pending=0
+        if serving is None or newest is None
+        else catalog.index.pending_count(record.id, newest, key),
+        removals=sum(len(ids) for ids in catalog.index.removals(record.id).values()),
+        unsettled=catalog.documents.unsettled_count(record.id),
+        next_expiry=None if oldest is None else oldest + retention,
+    )

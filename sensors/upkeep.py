@@ -1,0 +1,24 @@
+"""The clock: daily pruning and weekly compaction."""
+
+import dagster as dg
+
+from rag_assets.jobs import compact_job, prune_job
+
+daily_pruning = dg.ScheduleDefinition(
+    name="daily_pruning",
+    job=prune_job,
+    cron_schedule="0 3 * * *",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Prunes documents that are older than their tenant's retention.",
+)
+
+weekly_compaction = dg.ScheduleDefinition(
+    name="weekly_compaction",
+    job=compact_job,
+    cron_schedule="0 4 * * 0",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description=(
+        "Merges the lake's small files, lets go of what nothing needs any more, and sweeps up "
+        "what writers left that outlived their tenant."
+    ),
+)
