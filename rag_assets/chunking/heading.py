@@ -154,8 +154,12 @@ class _Packer:
         return self._overlap
 
     def _repeat(self, previous: Passage, overlap: int, new_start: int) -> int:
-        """Where a passage starts that repeats the end of the previous one."""
-        if overlap == 0:
+        """Where a passage starts that repeats the end of the previous one.
+
+        Nothing is repeated across more blank characters than a passage may have tokens: they
+        could leave no room.
+        """
+        if overlap == 0 or new_start - previous.end > self._max:
             return new_start
         start = overlap_start(self._text, previous.start, previous.end, overlap)
         return start if start < previous.end else new_start

@@ -11,7 +11,7 @@ from rag_assets.chunking.tokens import count_tokens
 from rag_assets.chunking.units import Rank, word_cuts
 
 _CHARS_A_TOKEN = 8  # prose has 4 to 5: one look is nearly always enough
-_NEIGHBOURS = 2  # sums of words are that close to the count of the whole
+_NEIGHBOURS = 3  # how many words a sum of words is off, or less
 
 
 def overlap_start(text: str, low: int, high: int, limit: int) -> int:
@@ -64,13 +64,19 @@ def _starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]]:
 def _longest(text: str, starts: Sequence[int], high: int, limit: int) -> tuple[int, int]:
     """The first of starts from which at most limit tokens lead to high, and their number.
 
-    (high, 0) where there is none. Only starts near the right one are counted exactly.
+    (high, 0) where there is none. Sums of words lead to it, since only the first word of a run,
+    which loses the space before it, has other tokens than within a sentence.
     """
     # The space before a word is counted with it, as in the tokeniser's own words.
-    counts = count_tokens([text[max(0, a - 1) : b - 1] for a, b in pairwise([*starts, high])])
+    words = [text[max(0, a - 1) : b - 1] for a, b in pairwise(starts)]
+    counts = count_tokens([*words, *(text[max(0, start - 1) : high] for start in starts[-1:])])
     # Negated, so that the sums from each start to the end rise with the start.
     sums = [-total for total in accumulate(reversed(counts))][::-1]
-    guess = bisect_left(sums, -limit)
-    near = starts[max(0, guess - _NEIGHBOURS) : guess + _NEIGHBOURS + 1]
-    exact = zip(near, count_tokens([text[start:high] for start in near]), strict=True)
-    return next(((start, tokens) for start, tokens in exact if tokens <= limit), (high, 0))
+    guess = max(0, bisect_left(sums, -limit) - _NEIGHBOURS)
+    for at in range(guess, len(starts), 2 * _NEIGHBOURS):
+        near = starts[at : at + 2 * _NEIGHBOURS]
+        exact = zip(near, count_tokens([text[start:high] for start in near]), strict=True)
+        fitting = next((found for found in exact if found[1] <= limit), None)
+        if fitting:
+            return fitting
+    return high, 0
