@@ -188,7 +188,7 @@ class _Walk:
             self._tally.vanished += 1
             return
         except OSError as error:
-            raise _failure(f"the folder {path!r}", error) from error
+            raise _failure(f"the folder {path or '.'!r}", error) from error
         self._tally.folders += 1
         names.sort(reverse=True)
         folder.pending.sort(reverse=True)
