@@ -67,7 +67,12 @@ class DagsterProcesses:
                 f"Dagster has nothing to load: {workspace} is missing",
                 hint="copy it from the project, or set RAG_ASSETS_HOME to a folder that has it",
             )
-        environment = self._environment(database_url)
+        # Ours with it, so that the keys of embedding providers reach the assets.
+        environment = {
+            **os.environ,
+            **dagster_environment(self._settings, database_url),
+            "PYTHONUNBUFFERED": "1",
+        }
         with ThreadPoolExecutor(max_workers=2) as pool:
             starts = [
                 pool.submit(self._start_webserver, environment, progress),
@@ -118,26 +123,21 @@ class DagsterProcesses:
         workspace = str(self._settings.home / "workspace.yaml")
         return [sys.executable, "-m", module, *arguments, "-w", workspace]
 
-    def _environment(self, database_url: str) -> dict[str, str]:
-        """Ours, so that providers' keys reach the assets; and the servers these settings name."""
-        settings = self._settings
-        environment = {
-            **os.environ,
-            "DAGSTER_HOME": str(settings.home),
-            "DAGSTER_POSTGRES_URL": dagster_storage_url(database_url),
-            "RAG_ASSETS_HOME": str(settings.home),
-            "PYTHONUNBUFFERED": "1",
-        }
-        external = {
-            "DATABASE_URL": settings.database_url,
-            "ELASTICSEARCH_URL": settings.elasticsearch_url,
-            "RAG_ASSETS_LAKE_URL": settings.lake_url,
-        }
-        for name, value in external.items():
-            environment.pop(name, None)
-            if value:
-                environment[name] = value
-        return environment
+
+def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]:
+    """What Dagster's processes, or an instance opened here, must find in the environment."""
+    environment = {
+        "DAGSTER_HOME": str(settings.home),
+        "DAGSTER_POSTGRES_URL": dagster_storage_url(database_url),
+        "DAGSTER_STORAGE_DIR": str(settings.local / "dagster" / "storage"),
+        "RAG_ASSETS_HOME": str(settings.home),
+    }
+    external = {
+        "DATABASE_URL": settings.database_url,
+        "ELASTICSEARCH_URL": settings.elasticsearch_url,
+        "RAG_ASSETS_LAKE_URL": settings.lake_url,
+    }
+    return environment | {name: value for name, value in external.items() if value}
 
 
 def dagster_storage_url(database_url: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import random
 import re
@@ -64,6 +63,8 @@ def get_json(port: int, path: str, *, timeout: float = 2.0) -> Any:
         path: path and query.
         timeout: in seconds.
     """
+    import http.client
+
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=timeout)
     try:
         connection.request("GET", path)
