@@ -52,11 +52,14 @@ def build_resources(**overrides: Any) -> dict[str, Any]:
     }
 
 
-def build_defs(overrides: Mapping[str, Any] | None = None) -> dg.Definitions:
+def build_defs(
+    overrides: Mapping[str, Any] | None = None, *, loggers: Mapping[str, Any] | None = None
+) -> dg.Definitions:
     """All definitions of the project.
 
     Args:
         overrides: see build_resources.
+        loggers: where runs log to, besides the instance.
     """
     return dg.Definitions(
         assets=dg.with_source_code_references(list(ASSETS)),
@@ -72,6 +75,7 @@ def build_defs(overrides: Mapping[str, Any] | None = None) -> dg.Definitions:
         resources=build_resources(**dict(overrides or {})),
         # One process per run: the stages share what they opened, and the tenant's lock.
         executor=dg.in_process_executor,
+        loggers=dict(loggers) if loggers else None,
     )
 
 

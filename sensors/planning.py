@@ -35,13 +35,19 @@ class TenantState:
     next_expiry: datetime | None = None
 
 
-def why_due(state: TenantState, now: datetime) -> str | None:
+def why_due(state: TenantState, now: datetime, *, patient: bool = True) -> str | None:
     """Why the tenant's chain must run now; None when it need not.
 
     The last *successful* sync is compared with, never the last run: a listing that changes from
     A to B and back to A is followed each time.
+
+    Args:
+        state: of the tenant.
+        now: the time.
+        patient: whether to wait as long as the last failure asks for; a person who asks for a
+            sync does not.
     """
-    if any(sync.retry_at is not None and sync.retry_at > now for sync in state.syncs.values()):
+    if patient and any(sync.retry_at is not None and sync.retry_at > now for sync in state.syncs.values()):
         return None
     for source, digest in state.digests.items():
         sync = state.syncs.get(source)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import dagster as dg
 
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.tenants import TenantRecord
-from rag_assets.embedding.registry import embedder_id_of
 from rag_assets.errors import ConfigurationError, ListingFailed
 from rag_assets.hashing import key_of
 from rag_assets.jobs import sync_job
 from rag_assets.settings import Settings
-from rag_assets.stages.context import config_key
-from rag_assets.stages.listing import ListingDigest, open_sources
 from rag_assets.tenants.model import Tenant
 from resources.stores import PostgresResource
 from resources.tenant_lock import PARTITION_TAG, fail_abandoned_runs
 from resources.workbench import clear_failures
-from sensors.planning import TenantState, from_cursor, why_due
+from sensors.planning import from_cursor, why_due
+from sensors.state import tenant_state
 from sensors.tenants import partitions_under_way
 
 _TICK_SECONDS = 25.0
@@ -94,40 +92,4 @@ def _request(
         partition_key=record.id,
         run_key=f"{record.id}/{record.incarnation}/{listing}/{attempt}",
         tags={"rag_assets/reason": reason},
-    )
-
-
-def tenant_state(
-    catalog: Catalog, record: TenantRecord, tenant: Tenant, settings: Settings
-) -> TenantState:
-    """List a tenant's sources and read what is recorded of them.
-
-    Raises:
-        ListingFailed: a source could not be listed.
-    """
-    digests = {}
-    for source in open_sources(tenant, settings):
-        digest = ListingDigest()
-        for _ in digest.through(source.list()):
-            pass
-        digests[source.name] = digest.hexdigest()
-    key = config_key(tenant, embedder_id_of(tenant.embedder))
-    serving = catalog.generations.serving(record.id)
-    live = catalog.generations.live(record.id)
-    newest = live[-1].number if live else None
-    oldest = (
-        catalog.documents.oldest_change(record.id) if tenant.retention_days is not None else None
-    )
-    retention = timedelta(days=tenant.retention_days or 0)
-    return TenantState(
-        tenant_id=record.id,
-        digests=digests,
-        config_key=key,
-        syncs=catalog.syncs.all(record.id),
-        pending=0
-        if serving is None or newest is None
-        else catalog.index.pending_count(record.id, newest, key),
-        removals=sum(len(ids) for ids in catalog.index.removals(record.id).values()),
-        unsettled=catalog.documents.unsettled_count(record.id),
-        next_expiry=None if oldest is None else oldest + retention,
     )

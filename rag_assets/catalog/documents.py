@@ -190,13 +190,17 @@ class DocumentTable:
                     )
                 )
 
-    def retry_failed(self, ref: TenantRef) -> int:
-        """Let every quarantined document be tried again; returns how many."""
+    def retry_passing_failures(self, ref: TenantRef) -> int:
+        """Let documents be tried again at once whose failure may have passed; returns how many."""
         with self._database.begin_for(ref) as connection:
             return connection.execute(
                 update(documents)
-                .where(documents.c.tenant == ref.id, documents.c.status == "FAILED")
-                .values(status="PROCESSING", failed_document_key=None, failed_config_key=None)
+                .where(
+                    documents.c.tenant == ref.id,
+                    documents.c.status == "FAILED",
+                    documents.c.retry_at.is_not(None),
+                )
+                .values(retry_at=func.now())
             ).rowcount
 
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:

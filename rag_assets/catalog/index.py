@@ -120,6 +120,14 @@ class IndexTable:
         with self._database.begin() as connection:
             return int(connection.scalar(query) or 0)
 
+    def entries_of(self, tenant_id: str, document_ids: Sequence[str]) -> int:
+        """How many entries all generations should have of these documents."""
+        query = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
+            document_index.c.tenant == tenant_id, document_index.c.document_id.in_(document_ids)
+        )
+        with self._database.begin() as connection:
+            return int(connection.scalar(query) or 0)
+
     def removals(self, tenant_id: str) -> dict[int, list[str]]:
         """Deleted documents that a generation may still hold, by generation."""
         query = (

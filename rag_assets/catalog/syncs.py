@@ -89,6 +89,15 @@ class SyncTable:
                 .values(attempts=syncs.c.attempts + 1)
             )
 
+    def reset(self, ref: TenantRef) -> None:
+        """Forget what was listed, so that the next sync looks at every source again."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(syncs)
+                .where(syncs.c.tenant == ref.id)
+                .values(listing_digest=None, attempts=0, retry_at=None, last_error=None)
+            )
+
     def put_slice(self, ref: TenantRef, work: Slice) -> None:
         """Remember the slice of the run under way."""
         row = {

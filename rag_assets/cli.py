@@ -1,0 +1,214 @@
+"""The command line: a stable contract.
+
+Every command takes --json, exits non-zero on failure, and answers bad input with one clear line
+and a hint, never with a traceback. This module only declares arguments; commands/ does the work.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import click
+import typer
+
+from rag_assets.errors import ConfigurationError, RagAssetsError
+
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+TenantArgument: TypeAlias = Annotated[str, typer.Argument(metavar="TENANT", help="Its id.")]
+
+app = typer.Typer(
+    name="rag-assets",
+    help="Folders and documents into tenant-isolated Elasticsearch kNN indexes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+tenants_app = typer.Typer(help="Who is indexed, from where.", no_args_is_help=True)
+app.add_typer(tenants_app, name="tenants")
+
+
+@app.command()
+def up(
+    json: Json = False,
+    dagster: Annotated[
+        bool, typer.Option(help="Also start Dagster's webserver and daemon.")
+    ] = True,
+) -> None:
+    """Start Postgres, Elasticsearch, and Dagster's webserver and daemon."""
+    from rag_assets.commands import stack
+
+    stack.up(dagster=dagster, as_json=json)
+
+
+@app.command()
+def down(json: Json = False) -> None:
+    """Stop everything that `up` started."""
+    from rag_assets.commands import stack
+
+    stack.down(as_json=json)
+
+
+@app.command()
+def status(json: Json = False) -> None:
+    """Show what runs, and where."""
+    from rag_assets.commands import stack
+
+    stack.status(as_json=json)
+
+
+@tenants_app.command("list")
+def tenants_list(json: Json = False) -> None:
+    """List the tenants."""
+    from rag_assets.commands import tenants
+
+    tenants.list_tenants(as_json=json)
+
+
+@tenants_app.command("add")
+def tenants_add(
+    tenant: Annotated[str, typer.Argument(metavar="ID", help="Lower-case letters, digits, . _ -")],
+    source: Annotated[list[Path], typer.Option(help="A folder to index; repeat for several.")],
+    profile: Annotated[str, typer.Option(help="A named set of defaults.")] = "documents",
+    organization: Annotated[str | None, typer.Option(help="Whose it is.")] = None,
+    project: Annotated[str | None, typer.Option(help="Which project of theirs.")] = None,
+    json: Json = False,
+) -> None:
+    """Add a tenant to tenants.yaml."""
+    from rag_assets.commands import tenants
+
+    given = {"organization": organization, "project": project}
+    settings = {name: value for name, value in given.items() if value is not None}
+    tenants.add(tenant, profile=profile, sources=source, settings=settings, as_json=json)
+
+
+@tenants_app.command("disable")
+def tenants_disable(tenant: TenantArgument, json: Json = False) -> None:
+    """Stop indexing and answering for a tenant; keep its data."""
+    from rag_assets.commands import tenants
+
+    tenants.set_enabled(tenant, enabled=False, as_json=json)
+
+
+@tenants_app.command("enable")
+def tenants_enable(tenant: TenantArgument, json: Json = False) -> None:
+    """Index and answer for a tenant again."""
+    from rag_assets.commands import tenants
+
+    tenants.set_enabled(tenant, enabled=True, as_json=json)
+
+
+@tenants_app.command("remove")
+def tenants_remove(
+    tenant: TenantArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="It is meant.")] = False,
+    json: Json = False,
+) -> None:
+    """Delete a tenant and everything that was indexed for it."""
+    from rag_assets.commands import tenants
+
+    tenants.remove(tenant, confirmed=yes, as_json=json)
+
+
+@app.command()
+def plan(tenant: TenantArgument, json: Json = False) -> None:
+    """Show what a sync would do and cost; change nothing."""
+    from rag_assets.commands.plan import plan as run
+
+    run(tenant, as_json=json)
+
+
+@app.command()
+def sync(
+    tenants: Annotated[list[str] | None, typer.Argument(metavar="TENANT...")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every enabled tenant.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="First mend the index where it differs.")
+    ] = False,
+    allow_deletes: Annotated[
+        bool, typer.Option("--allow-deletes", help="Delete documents even if many vanished.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Bring the index in line with the sources."""
+    from rag_assets.commands.sync import sync as run
+
+    succeeded = run(
+        tenants or [], every=every, repair=repair, allow_deletes=allow_deletes, as_json=json
+    )
+    raise typer.Exit(0 if succeeded else 1)
+
+
+@app.command()
+def check(tenant: TenantArgument, json: Json = False) -> None:
+    """Run the asset checks of a tenant."""
+    from rag_assets.commands.check import check as run
+
+    raise typer.Exit(0 if run(tenant, as_json=json) else 1)
+
+
+@app.command()
+def search(
+    tenant: TenantArgument,
+    question: Annotated[str, typer.Argument(help="What to look for.")],
+    top_k: Annotated[int | None, typer.Option(help="How many hits.")] = None,
+    min_score: Annotated[float | None, typer.Option(help="Least cosine of a hit.")] = None,
+    mode: Annotated[
+        Literal["knn", "text", "hybrid"] | None, typer.Option(help="Vectors, words, or both.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Ask a tenant's knowledge a question."""
+    from rag_assets.commands.search import search as run
+    from rag_assets.retrieval.model import SearchRequest
+
+    run(tenant, SearchRequest(question, top_k, min_score, mode), as_json=json)
+
+
+@app.command()
+def documents(tenant: TenantArgument, json: Json = False) -> None:
+    """List a tenant's documents with status, chunks and error."""
+    from rag_assets.commands.search import documents as run
+
+    run(tenant, as_json=json)
+
+
+@app.command()
+def demo(json: Json = False) -> None:
+    """Index the example handbook, check it, and ask it three questions."""
+    from rag_assets.commands.demo import demo as run
+
+    raise typer.Exit(0 if run(as_json=json) else 1)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and end the process with its exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    sys.exit(_run(given))
+
+
+def _run(arguments: list[str]) -> int:
+    from rag_assets.commands.output import print_error
+
+    as_json = "--json" in arguments
+    try:
+        code = app(args=arguments, prog_name="rag-assets", standalone_mode=False)
+    except RagAssetsError as error:
+        print_error(error, as_json=as_json)
+        return 1
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "rag-assets"
+        usage = ConfigurationError(error.format_message(), hint=f"see `{path} --help`")
+        print_error(usage, as_json=as_json)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        stopped = RagAssetsError("stopped", hint="run it again: it goes on where it stopped")
+        print_error(stopped, as_json=as_json)
+        return 130
+    return code if isinstance(code, int) else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""demo: index the example handbook, check it, ask it three questions."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+
+from rag_assets.commands.check import run_checks, show_checks
+from rag_assets.commands.output import print_json, progress, say, seconds
+from rag_assets.commands.search import show_hit
+from rag_assets.commands.session import Session
+from rag_assets.commands.sync import TenantSync, show_sync, sync_tenant
+from rag_assets.errors import ConfigurationError
+from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.retrieval.search import Retriever
+from rag_assets.settings import PROJECT_ROOT
+from rag_assets.tenants.file import TenantsFile
+
+TENANT = "demo"
+_EXAMPLES = PROJECT_ROOT / "examples"
+
+
+def demo(*, as_json: bool) -> bool:
+    """Run the demo; returns whether everything went as it should."""
+    started = monotonic()
+    session = Session()
+    session.prepare_home()
+    _headline("1. Servers", as_json=as_json)
+    session.stack.up(dagster=False, progress=progress)
+    _add_tenant(session)
+    _headline("2. Index examples/handbook", as_json=as_json)
+    synced = sync_tenant(session, TENANT)
+    if not as_json:
+        show_sync(synced)
+    if synced.error is not None:
+        raise synced.error
+    passed, checks = _check(session, synced, as_json=as_json)
+    _headline("4. Three questions", as_json=as_json)
+    answers = _ask(session, as_json=as_json)
+    if as_json:
+        print_json(
+            {
+                "sync": synced.as_json(),
+                "passed": passed,
+                "checks": checks,
+                "answers": answers,
+                "seconds": round(monotonic() - started, 3),
+            }
+        )
+    else:
+        _what_next(monotonic() - started, nothing_done=synced.nothing_to_do)
+    return passed and all(answer["hits"] for answer in answers)
+
+
+def _add_tenant(session: Session) -> None:
+    folder = _EXAMPLES / "handbook"
+    if not folder.is_dir():
+        raise ConfigurationError(
+            f"the examples are missing: {folder}", hint="run the demo in a checkout of the project"
+        )
+    file = TenantsFile(session.settings.tenants_file)
+    if TENANT not in file.load():
+        inside = folder.is_relative_to(session.settings.home)
+        root = str(folder.relative_to(session.settings.home)) if inside else str(folder)
+        source = {"name": "handbook", "type": "files", "root": root}
+        file.add({"id": TENANT, "profile": "documents", "sources": [source]})
+
+
+def _check(session: Session, synced: TenantSync, *, as_json: bool) -> tuple[bool, list[Any]]:
+    _headline("3. Check it", as_json=as_json)
+    if synced.nothing_to_do:
+        if not as_json:
+            say("Nothing changed since it was checked. Check again with: rag-assets check demo")
+        return True, []
+    checks = run_checks(session, TENANT)
+    if not as_json:
+        show_checks(TENANT, checks)
+    return all(check.passed or check.severity != "ERROR" for check in checks), list(checks)
+
+
+def _ask(session: Session, *, as_json: bool) -> list[dict[str, Any]]:
+    retriever = Retriever(session.catalog, session.store)
+    answers = []
+    for question in _questions():
+        answer: SearchAnswer = retriever.search(TENANT, SearchRequest(question, top_k=3))
+        answers.append({"question": question, "hits": answer.hits})
+        if not as_json:
+            say(f"Question: {question}\n")
+            for number, hit in enumerate(answer.hits, start=1):
+                show_hit(number, hit)
+    return answers
+
+
+def _questions() -> list[str]:
+    from ruamel.yaml import YAML
+
+    judged = YAML(typ="safe").load((_EXAMPLES / "questions.yaml").read_text(encoding="utf-8"))
+    return [str(entry["question"]) for entry in judged if entry.get("demo")]
+
+
+def _headline(text: str, *, as_json: bool) -> None:
+    if not as_json:
+        say(f"\n── {text} " + "─" * (70 - len(text)))
+
+
+def _what_next(elapsed: float, *, nothing_done: bool) -> None:
+    did = "Nothing had to be done again" if nothing_done else "Done"
+    say(
+        f"{did}, in {seconds(elapsed)}. The servers stay up. What to try next:\n"
+        '  rag-assets search demo "who may approve a rollback?"\n'
+        "  rag-assets documents demo            how each document stands\n"
+        "  rag-assets tenants add mine --source ~/notes && rag-assets sync mine\n"
+        "  make up                              Dagster's UI and daemon: edits are followed\n"
+        "  make down                            stop everything\n"
+        "(rag-assets is .venv/bin/rag-assets unless the environment is activated)"
+    )

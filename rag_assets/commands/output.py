@@ -1,0 +1,75 @@
+"""Printing: results on standard output, for people or as JSON; progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rag_assets.errors import RagAssetsError
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False) + "\n")
+
+
+def say(line: str = "") -> None:
+    """A line of the result, for people."""
+    sys.stdout.write(line + "\n")
+
+
+def progress(line: str) -> None:
+    """A line on how far things are."""
+    sys.stderr.write(f"  {line}\n")
+    sys.stderr.flush()
+
+
+def warn(line: str) -> None:
+    """A line that somebody should read, although nothing failed."""
+    sys.stderr.write(f"warning: {line}\n")
+
+
+def print_error(error: RagAssetsError, *, as_json: bool) -> None:
+    """One clear line and a hint."""
+    if as_json:
+        print_json({"error": error.message, "hint": error.hint})
+        return
+    sys.stderr.write(f"error: {error.message}\n")
+    if error.hint:
+        sys.stderr.write(f"hint: {error.hint}\n")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table for people; without any row, only its head."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+
+
+def seconds(value: float) -> str:
+    """A duration, as short as is useful."""
+    return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"  # noqa: PLR2004
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")

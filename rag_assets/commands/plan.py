@@ -1,0 +1,53 @@
+"""plan: what a sync would do and cost; changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from rag_assets.commands.output import print_json, print_table, progress, say
+from rag_assets.commands.session import Session
+
+
+def plan(tenant_id: str, *, as_json: bool) -> None:
+    """Show what the next sync of a tenant would do."""
+    from rag_assets.embedding.registry import build_embedder
+    from rag_assets.stages.context import TenantContext
+    from rag_assets.stages.preview import preview
+    from rag_assets.tenants.model import Tenant
+
+    session = Session()
+    record = session.active(tenant_id)
+    tenant = Tenant.from_config(record.config)
+    ctx = TenantContext(
+        tenant=tenant,
+        ref=record.ref,
+        settings=session.settings,
+        catalog=session.catalog,
+        lake=session.lake.tenant(record.id, record.incarnation),
+        store=session.store,
+        embedder=build_embedder(tenant.embedder),
+        guard=lambda: None,
+        log=progress,
+    )
+    found = preview(ctx)
+    if as_json:
+        print_json({"tenant": tenant_id, **asdict(found)})
+        return
+    say(f"A sync of {tenant_id} would:")
+    print_table(
+        ["", ""],
+        [
+            ("files", f"{found.added:,} added, {found.changed:,} changed, {found.removed:,} removed"),
+            ("parse", f"{found.parse:,} of {found.documents:,} documents, {found.failed:,} would fail"),
+            ("chunks", f"{found.chunks:,}"),
+            (
+                "embeddings",
+                f"{found.embeddings:,} new ({found.tokens:,} tokens), {found.reused:,} reused",
+            ),
+            ("deletions", f"{found.entries_deleted:,} entries"),
+        ],
+    )
+    if found.held:
+        say(f"\n{found.held:,} documents vanished at once: they stay unless --allow-deletes is given.")
+    if found.new_generation:
+        say("\nThe configuration changed: a new generation is built beside the one that answers.")

@@ -1,0 +1,185 @@
+"""Runs of the chain and of the checks, in this process and recorded in the Dagster instance."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rag_assets.commands.output import progress
+from rag_assets.errors import RagAssetsError
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from rag_assets.commands.session import Session
+
+STAGES = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")
+
+
+class RunFailed(RagAssetsError):
+    """A run did not succeed; carries the reason of its first failed step."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """What one asset reported: its counts and its seconds."""
+
+    counts: Mapping[str, int]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What came of one run.
+
+    Attributes:
+        stages: by asset.
+        failure: why it did not succeed, if it did not.
+    """
+
+    run_id: str
+    stages: Mapping[str, StageResult]
+    checks: tuple[CheckResult, ...] = ()
+    failure: RunFailed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one asset check found."""
+
+    asset: str
+    check: str
+    passed: bool
+    severity: str
+    description: str | None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Runner:
+    """Executes jobs in this process.
+
+    Args:
+        session: the installation.
+    """
+
+    def __init__(self, session: Session) -> None:
+        from rag_assets.definitions import build_defs
+
+        self._session = session
+        self._repository = build_defs(
+            loggers={"console": _terminal_logger()}
+        ).get_repository_def()
+
+    def run(
+        self, job_name: str, tenant_id: str, run_config: Mapping[str, Any] | None = None
+    ) -> RunResult:
+        """Run a job for one tenant's partition and report what it did."""
+        from rag_assets.partitions import tenants_partitions
+
+        instance = self._session.instance
+        name = tenants_partitions.name or ""
+        if not instance.has_dynamic_partition(name, tenant_id):
+            instance.add_dynamic_partitions(name, [tenant_id])
+        job = self._repository.get_job(job_name)
+        result = job.execute_in_process(
+            instance=instance,
+            partition_key=tenant_id,
+            run_config=dict(run_config or {}),
+            raise_on_error=False,
+        )
+        return RunResult(
+            run_id=result.run_id,
+            stages=_stages(result),
+            checks=_checks(result),
+            failure=None if result.success else _failure(result, job_name),
+        )
+
+
+def _stages(result: dg.ExecuteInProcessResult) -> dict[str, StageResult]:
+    stages = {}
+    for event in result.all_events:
+        if event.is_step_failure and event.step_key in STAGES:
+            data = event.step_failure_data.user_failure_data
+            if data is not None:
+                stages[event.step_key] = _stage(data.metadata)
+        elif event.event_type_value == "ASSET_MATERIALIZATION" and event.asset_key is not None:
+            materialization = event.step_materialization_data.materialization
+            stages[event.asset_key.path[-1]] = _stage(materialization.metadata)
+    return stages
+
+
+def _stage(metadata: Mapping[str, Any]) -> StageResult:
+    values = {name: getattr(value, "value", None) for name, value in metadata.items()}
+    counts = {name: value for name, value in values.items() if isinstance(value, int)}
+    return StageResult(counts, float(values.get("seconds") or 0.0))
+
+
+def _checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...]:
+    found = []
+    for event in result.all_events:
+        if event.event_type_value != "ASSET_CHECK_EVALUATION":
+            continue
+        evaluation = event.asset_check_evaluation_data
+        found.append(
+            CheckResult(
+                asset=evaluation.asset_key.path[-1],
+                check=evaluation.check_name,
+                passed=evaluation.passed,
+                severity=evaluation.severity.value,
+                description=evaluation.description,
+                metadata={
+                    name: getattr(value, "value", str(value))
+                    for name, value in evaluation.metadata.items()
+                },
+            )
+        )
+    return tuple(found)
+
+
+def _failure(result: dg.ExecuteInProcessResult, job_name: str) -> RunFailed:
+    for event in result.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            if data.user_failure_data is not None and data.user_failure_data.description:
+                return _worded(data.user_failure_data.description)
+            if data.error is not None:
+                return _worded(_innermost(data.error))
+    for event in result.all_events:
+        error = getattr(event.event_specific_data, "error", None)
+        if error is not None:
+            return _worded(_innermost(error))
+    return RunFailed(f"the run of {job_name} failed", hint=f"run {result.run_id} tells more")
+
+
+def _innermost(error: Any) -> str:
+    while error.cause is not None:
+        error = error.cause
+    message = str(error.message).strip()
+    name = error.cls_name or ""
+    return message.removeprefix(f"dagster._core.definitions.events.{name}: ").split(": ", 1)[-1]
+
+
+def _worded(description: str) -> RunFailed:
+    message, _, hint = description.strip().partition("\n")
+    return RunFailed(message, hint=hint.strip() or None)
+
+
+def _terminal_logger() -> Any:
+    """A Dagster logger that shows a run's own lines as progress, and none of the framework's."""
+    import dagster as dg
+
+    class Terminal(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            meta = getattr(record, "dagster_meta", {})
+            if meta.get("dagster_event") is None:
+                progress(str(meta.get("orig_message") or record.getMessage()))
+
+    @dg.logger(description="A run's progress on the terminal.")
+    def terminal(_: dg.InitLoggerContext) -> logging.Logger:
+        logger = logging.Logger("rag_assets.terminal", level=logging.INFO)
+        logger.addHandler(Terminal())
+        return logger
+
+    return terminal

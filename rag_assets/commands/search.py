@@ -1,0 +1,66 @@
+"""search and documents: what a tenant's knowledge answers, and how its documents stand."""
+
+from __future__ import annotations
+
+import textwrap
+
+from rag_assets.commands.output import print_json, print_table, say
+from rag_assets.commands.session import Session
+from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.retrieval.search import Retriever
+
+_EXCERPT = 280
+
+
+def search(tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
+    """Answer one question."""
+    session = Session()
+    answer = Retriever(session.catalog, session.store).search(tenant_id, request)
+    if as_json:
+        print_json(answer)
+        return
+    if answer.disabled:
+        say(f"Tenant {tenant_id} is disabled: it does not answer.")
+        return
+    if not answer.hits:
+        say("Nothing found.")
+    for number, hit in enumerate(answer.hits, start=1):
+        show_hit(number, hit)
+
+
+def show_hit(number: int, hit: Hit) -> None:
+    """Print a hit: where it is from, and the beginning of its text."""
+    where = " › ".join(hit.heading_path)
+    page = f", page {hit.page}" if hit.page is not None else ""
+    say(f"{number}. {hit.uri}{page}  (cosine {hit.score:.2f})")
+    if where:
+        say(f"   {where}")
+    excerpt = " ".join(hit.text.split())
+    say(textwrap.indent(textwrap.fill(textwrap.shorten(excerpt, _EXCERPT), 92), "   │ "))
+    say()
+
+
+def documents(tenant_id: str, *, as_json: bool) -> None:
+    """List a tenant's documents."""
+    session = Session()
+    session.catalog.tenants.get(tenant_id)
+    rows = [
+        {
+            "document_id": document.document_id,
+            "uri": document.uri,
+            "title": document.title,
+            "status": document.status,
+            "chunks": document.chunk_count,
+            "dropped_secrets": document.dropped_count,
+            "error": document.error_message,
+            "updated_at": document.updated_at,
+        }
+        for document in session.catalog.documents.all(tenant_id)
+    ]
+    if as_json:
+        print_json({"documents": rows})
+        return
+    print_table(
+        ["document", "status", "chunks", "dropped", "error"],
+        [(r["uri"], r["status"], r["chunks"], r["dropped_secrets"], r["error"]) for r in rows],
+    )

@@ -1,0 +1,93 @@
+"""What a command works with: settings, the servers that run, the stores, Dagster's instance."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.local_stack.dagster_processes import dagster_environment
+from rag_assets.local_stack.stack import Endpoints, LocalStack
+from rag_assets.settings import Settings
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from rag_assets.catalog.catalog import Catalog
+    from rag_assets.catalog.tenants import TenantRecord
+    from rag_assets.indexing.elasticsearch import ElasticsearchStore
+    from rag_assets.lake.store import Lake
+
+_TEMPLATES = Path(__file__).resolve().parent.parent / "home"
+
+
+class Session:
+    """One command's view of the installation; everything is opened when it is first needed."""
+
+    def __init__(self) -> None:
+        self.settings = Settings.from_environment()
+        self.stack = LocalStack(self.settings)
+
+    def prepare_home(self) -> None:
+        """Give a new home folder Dagster's two files."""
+        for template in sorted(_TEMPLATES.glob("*.yaml")):
+            target = self.settings.home / template.name
+            if not target.exists():
+                shutil.copyfile(template, target)
+
+    @cached_property
+    def endpoints(self) -> Endpoints:
+        """Where the servers answer."""
+        return self.stack.endpoints()
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The catalog, in line with tenants.yaml."""
+        from rag_assets.catalog.catalog import Catalog
+        from rag_assets.stages.tenancy import reconcile_tenants
+
+        catalog = Catalog.open(self.endpoints.database_url)
+        reconcile_tenants(catalog, self.settings)
+        return catalog
+
+    @cached_property
+    def store(self) -> ElasticsearchStore:
+        """The vector store."""
+        from rag_assets.indexing.elasticsearch import ElasticsearchStore
+
+        return ElasticsearchStore(self.endpoints.elasticsearch_url)
+
+    @cached_property
+    def lake(self) -> Lake:
+        """The lake."""
+        from rag_assets.lake.store import Lake
+
+        return Lake(self.settings.lake_url)
+
+    def active(self, tenant_id: str) -> TenantRecord:
+        """A tenant that may be indexed.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            ConfigurationError: it is disabled.
+        """
+        from rag_assets.errors import ConfigurationError
+
+        record = self.catalog.tenants.get(tenant_id)
+        if record.state != "ACTIVE":
+            raise ConfigurationError(
+                f"tenant {tenant_id!r} is {record.state.lower()}",
+                hint=f"enable it with `rag-assets tenants enable {tenant_id}`",
+            )
+        return record
+
+    @cached_property
+    def instance(self) -> dg.DagsterInstance:
+        """Dagster's instance, on the same Postgres as the catalog."""
+        self.prepare_home()
+        os.environ.update(dagster_environment(self.settings, self.endpoints.database_url))
+        import dagster as dg
+
+        return dg.DagsterInstance.get()

@@ -1,0 +1,160 @@
+"""tenants list, add, disable, enable, remove."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rag_assets.commands.output import print_json, print_table, progress, say
+from rag_assets.commands.session import Session
+from rag_assets.errors import ConfigurationError
+from rag_assets.tenants.file import TenantsFile
+from rag_assets.tenants.model import Tenant
+
+
+def list_tenants(*, as_json: bool) -> None:
+    """Show every tenant with its documents."""
+    session = Session()
+    rows = []
+    for record in session.catalog.tenants.all():
+        counts = session.catalog.documents.counts(record.id)
+        rows.append(
+            {
+                "id": record.id,
+                "state": record.state,
+                "profile": record.config.get("profile", "documents"),
+                "sources": [str(s.get("root")) for s in record.config.get("sources", [])],
+                "documents": sum(n for status, n in counts.items() if status != "DELETED"),
+                "failed": counts.get("FAILED", 0),
+            }
+        )
+    if as_json:
+        print_json({"tenants": rows})
+        return
+    print_table(
+        ["tenant", "state", "profile", "documents", "failed", "sources"],
+        [
+            (r["id"], r["state"], r["profile"], r["documents"], r["failed"], ", ".join(r["sources"]))
+            for r in rows
+        ],
+    )
+    if not rows:
+        say("\nAdd one with: rag-assets tenants add ID --source DIR")
+
+
+def add(
+    tenant_id: str, *, profile: str, sources: list[Path], settings: dict[str, Any], as_json: bool
+) -> None:
+    """Append a tenant to tenants.yaml and make it known."""
+    session = Session()
+    config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
+    config["sources"] = _sources(sources, session.settings.home)
+    file = TenantsFile(session.settings.tenants_file)
+    if session.catalog.tenants.find(tenant_id) is not None:
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} exists already",
+            hint=f"`rag-assets tenants enable {tenant_id}` if it is disabled, or choose another id",
+        )
+    _require_sources(config, session)
+    file.add(config)
+    from rag_assets.stages.tenancy import reconcile_tenants
+
+    reconcile_tenants(session.catalog, session.settings)
+    if as_json:
+        print_json({"tenant": session.catalog.tenants.get(tenant_id).config})
+        return
+    say(f"Tenant {tenant_id} added to {file.path.name}. Index it with: rag-assets sync {tenant_id}")
+
+
+def set_enabled(tenant_id: str, *, enabled: bool, as_json: bool) -> None:
+    """Enable or disable a tenant; enabling it has everything looked at again."""
+    session = Session()
+    record = session.catalog.tenants.get(tenant_id)
+    if record.origin == "file":
+        TenantsFile(session.settings.tenants_file).set_enabled(tenant_id, enabled=enabled)
+    session.catalog.tenants.set_state(tenant_id, "ACTIVE" if enabled else "DISABLED")
+    if enabled:
+        session.catalog.syncs.reset(record.ref)
+        session.catalog.events.write(record.ref, "reindex_requested", [{"scope": "tenant"}])
+    if as_json:
+        print_json({"id": tenant_id, "state": "ACTIVE" if enabled else "DISABLED"})
+        return
+    what = "answers again; its next sync looks at everything" if enabled else "no longer answers"
+    say(f"Tenant {tenant_id} {what}.")
+
+
+def remove(tenant_id: str, *, confirmed: bool, as_json: bool) -> None:
+    """Purge a tenant from every store."""
+    from rag_assets.catalog.lock import Holder
+    from rag_assets.stages.removal import purge_tenant
+
+    session = Session()
+    record = session.catalog.tenants.get(tenant_id)
+    if not confirmed:
+        raise ConfigurationError(
+            f"removing tenant {tenant_id!r} deletes everything that was indexed for it",
+            hint=f"if that is meant: rag-assets tenants remove {tenant_id} --yes",
+        )
+    store, lake = session.store, session.lake
+    lock = session.catalog.lock
+    with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_waiting):
+        TenantsFile(session.settings.tenants_file).remove(tenant_id)
+        entries = purge_tenant(session.catalog, lake, store, record)
+    _forget_runs(session, tenant_id)
+    if as_json:
+        print_json({"id": tenant_id, "removed": True, "entries": entries})
+        return
+    say(f"Tenant {tenant_id} is removed: {entries} entries, its lake and its catalog rows.")
+
+
+def _sources(folders: list[Path], home: Path) -> list[dict[str, Any]]:
+    sources: list[dict[str, Any]] = []
+    names: set[str] = set()
+    for folder in folders:
+        root = folder.expanduser().resolve()
+        stem = name = root.name or "files"
+        number = 1
+        while name in names:
+            number += 1
+            name = f"{stem}-{number}"
+        names.add(name)
+        inside = root.is_relative_to(home)
+        shown = str(root.relative_to(home)) if inside else str(root)
+        sources.append({"name": name, "type": "files", "root": shown})
+    return sources
+
+
+def _require_sources(config: dict[str, Any], session: Session) -> None:
+    """Refuse roots that cannot be listed before anything is written."""
+    from rag_assets.stages.listing import open_sources
+
+    home = session.settings.home
+    absolute = [
+        {**source, "root": str(home / source["root"])} for source in config["sources"]
+    ]
+    tenant = Tenant.from_config({**config, "sources": absolute})
+    for source, configured in zip(open_sources(tenant, session.settings), tenant.sources, strict=True):
+        if not configured.root.is_dir():
+            raise ConfigurationError(
+                f"source {source.name!r}: {configured.root} is not a folder",
+                hint="give --source a folder that exists",
+            )
+
+
+def _forget_runs(session: Session, tenant_id: str) -> None:
+    """Delete the tenant's runs, whose events name its documents, and its partition."""
+    import dagster as dg
+
+    from rag_assets.partitions import tenants_partitions
+
+    instance = session.instance
+    tag = {"dagster/partition": tenant_id}
+    for run in instance.get_runs(filters=dg.RunsFilter(tags=tag)):
+        instance.delete_run(run.run_id)
+    name = tenants_partitions.name or ""
+    if instance.has_dynamic_partition(name, tenant_id):
+        instance.delete_dynamic_partition(name, tenant_id)
+
+
+def _waiting(holder: object) -> None:
+    progress(f"waiting for {holder}")

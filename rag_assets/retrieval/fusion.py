@@ -1,0 +1,23 @@
+"""Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_K = 60
+
+
+def fuse(rankings: Sequence[Sequence[str]]) -> list[str]:
+    """One ranking out of several: each id scores the sum of 1 / (60 + rank).
+
+    Args:
+        rankings: ids, best first, without repeats.
+
+    Returns:
+        every id once, best first, ties broken by id.
+    """
+    scores: dict[str, float] = {}
+    for ranking in rankings:
+        for rank, id_ in enumerate(ranking, start=1):
+            scores[id_] = scores.get(id_, 0.0) + 1.0 / (_K + rank)
+    return sorted(scores, key=lambda id_: (-scores[id_], id_))

@@ -1,0 +1,229 @@
+"""What a sync would do and cost, found out without writing anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from rag_assets.catalog.documents import Document
+from rag_assets.chunking.chunk_set import chunk_document, chunk_set_key
+from rag_assets.chunking.model import embedding_text
+from rag_assets.parsing.detect import media_type_for, parse_key
+from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.pool import ParseLimits, ParserPool, ParseTask
+from rag_assets.parsing.records import parsed_digest
+from rag_assets.sources.diff import deletions_suspicious
+from rag_assets.sources.model import DocumentSource
+from rag_assets.stages.context import TenantContext, config_key, generation_key
+from rag_assets.stages.listing import SourceListing, compare_source, open_sources
+
+_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What the next sync would do.
+
+    Attributes:
+        parse: documents that would be parsed; the others' text is in the lake.
+        failed: documents that would be quarantined.
+        chunks: of the documents that would be published.
+        embeddings: distinct texts that would be embedded, tokens those of all of them.
+        held: documents that vanished in suspicious number and would be kept.
+        entries_deleted: entries of removed documents.
+        new_generation: whether a new build would be made beside the serving one.
+    """
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    held: int = 0
+    documents: int = 0
+    parse: int = 0
+    failed: int = 0
+    chunks: int = 0
+    embeddings: int = 0
+    reused: int = 0
+    tokens: int = 0
+    entries_deleted: int = 0
+    new_generation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A document that the next sync would work on."""
+
+    source: DocumentSource
+    path: str
+    uri: str
+    media_type: str | None
+    content_sha256: str
+
+    @property
+    def parse_key(self) -> str:
+        return parse_key(self.content_sha256, self.media_type)
+
+
+class _Texts:
+    """Distinct texts met so far, and those of them without a vector."""
+
+    def __init__(self, ctx: TenantContext) -> None:
+        self._ctx = ctx
+        self._seen: set[str] = set()
+        self.missing = self.tokens = 0
+
+    def meet(self, texts: dict[str, str | None]) -> None:
+        """Take texts by hash into account; None where the text need not be read."""
+        new = {key: text for key, text in texts.items() if key not in self._seen}
+        self._seen |= set(new)
+        without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
+        self.missing += len(without)
+        lacking = [text for key, text in new.items() if key in without and text is not None]
+        self.tokens += sum(self._ctx.embedder.count_tokens(lacking)) if lacking else 0
+
+    @property
+    def seen(self) -> int:
+        """How many distinct texts there are."""
+        return len(self._seen)
+
+
+def preview(ctx: TenantContext) -> Preview:
+    """Find out what a sync would do; parses and chunks in memory what is not in the lake.
+
+    Raises:
+        ListingFailed: a source could not be listed.
+    """
+    generations = ctx.catalog.generations.live(ctx.ref.id)
+    wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
+    target = next((g.number for g in reversed(generations) if g.key == wanted), None)
+    key = config_key(ctx.tenant, ctx.embedder.embedder_id)
+    pending = set(
+        ctx.catalog.index.pending(
+            ctx.ref.id, target or 0, key, documents_limit=10**9, bytes_limit=10**18
+        )
+    )
+    listings = []
+    due: list[_Due] = []
+    deleted = [d for ids in ctx.catalog.index.removals(ctx.ref.id).values() for d in ids]
+    for source in open_sources(ctx.tenant, ctx.settings):
+        known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
+        listing = compare_source(ctx, source, known)
+        listings.append(listing)
+        due += _due(source, listing, known, pending)
+        if not deletions_suspicious(listing.lost, listing.known):
+            deleted += sorted(listing.removed)
+    work = _measure(ctx, due)
+    kinds = [change.kind for listing in listings for change in listing.changes]
+    suspicious = [x for x in listings if deletions_suspicious(x.lost, x.known)]
+    held = sum(len(listing.removed) for listing in suspicious)
+    return Preview(
+        added=kinds.count("added"),
+        changed=kinds.count("changed"),
+        removed=sum(len(listing.removed) for listing in listings) - held,
+        held=held,
+        documents=len(due),
+        parse=work.parse,
+        failed=work.failed + kinds.count("rejected"),
+        chunks=work.chunks,
+        embeddings=work.embeddings,
+        reused=work.reused,
+        tokens=work.tokens,
+        entries_deleted=ctx.catalog.index.entries_of(ctx.ref.id, deleted),
+        new_generation=bool(generations) and target is None,
+    )
+
+
+def _due(
+    source: DocumentSource, listing: SourceListing, known: Iterable[Document], pending: set[str]
+) -> Iterator[_Due]:
+    changed = {change.document.document_id for change in listing.changes}
+    for change in listing.changes:
+        if change.kind in {"added", "changed"} and change.content_sha256 is not None:
+            document = change.document
+            yield _Due(
+                source, document.path, document.uri, document.media_type, change.content_sha256
+            )
+    for row in known:
+        waiting = row.document_id in pending and row.document_id not in changed
+        if waiting and row.document_id not in listing.removed and row.content_sha256 is not None:
+            path = row.path.decode("utf-8", "surrogateescape")
+            yield _Due(source, path, row.uri, row.media_type, row.content_sha256)
+
+
+def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
+    by_key = {item.parse_key: item for item in due}
+    texts = _Texts(ctx)
+    parse = failed = chunks = 0
+    iterator = iter(by_key)
+    limits = ParseLimits(
+        seconds=ctx.tenant.parser.seconds, memory_bytes=ctx.tenant.parser.memory_mb * 1024 * 1024
+    )
+    workers = len(os.sched_getaffinity(0))
+    with ParserPool(workers, limits, ctx.settings.local / "cache") as pool:
+        while keys := list(islice(iterator, _BATCH)):
+            missing = ctx.lake.missing_parsed(keys)
+            parse += len(missing)
+            chunks += _measure_stored(ctx, [key for key in keys if key not in missing], texts)
+            tasks = (_task(key, by_key[key]) for key in keys if key in missing)
+            for outcome in pool.parse_many(tasks):
+                if isinstance(outcome.result, ParsedText):
+                    media_type = media_type_for(by_key[outcome.key].media_type)
+                    chunks += _measure_parsed(ctx, outcome.result, media_type, texts)
+                else:
+                    failed += 1
+    return Preview(
+        parse=parse,
+        failed=failed,
+        chunks=chunks,
+        embeddings=texts.missing,
+        reused=texts.seen - texts.missing,
+        tokens=texts.tokens,
+    )
+
+
+def _measure_stored(ctx: TenantContext, keys: list[str], texts: _Texts) -> int:
+    """Documents whose text is in the lake: their chunks are too, or are made from it."""
+    heads = ctx.lake.parsed_heads(keys)
+    set_keys = {
+        key: chunk_set_key(head.digest, head.media_type, ctx.tenant.chunker)
+        for key, head in heads.items()
+    }
+    count = 0
+    stored = ctx.lake.chunk_sets(set(set_keys.values()))
+    for key, set_key in set_keys.items():
+        if set_key in stored:
+            rows = stored[set_key].chunks
+            title = heads[key].title
+            texts.meet(
+                {c.text_sha256: embedding_text(title, c.heading_path, c.text) for c in rows}
+            )
+            count += len(rows)
+        else:
+            row = ctx.lake.parsed([key])[key]
+            count += _measure_parsed(ctx, row.parsed, row.media_type, texts)
+    return count
+
+
+def _measure_parsed(
+    ctx: TenantContext, parsed: ParsedText, media_type: str, texts: _Texts
+) -> int:
+    made = chunk_document(
+        parsed, media_type, ctx.tenant.chunker, parsed_digest=parsed_digest(parsed)
+    )
+    texts.meet(
+        {
+            chunk.text_sha256: embedding_text(parsed.title, chunk.heading_path, chunk.text)
+            for chunk in made.chunks
+        }
+    )
+    return len(made.chunks)
+
+
+def _task(key: str, item: _Due) -> ParseTask:
+    def read() -> bytes:
+        return item.source.read(item.path, max_bytes=item.source.max_bytes)
+
+    return ParseTask(key=key, name=item.uri, media_type=item.media_type, read=read)
+

@@ -1,0 +1,50 @@
+"""Reading the state that decides whether a tenant is due: a listing and a few rows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.tenants import TenantRecord
+from rag_assets.embedding.registry import embedder_id_of
+from rag_assets.settings import Settings
+from rag_assets.stages.context import config_key
+from rag_assets.stages.listing import ListingDigest, open_sources
+from rag_assets.tenants.model import Tenant
+from sensors.planning import TenantState
+
+
+def tenant_state(
+    catalog: Catalog, record: TenantRecord, tenant: Tenant, settings: Settings
+) -> TenantState:
+    """List a tenant's sources and read what is recorded of them.
+
+    Raises:
+        ListingFailed: a source could not be listed.
+    """
+    digests = {}
+    for source in open_sources(tenant, settings):
+        digest = ListingDigest()
+        for _ in digest.through(source.list()):
+            pass
+        digests[source.name] = digest.hexdigest()
+    key = config_key(tenant, embedder_id_of(tenant.embedder))
+    serving = catalog.generations.serving(record.id)
+    live = catalog.generations.live(record.id)
+    newest = live[-1].number if live else None
+    oldest = (
+        catalog.documents.oldest_change(record.id) if tenant.retention_days is not None else None
+    )
+    retention = timedelta(days=tenant.retention_days or 0)
+    return TenantState(
+        tenant_id=record.id,
+        digests=digests,
+        config_key=key,
+        syncs=catalog.syncs.all(record.id),
+        pending=0
+        if serving is None or newest is None
+        else catalog.index.pending_count(record.id, newest, key),
+        removals=sum(len(ids) for ids in catalog.index.removals(record.id).values()),
+        unsettled=catalog.documents.unsettled_count(record.id),
+        next_expiry=None if oldest is None else oldest + retention,
+    )
