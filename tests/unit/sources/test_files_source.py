@@ -26,6 +26,11 @@ def source(root: Path) -> FilesSource:
     return FilesSource(FilesConfig(name="docs", root=root))
 
 
+def bytes_read() -> int:
+    """What this process has read so far, by the kernel's count."""
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
 def test_reads_exactly_what_is_there(tmp_path: Path) -> None:
     content = os.urandom(PIECE_BYTES * 2 + 17)
     (tmp_path / "sub").mkdir()
@@ -43,9 +48,11 @@ def test_an_oversized_file_is_listed_and_refused_unread(tmp_path: Path) -> None:
     files = source(tmp_path)
     (document,) = files.list()
     assert document.size == 1 << 40
+    before = bytes_read()
     with pytest.raises(DocumentTooLarge, match="over the limit of 50 MiB") as refused:
         files.read(document.path, max_bytes=files.max_bytes)
     assert "sparse.pdf" in refused.value.message
+    assert bytes_read() - before < PIECE_BYTES
 
 
 def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_assets.errors import DocumentRejected, DocumentTooLarge, DocumentVanished, ListingFailed
@@ -67,6 +67,14 @@ def known(path: str, facts: ListingFacts, sha: str | None, *, deleted: bool) -> 
         PATHS, st.tuples(FACTS, st.sampled_from(["one", "two", None]), st.booleans())
     ),
     after=st.dictionaries(PATHS, st.tuples(FACTS, OUTCOMES)),
+)
+@example(  # back, exactly as it was before it was deleted
+    before={"0.md": (ListingFacts(0, 0, 0, 0), "one", True)},
+    after={"0.md": (ListingFacts(0, 0, 0, 0), "one")},
+)
+@example(  # rejected before, and nothing about it has changed
+    before={"0.md": (ListingFacts(0, 0, 0, 0), None, False)},
+    after={"0.md": (ListingFacts(0, 0, 0, 0), "one")},
 )
 def test_every_document_is_accounted_for_once(
     before: dict[str, tuple[ListingFacts, str | None, bool]],

@@ -137,6 +137,10 @@ def test_the_last_rule_wins_whatever_its_kind() -> None:
     assert rules.decide(b"", b"keep.md", is_folder=False) is True
     assert rules.decide(b"docs/", b"keep.md", is_folder=False) is False
     assert rules.decide(b"docs/", b"keep.txt", is_folder=False) is None
+    later_literal = compile_gitignore(b"k?ep.md\n!keep.md\n")
+    assert later_literal.decide(b"", b"keep.md", is_folder=False) is False
+    assert later_literal.decide(b"", b"kelp.md", is_folder=False) is None
+    assert later_literal.decide(b"", b"kxep.md", is_folder=False) is True
 
 
 def test_configured_globs_ignore_case_and_must_be_usable() -> None:
