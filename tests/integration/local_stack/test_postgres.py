@@ -150,33 +150,31 @@ def test_a_document_in_a_failing_statement_is_not_logged(
     assert password_in(url) not in log
 
 
-def test_a_server_that_cannot_start_says_why() -> None:
-    with server_directory() as directory:
-        server = EmbeddedPostgres(directory)
-        server.start()
-        server.stop()
-        (directory / "data" / "PG_VERSION").write_text("12\n")
+def test_a_server_that_cannot_start_says_why(server: EmbeddedPostgres, url: str) -> None:
+    server.stop()
+    version = server.directory / "data" / "PG_VERSION"
+    good = version.read_text()
+    version.write_text("12\n")
+    try:
         with pytest.raises(ServiceUnavailable, match="Postgres ended while starting") as caught:
             server.start()
-        assert "version 12" in caught.value.message
-        assert server.running() is False
+    finally:
+        version.write_text(good)
+    assert "version 12" in caught.value.message
+    assert server.running() is False
+    assert server.start() == url
 
 
-def test_a_half_made_data_folder_is_made_again() -> None:
+def test_a_half_made_data_folder_is_made_again_and_only_the_path_to_it_is_opened() -> None:
     with server_directory() as directory:
-        (directory / "data.new" / "base").mkdir(parents=True)
-        assert one(EmbeddedPostgres(directory).start(), "SELECT 1") == 1
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start it under an account")
-def test_as_root_it_runs_under_an_account_and_opens_no_folder_for_reading() -> None:
-    with server_directory() as directory:
-        home: Path = directory / "root-only"
-        home.mkdir(mode=0o700)
+        home: Path = directory / "private"
+        (home / "postgres" / "data.new" / "base").mkdir(parents=True)
+        home.chmod(0o700)
         server = EmbeddedPostgres(home / "postgres")
         assert one(server.start(), "SELECT 1") == 1
-        status = Path(f"/proc/{pid_of(server)}/status").read_text()
-        assert "\nUid:\t0" not in status
-        assert home.stat().st_mode & 0o777 == 0o701
         assert (home / "postgres" / "server.json").stat().st_mode & 0o077 == 0
+        status = Path(f"/proc/{pid_of(server)}/status").read_text()
+        assert "\nUid:\t0" not in status, "Postgres refuses to run as root"
+        as_root = os.geteuid() == 0
+        assert home.stat().st_mode & 0o777 == (0o701 if as_root else 0o700)
         server.stop()
