@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -158,14 +156,6 @@ def test_special_files_are_rejected_without_waiting(tmp_path: Path) -> None:
     for name in ("fifo.md", "folder.md"):
         with pytest.raises(DocumentRejected, match="not a regular file"):
             source(tmp_path).read(name, max_bytes=100)
-
-
-def test_a_file_without_permission_is_rejected(
-    open_folder: Path, unprivileged: Callable[[], AbstractContextManager[None]]
-) -> None:
-    (open_folder / "locked.md").touch(mode=0)
-    with unprivileged(), pytest.raises(DocumentRejected, match="no permission"):
-        source(open_folder).read("locked.md", max_bytes=100)
 
 
 def test_the_projects_own_state_is_no_source(tmp_path: Path) -> None:

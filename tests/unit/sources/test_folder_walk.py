@@ -6,8 +6,7 @@ import os
 import socket
 import subprocess
 import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -282,37 +281,3 @@ def test_a_folder_swapped_during_the_walk_fails_the_listing(tmp_path: Path, swap
         folder.touch()
     with pytest.raises(ListingFailed, match="'sub'"):
         list(listing)
-
-
-def test_a_folder_without_permission_fails_the_listing(
-    open_folder: Path, unprivileged: Callable[[], AbstractContextManager[None]]
-) -> None:
-    write(open_folder, "a.md", "locked/b.md", "unsearchable/c.md")
-    (open_folder / "locked").chmod(0o000)
-    (open_folder / "unsearchable").chmod(0o444)
-    with unprivileged():
-        with pytest.raises(ListingFailed, match=r"no permission to list the folder 'locked'"):
-            paths(open_folder)
-        with pytest.raises(ListingFailed, match=r"no permission to list the folder 'unsearchable"):
-            paths(open_folder, exclude=("locked",))
-        with pytest.raises(ListingFailed, match=r"no permission to list 'unsearchable/c\.md'"):
-            paths(open_folder, exclude=("locked",), gitignore=False)
-        assert paths(open_folder, exclude=("locked", "unsearchable")) == ["a.md"]
-
-
-def test_an_unreadable_gitignore_fails_the_listing(
-    open_folder: Path, unprivileged: Callable[[], AbstractContextManager[None]]
-) -> None:
-    write(open_folder, "a.md")
-    (open_folder / ".gitignore").touch(mode=0)
-    with unprivileged(), pytest.raises(ListingFailed, match="no permission"):
-        paths(open_folder, include=("*.md",))
-
-
-def test_passing_through_a_folder_takes_no_permission_to_list_it(
-    open_folder: Path, unprivileged: Callable[[], AbstractContextManager[None]]
-) -> None:
-    write(open_folder, "above/root/a.md")
-    (open_folder / "above").chmod(0o711)
-    with unprivileged():
-        assert paths(open_folder / "above/root") == ["a.md"]
