@@ -127,7 +127,7 @@ class _Packer:
             return high
         best = fits
         for stop in range(fits - 1, low, -1):
-            if 4 * (totals[stop] - totals[low]) < budget and ranks[best] > Rank.HEADING:
+            if 4 * (totals[stop] - totals[low]) < budget:
                 break
             if ranks[stop] > ranks[best]:
                 best = stop

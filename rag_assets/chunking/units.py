@@ -35,7 +35,8 @@ class Rank(IntEnum):
 # Repetitions are bounded: a run of a million dots or spaces must not be walked from each of them.
 _SENTENCES = re.compile(
     r"""(\n[ \t\r]*\n)\s*
-    | [.!?…][.!?…"'”’»)\]*_]{0,8}(?=\s{1,8}[^\sa-z])(?![ \t\r]{0,8}\n[ \t\r]{0,8}\n)
+    | (?<!\n\d)(?<!\n\d\d)  # the number of a list's item ends nothing
+      [.!?…][.!?…"'”’»)\]*_]{0,8}(?=\s{1,8}[^\sa-z])(?![ \t\r]{0,8}\n[ \t\r]{0,8}\n)
     | [。！？｡]["'」』）”’]{0,8}""",
     re.VERBOSE,
 )

@@ -198,6 +198,12 @@ def test_a_table_over_the_limit_is_cut_between_rows() -> None:
         assert set(new.split("\n")) <= set(rows)
 
 
+def test_the_number_of_a_list_item_ends_no_sentence() -> None:
+    items = "\n".join(f"{n}. {prose(1)}" for n in range(1, 60))
+    parsed = parsed_from([("paragraph", items)])
+    assert all(text.endswith("of its index.") for text in texts(parsed, split(parsed)))
+
+
 def test_small_sections_share_a_passage_under_their_common_heading() -> None:
     parts: list[tuple] = [("heading", "# Changes")]
     for version in range(100):
@@ -231,6 +237,30 @@ def test_a_heading_without_text_goes_with_what_follows_and_leaves_the_path_alone
     passages = split(parsed)
     assert texts(parsed, passages)[0].startswith("# A\n\n## B\n\n## C\n\nThe index")
     assert {passage.heading_path for passage in passages} == {("A", "C")}
+
+
+def test_a_long_heading_keeps_the_beginning_of_a_long_sentence() -> None:
+    heading, endless = "#" + " wide" * 100, "alpha" + " beta gamma alpha" * 50
+    assert count_text(heading) > 80
+    assert 144 < count_text(endless) < 168
+    parsed = parsed_from([("heading", heading), ("paragraph", endless)])
+    first = texts(parsed, split(parsed, 256, 32))[0]
+    assert first.startswith(heading)
+    assert "alpha beta" in first
+
+
+@pytest.mark.parametrize("max_tokens", range(16, 24))
+def test_the_limit_holds_where_the_first_word_costs_more_without_its_space(max_tokens: int) -> None:
+    assert count_text("retrieval") > count_text(" retrieval")
+    check_invariants(parsed_from([("paragraph", "retrieval " * 200)]), max_tokens, 0)
+
+
+def test_a_space_that_carries_a_mark_stays_with_it() -> None:
+    parsed = ParsedText("One two three four. \u0301Five six seven eight. " * 30, ())
+    passages = split(parsed)
+    assert len(passages) > 5
+    assert all(is_boundary(parsed.text, passage.new_start) for passage in passages)
+    assert any(parsed.text[passage.new_start] == " " for passage in passages)
 
 
 def test_front_matter_is_no_prose() -> None:
