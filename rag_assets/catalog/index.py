@@ -142,7 +142,9 @@ class IndexTable:
                 found.setdefault(row.generation, []).append(row.document_id)
         return found
 
-    def intact(self, tenant_id: str, generation: int, document_ids: Sequence[str]) -> dict[str, str]:
+    def intact(
+        self, tenant_id: str, generation: int, document_ids: Sequence[str]
+    ) -> dict[str, str]:
         """The version of each named document whose entries need not be written again."""
         query = select(document_index.c.document_id, document_index.c.indexed_key).where(
             document_index.c.tenant == tenant_id,
@@ -257,6 +259,20 @@ class IndexTable:
                 .where(_rows(ref, generation), document_index.c.document_id.in_(document_ids))
                 .values(document_key=None, dirty=True)
             )
+
+    def made_from(
+        self, tenant_id: str, generation: int, document_ids: Sequence[str]
+    ) -> dict[str, str]:
+        """The document_key that the held version of each named document was made from."""
+        query = select(document_index.c.document_id, document_index.c.document_key).where(
+            document_index.c.tenant == tenant_id,
+            document_index.c.generation == generation,
+            document_index.c.document_id.in_(document_ids),
+            document_index.c.indexed_key.is_not(None),
+            document_index.c.document_key.is_not(None),
+        )
+        with self._database.begin() as connection:
+            return dict(connection.execute(query).tuples().all())
 
     def keys(self, tenant_id: str, generation: int, document_ids: Sequence[str]) -> dict[str, str]:
         """The version of each named document that may be returned, deleted ones left out."""

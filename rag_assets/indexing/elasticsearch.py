@@ -110,6 +110,21 @@ class ElasticsearchStore:
         for hit in self._pages(index_name, None, query, _STORED):
             yield _live(hit)
 
+    def dimensions_of(self, index_name: str) -> int | None:
+        with _answers():
+            try:
+                answer = self._client.indices.get_mapping(index=index_name)
+            except NotFoundError:
+                return None
+        fields = answer[index_name]["mappings"].get("properties", {})
+        return int(fields.get("vector", {}).get("dims", 0))
+
+    def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
+        lacking = {"exists": {"field": "vector"}}
+        query = {"bool": {"filter": mapping.owned(owner), "must_not": [lacking]}}
+        for hit in self._pages(index_name, owner.tenant, query, ["ordinal"]):
+            yield str(hit["_id"])
+
     def count(self, index_name: str, owner: Owner) -> int:
         query = {"bool": {"filter": mapping.owned(owner)}}
         with _answers():

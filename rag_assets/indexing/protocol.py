@@ -59,6 +59,14 @@ class VectorStore(Protocol):
         """Every entry routed to a tenant, of whatever generation, and every foreign one there."""
         ...
 
+    def dimensions_of(self, index_name: str) -> int | None:
+        """Length of the vectors that the live index takes; None when there is no such index."""
+        ...
+
+    def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
+        """Ids of a generation's entries that no vector search can find."""
+        ...
+
     def count(self, index_name: str, owner: Owner) -> int:
         """How many entries a generation has."""
         ...

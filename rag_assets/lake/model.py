@@ -39,6 +39,15 @@ class ParsedRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ParsedHead:
+    """A parsed document without its text."""
+
+    digest: str
+    title: str | None
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class DroppedRow:
     """A chunk that was withheld because it touched a credential: place and rules, no text."""
 

@@ -14,6 +14,7 @@ from rag_assets.lake.model import (
     Compaction,
     LakeSize,
     LiveKeys,
+    ParsedHead,
     ParsedRow,
     VectorRows,
 )
@@ -21,6 +22,7 @@ from rag_assets.lake.model import (
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    import polars as pl
 
     from rag_assets.lake.table import KeyedTable
 
@@ -94,6 +96,14 @@ class TenantLake:
 
         return rows.parsed_rows(self._parsed().read(keys))
 
+    def parsed_heads(self, keys: Collection[str]) -> dict[str, ParsedHead]:
+        """What the next stages' keys are made of, by parse_key; reads no text."""
+        if not keys:
+            return {}
+        columns = ("key", "digest", "title", "media_type")
+        frame = self._parsed().read(keys, columns)
+        return {key: ParsedHead(*rest) for key, *rest in frame.iter_rows()}
+
     def append_parsed(self, documents: Collection[ParsedRow]) -> None:
         """Add parsed documents, in one commit.
 
@@ -131,6 +141,10 @@ class TenantLake:
         frame = self._chunks().read(keys, ("key", "text_sha256"))
         return {key: tuple(hashes) for key, hashes in frame.iter_rows()}
 
+    def stored_chunk_sets(self, keys: Collection[str]) -> pl.DataFrame:
+        """Chunk sets as they lie there (schemas.CHUNKS), duplicates included: for checks."""
+        return self._chunks().stored(keys)
+
     def append_chunk_sets(self, chunk_sets: Collection[ChunkSetRow]) -> None:
         """Add chunk sets, in one commit; errors as append_parsed."""
         if chunk_sets:
@@ -155,6 +169,10 @@ class TenantLake:
         from rag_assets.lake import rows
 
         return rows.vector_rows(self._vectors(embedder_id).read(hashes, ("text_sha256", "vector")))
+
+    def stored_vectors(self, embedder_id: str, hashes: Collection[str]) -> pl.DataFrame:
+        """Vectors as they lie there (schemas.EMBEDDINGS), duplicates included: for checks."""
+        return self._vectors(embedder_id).stored(hashes)
 
     def append_vectors(
         self, embedder_id: str, hashes: Collection[str], vectors: npt.NDArray[np.float32]

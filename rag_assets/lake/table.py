@@ -83,6 +83,14 @@ class KeyedTable:
             return pl.DataFrame(schema={name: self.kind.schema[name] for name in names})
         return found
 
+    def stored(self, keys: Collection[str]) -> pl.DataFrame:
+        """Rows with these keys exactly as they lie there, duplicates included: for checks."""
+        wanted = set(keys)
+        found = self._reading(
+            lambda table: self.scan(table).filter(_among(self.kind.key, wanted)).collect()
+        )
+        return pl.DataFrame(schema=self.kind.schema) if found is None else found
+
     def append(self, frame: pl.DataFrame, *, name: str | None = None, note: str = "") -> None:
         """Add rows in one commit: all of them or, after a crash, none.
 
