@@ -240,8 +240,8 @@ def test_a_heading_without_text_goes_with_what_follows_and_leaves_the_path_alone
 
 
 def test_a_long_heading_keeps_the_beginning_of_a_long_sentence() -> None:
-    heading, endless = "#" + " wide" * 100, "alpha" + " beta gamma alpha" * 50
-    assert count_text(heading) > 80
+    heading, endless = "#" + " wide" * 120, "alpha" + " beta gamma alpha" * 50
+    assert count_text(heading) > 110
     assert 144 < count_text(endless) < 168
     parsed = parsed_from([("heading", heading), ("paragraph", endless)])
     first = texts(parsed, split(parsed, 256, 32))[0]
