@@ -53,11 +53,17 @@ class Corpus:
 
     def some_hashes(self, seed: int, count: int = ASKED) -> list[str]:
         """Hashes that are there."""
-        return [self.hash_of(n) for n in random.Random(seed).sample(range(self.vectors), count)]
+        return [
+            self.hash_of(n)
+            for n in random.Random(seed).sample(range(self.vectors), min(count, self.vectors))
+        ]
 
     def some_keys(self, seed: int, count: int = 1) -> list[str]:
         """Keys that are there."""
-        return [self.key_of(n) for n in random.Random(seed).sample(range(self.documents), count)]
+        return [
+            self.key_of(n)
+            for n in random.Random(seed).sample(range(self.documents), min(count, self.documents))
+        ]
 
 
 def prose(seed: int, length: int = 800) -> str:

@@ -148,6 +148,11 @@ def _remove_traces(table: KeyedTable) -> None:
     The files go last: as long as one is left, for whatever reason, the next compaction begins
     here again.
     """
+    staged = table.location.staged_files()
+    if staged:
+        table.guard()
+        for file in staged:
+            file.unlink(missing_ok=True)
     opened = table.open()
     if opened is None or not opened.vacuum(
         0, dry_run=True, enforce_retention_duration=False, full=True

@@ -15,6 +15,7 @@ from rag_assets.hashing import sha256_hex
 _TENANT = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", re.ASCII)
 _TENANT_LENGTH = 63
 _UNUSABLE = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")  # Delta Lake stumbles over these in a path
+_STAGED = re.compile(r"#[0-9]+$")
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", re.ASCII)
 
 
@@ -103,6 +104,16 @@ class Location:
         filesystem, root = self._filesystem()
         if filesystem.exists(root):
             filesystem.rm(root, recursive=True)
+
+    def staged_files(self) -> list[Path]:
+        """Half-written files of a killed writer, which Delta's own clean-up never sees.
+
+        A local file is written as `<name>#<number>` and then renamed; listings leave such names
+        out. An object store keeps an unfinished upload by itself, until its lifecycle rule.
+        """
+        path = Path(self.url)
+        found = path.rglob("*#*") if self.is_local and path.is_dir() else ()
+        return [file for file in found if _STAGED.search(file.name)]
 
     def remove_if_empty(self) -> None:
         """Remove a local folder that holds nothing; object stores have no empty folders."""

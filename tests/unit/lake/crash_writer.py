@@ -23,7 +23,7 @@ ROWS = 3
 
 
 def text_of(batch: int, row: int) -> str:
-    return random.Random(f"{batch}-{row}").randbytes(20_000).hex()
+    return random.Random(f"{batch}-{row}").randbytes(8_000).hex()
 
 
 def batch_of(batch: int) -> list[ParsedRow]:

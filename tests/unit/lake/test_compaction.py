@@ -124,6 +124,23 @@ def test_collected_text_is_gone_from_every_byte(
     assert acme.embedders() == [E]
 
 
+def test_what_a_killed_writer_left_half_written_is_removed(
+    acme: TenantLake, folder: Path, parsed_row: ParsedMaker
+) -> None:
+    acme.append_parsed([parsed_row("a")])
+    (table,) = folder.glob("acme/1/parsed_text")
+    left = [
+        table / "part-00000-x-c000.zstd.parquet",  # written, never committed
+        table / "part-00000-y-c000.zstd.parquet#1",  # not even renamed
+        table / "_delta_log" / "00000000000000000001.json#2",
+    ]
+    for path in left:
+        path.write_text("forbidden")
+    acme.compact()
+    assert [path for path in left if path.exists()] == []
+    assert acme.parsed_keys() == {parsed_row("a").key}
+
+
 def test_a_table_may_lose_all_its_rows(acme: TenantLake, parsed_row: ParsedMaker) -> None:
     acme.append_parsed([parsed_row("a")])
     acme.compact(LiveKeys(parsed=set()))
