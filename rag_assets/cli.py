@@ -6,12 +6,14 @@ and a hint, never with a traceback. This module only declares arguments; command
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from rag_assets.errors import ConfigurationError, RagAssetsError
 
@@ -198,16 +200,33 @@ def _run(arguments: list[str]) -> int:
     except RagAssetsError as error:
         print_error(error, as_json=as_json)
         return 1
-    except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx else "rag-assets"
-        usage = ConfigurationError(error.format_message(), hint=f"see `{path} --help`")
+    except TyperException as error:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "rag-assets"
+        usage = ConfigurationError(_message(error), hint=f"see `{path} --help`")
         print_error(usage, as_json=as_json)
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         stopped = RagAssetsError("stopped", hint="run it again: it goes on where it stopped")
         print_error(stopped, as_json=as_json)
         return 130
+    except Exception as error:
+        if os.environ.get("RAG_ASSETS_DEBUG"):
+            raise
+        # Its message may quote a document or a key, so only its kind and place are shown.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        unexpected = RagAssetsError(
+            f"unexpected {type(error).__name__} in {Path(place.filename).name}:{place.lineno}",
+            hint="RAG_ASSETS_DEBUG=1 shows where it comes from; please report it",
+        )
+        print_error(unexpected, as_json=as_json)
+        return 1
     return code if isinstance(code, int) else 0
+
+
+def _message(error: TyperException) -> str:
+    formatted = getattr(error, "format_message", None)
+    return str(formatted() if callable(formatted) else error)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """The jobs: the chain for one tenant, its checks, and the upkeep of all tenants."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -175,7 +173,7 @@ def _for_all_tenants(
         except TenantLocked as error:
             context.log.warning(f"{record.id}: skipped, {error.message}")
         except RagAssetsError as error:
-            context.log.error(f"{record.id}: {error.message}")
+            context.log.error(f"{record.id}: {error.message}")  # noqa: TRY400 - it says it all
             failed.append(record.id)
     if failed:
         raise dg.Failure(f"{what} failed for {', '.join(failed)}", allow_retries=False)

@@ -1,7 +1,5 @@
 """The tenants' embedders, one per configuration and process."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import dagster as dg

@@ -4,8 +4,6 @@ Each takes an address, or finds the installation's own: what the environment nam
 embedded servers.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import dagster as dg
@@ -32,7 +30,9 @@ class PostgresResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises:
             ServiceUnavailable: Postgres does not answer.
         """
-        return _catalog(self.url or LocalStack(Settings.from_environment()).endpoints().database_url)
+        return _catalog(
+            self.url or LocalStack(Settings.from_environment()).endpoints().database_url
+        )
 
 
 class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]

@@ -1,7 +1,5 @@
 """The tenant's lock, held as long as a run that writes, and the end of runs whose holder died."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -90,7 +88,7 @@ def fail_abandoned_runs(instance: dg.DagsterInstance, catalog: Catalog) -> list[
             continue
         holder = catalog.lock.holder(tenant_id)
         ours = holder is not None and holder.run_id == run.run_id
-        if ours and holder and not catalog.lock.is_held(tenant_id):
-            if fail_abandoned_run(instance, holder):
-                failed.append(run.run_id)
+        dead = ours and holder is not None and not catalog.lock.is_held(tenant_id)
+        if dead and holder is not None and fail_abandoned_run(instance, holder):
+            failed.append(run.run_id)
     return failed

@@ -1,7 +1,5 @@
 """What every asset of the chain is given: the tenant of its partition with all its stores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Nightly drift detection over all tenants, and a repair run for each offender."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from rag_assets.jobs import drift_job, repair_job

@@ -1,7 +1,5 @@
 """After a failed run: note it for the tenant and wait longer each time, never loop."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg

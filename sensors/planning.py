@@ -47,24 +47,33 @@ def why_due(state: TenantState, now: datetime, *, patient: bool = True) -> str |
         patient: whether to wait as long as the last failure asks for; a person who asks for a
             sync does not.
     """
-    if patient and any(sync.retry_at is not None and sync.retry_at > now for sync in state.syncs.values()):
+    if patient and any(
+        sync.retry_at is not None and sync.retry_at > now for sync in state.syncs.values()
+    ):
         return None
+    return _why_sources(state) or _why_left(state, now)
+
+
+def _why_sources(state: TenantState) -> str | None:
     for source, digest in state.digests.items():
         sync = state.syncs.get(source)
-        if sync is None or sync.succeeded_at is None and sync.listing_digest is None:
+        if sync is None or sync.listing_digest is None:
             return f"source {source!r} was never synced"
         if sync.listing_digest != digest:
             return f"source {source!r} changed"
         if sync.config_key is not None and sync.config_key != state.config_key:
             return "the configuration changed"
-    if set(state.syncs) - set(state.digests):
-        return "a source was taken away"
-    if state.pending:
-        return f"{state.pending} documents wait"
-    if state.removals:
-        return f"{state.removals} removals wait"
-    if state.unsettled:
-        return f"{state.unsettled} documents may have changed once more"
+    return "a source was taken away" if set(state.syncs) - set(state.digests) else None
+
+
+def _why_left(state: TenantState, now: datetime) -> str | None:
+    for count, what in (
+        (state.pending, "documents wait"),
+        (state.removals, "removals wait"),
+        (state.unsettled, "documents may have changed once more"),
+    ):
+        if count:
+            return f"{count} {what}"
     if state.next_expiry is not None and state.next_expiry <= now:
         return "documents have reached their retention"
     return None
@@ -72,7 +81,7 @@ def why_due(state: TenantState, now: datetime, *, patient: bool = True) -> str |
 
 def backoff_seconds(attempts: int) -> int:
     """How long to wait before the next try after so many failed ones: 30 s to an hour."""
-    return min(3600, 30 * 2 ** min(max(attempts, 0), 10))
+    return min(3600, 30 << min(max(attempts, 0), 10))
 
 
 def from_cursor(tenant_ids: list[str], cursor: str | None) -> list[str]:

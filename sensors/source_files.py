@@ -1,7 +1,5 @@
 """Requests a run for every tenant whose sources, configuration or work left call for one."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 
@@ -83,9 +81,7 @@ def _request(
         return None
     # A key of the listing alone would never follow a change from A to B and back: the attempt is
     # told apart by the tenant's last run.
-    last = instance.get_run_records(
-        filters=dg.RunsFilter(tags={PARTITION_TAG: record.id}), limit=1
-    )
+    last = instance.get_run_records(filters=dg.RunsFilter(tags={PARTITION_TAG: record.id}), limit=1)
     attempt = last[0].dagster_run.run_id if last else "first"
     listing = key_of("listing", dict(state.digests), state.config_key)
     return dg.RunRequest(

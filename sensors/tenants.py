@@ -1,7 +1,5 @@
 """Keeps the catalog's tenants and Dagster's partitions in line with tenants.yaml."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from rag_assets.partitions import tenants_partitions

@@ -1,7 +1,5 @@
 """chunks: passages small enough to be embedded and returned on their own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import dagster as dg
@@ -23,7 +21,6 @@ _BINS = 8
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python", "deltalake"},
-    backfill_policy=dg.BackfillPolicy.multi_run(1),
     description=(
         "Passages of the slice's documents with heading path, page, line and character offsets "
         "and token count, kept in the lake under a hash of the parsed text and the chunker's "

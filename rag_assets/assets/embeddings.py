@@ -1,7 +1,5 @@
 """embeddings: one vector per distinct text and embedder, paid for once."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from rag_assets.assets.chunks import chunks
@@ -19,7 +17,6 @@ from resources.workbench import Workbench
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python", "onnx", "deltalake"},
-    backfill_policy=dg.BackfillPolicy.multi_run(1),
     description=(
         "Vectors of the slice's chunks by the tenant's own embedder, kept in the lake under a "
         "hash of the embedded text as they come in. When the embedder fails, what is done is "

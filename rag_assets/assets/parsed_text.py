@@ -1,7 +1,5 @@
 """parsed_text: the text of documents, with every credential masked."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from rag_assets.assets.raw_documents import raw_documents
@@ -19,7 +17,6 @@ from resources.workbench import Workbench
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python", "deltalake"},
-    backfill_policy=dg.BackfillPolicy.multi_run(1),
     description=(
         "The text of the slice's documents as blocks with heading path, page and offsets, kept in "
         "the lake under a hash of the content and the parser. Credentials are masked before "

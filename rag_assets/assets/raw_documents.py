@@ -1,7 +1,5 @@
 """raw_documents: what a tenant's sources hold."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from rag_assets.assets.running import GROUP, OWNERS, seconds, table, tenant_stage
@@ -27,7 +25,6 @@ class ListingConfig(dg.Config):
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python", "postgres", "file"},
-    backfill_policy=dg.BackfillPolicy.multi_run(1),
     description=(
         "Every document that the tenant's sources hold, as rows of the catalog: listed, compared "
         "with what was known, and hashed where it may have changed. Documents that vanished are "

@@ -1,7 +1,5 @@
 """What the five assets have in common: how a stage is run and how it is described."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

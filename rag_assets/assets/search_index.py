@@ -1,7 +1,5 @@
 """search_index: the tenant's entries in Elasticsearch, exactly what the catalog says."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from rag_assets.assets.embeddings import embeddings
@@ -19,7 +17,6 @@ from resources.workbench import Workbench
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python", "elasticsearch"},
-    backfill_policy=dg.BackfillPolicy.multi_run(1),
     description=(
         "The entries that answers come from. Removals go first, in every generation that is kept; "
         "then each complete document of the slice is published so that a search always finds its "
@@ -35,7 +32,7 @@ def search_index(
         work = work_of(ctx, context.run_id)
         report = publish_slice(ctx, work)
         outage = waiting_for_embedder(ctx, work)
-    metadata = {
+    metadata: dict[str, dg.RawMetadataValue] = {
         "upserted": report.upserted,
         "deleted": report.deleted,
         "published documents": report.documents,

@@ -247,7 +247,8 @@ class DocumentTable:
             documents.c.tenant == tenant_id, documents.c.status != "DELETED"
         )
         with self._database.begin() as connection:
-            return connection.scalar(query)
+            oldest: datetime | None = connection.scalar(query)
+        return oldest
 
     def unsettled_count(self, tenant_id: str) -> int:
         """Documents listed so soon after their last change that another might go unnoticed."""

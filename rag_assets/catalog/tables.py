@@ -1,4 +1,4 @@
-"""The catalog's tables, in the Postgres schema `rag_assets`.
+"""The catalog's tables, in the Postgres schema `rag_catalog`.
 
 Some serve sources and services that are added later (source_records, knowledge_staging,
 checkpoints, provider_keys, usage); they are here from the first migration because state cannot
@@ -33,7 +33,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-SCHEMA = "rag_assets"
+# Not the name of a database user: Postgres would then find these tables before Dagster's own,
+# whose migrations are kept in a table of the same name as ours.
+SCHEMA = "rag_catalog"
 
 metadata = MetaData(
     schema=SCHEMA,

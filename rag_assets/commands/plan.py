@@ -37,8 +37,14 @@ def plan(tenant_id: str, *, as_json: bool) -> None:
     print_table(
         ["", ""],
         [
-            ("files", f"{found.added:,} added, {found.changed:,} changed, {found.removed:,} removed"),
-            ("parse", f"{found.parse:,} of {found.documents:,} documents, {found.failed:,} would fail"),
+            (
+                "files",
+                f"{found.added:,} added, {found.changed:,} changed, {found.removed:,} removed",
+            ),
+            (
+                "parse",
+                f"{found.parse:,} of {found.documents:,} documents, {found.failed:,} would fail",
+            ),
             ("chunks", f"{found.chunks:,}"),
             (
                 "embeddings",
@@ -48,6 +54,8 @@ def plan(tenant_id: str, *, as_json: bool) -> None:
         ],
     )
     if found.held:
-        say(f"\n{found.held:,} documents vanished at once: they stay unless --allow-deletes is given.")
+        say(
+            f"\n{found.held:,} documents vanished at once: they stay unless --allow-deletes is given."
+        )
     if found.new_generation:
         say("\nThe configuration changed: a new generation is built beside the one that answers.")

@@ -68,9 +68,7 @@ class Runner:
         from rag_assets.definitions import build_defs
 
         self._session = session
-        self._repository = build_defs(
-            loggers={"console": _terminal_logger()}
-        ).get_repository_def()
+        self._repository = build_defs(loggers={"console": _terminal_logger()}).get_repository_def()
 
     def run(
         self, job_name: str, tenant_id: str, run_config: Mapping[str, Any] | None = None
@@ -176,7 +174,7 @@ def _terminal_logger() -> Any:
             if meta.get("dagster_event") is None:
                 progress(str(meta.get("orig_message") or record.getMessage()))
 
-    @dg.logger(description="A run's progress on the terminal.")
+    @dg.logger(None, description="A run's progress on the terminal.")
     def terminal(_: dg.InitLoggerContext) -> logging.Logger:
         logger = logging.Logger("rag_assets.terminal", level=logging.INFO)
         logger.addHandler(Terminal())

@@ -34,7 +34,14 @@ def list_tenants(*, as_json: bool) -> None:
     print_table(
         ["tenant", "state", "profile", "documents", "failed", "sources"],
         [
-            (r["id"], r["state"], r["profile"], r["documents"], r["failed"], ", ".join(r["sources"]))
+            (
+                r["id"],
+                r["state"],
+                r["profile"],
+                r["documents"],
+                r["failed"],
+                ", ".join(r["sources"]),
+            )
             for r in rows
         ],
     )
@@ -129,11 +136,11 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
     from rag_assets.stages.listing import open_sources
 
     home = session.settings.home
-    absolute = [
-        {**source, "root": str(home / source["root"])} for source in config["sources"]
-    ]
+    absolute = [{**source, "root": str(home / source["root"])} for source in config["sources"]]
     tenant = Tenant.from_config({**config, "sources": absolute})
-    for source, configured in zip(open_sources(tenant, session.settings), tenant.sources, strict=True):
+    for source, configured in zip(
+        open_sources(tenant, session.settings), tenant.sources, strict=True
+    ):
         if not configured.root.is_dir():
             raise ConfigurationError(
                 f"source {source.name!r}: {configured.root} is not a folder",

@@ -27,9 +27,7 @@ class SearchRequest:
         if not self.query.strip():
             raise ConfigurationError("the question is empty", hint="ask something")
         if self.top_k is not None and not 1 <= self.top_k <= MAX_TOP_K:
-            raise ConfigurationError(
-                f"top_k is {self.top_k}", hint=f"choose 1 to {MAX_TOP_K} hits"
-            )
+            raise ConfigurationError(f"top_k is {self.top_k}", hint=f"choose 1 to {MAX_TOP_K} hits")
         if self.min_score is not None and not -1.0 <= self.min_score <= 1.0:
             raise ConfigurationError(
                 f"min_score is {self.min_score}", hint="a cosine lies between -1 and 1"

@@ -159,7 +159,9 @@ class _Search:
         for _ in range(_ATTEMPTS):
             rankings = self._fetch(mode)
             documents = {c.document_id for ranking in rankings for c in ranking}
-            keys = self._catalog.index.keys(self._owner.tenant, self._owner.generation, [*documents])
+            keys = self._catalog.index.keys(
+                self._owner.tenant, self._owner.generation, [*documents]
+            )
             kept = [
                 [c for c in ranking if keys.get(c.document_id) == c.index_key]
                 for ranking in rankings

@@ -14,7 +14,7 @@ from rag_assets.hashing import key_of
 from rag_assets.indexing.model import SCHEMA_VERSION, IndexSpec, Owner
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.lake.store import TenantLake
-from rag_assets.parsing.detect import PARSERS_VERSION, parse_key
+from rag_assets.parsing.detect import parse_key, parsers_version
 from rag_assets.settings import Settings
 from rag_assets.tenants.model import Tenant
 
@@ -90,4 +90,4 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
     Parsers and secret rules are in it but do not make a generation: their output replaces the
     former one document by document.
     """
-    return key_of("config", generation_key(tenant, embedder_id), PARSERS_VERSION)
+    return key_of("config", generation_key(tenant, embedder_id), parsers_version())

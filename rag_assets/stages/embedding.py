@@ -98,16 +98,14 @@ def _embed(
     return _merged(report, outcome, failed)
 
 
-def _items(
-    ctx: TenantContext, waiting: list[ParsedDocument], missing: set[str]
-) -> list[EmbedItem]:
+def _items(ctx: TenantContext, waiting: list[ParsedDocument], missing: set[str]) -> list[EmbedItem]:
     titles = {item.chunk_set_key: item.title for item in waiting}
     rows = ctx.lake.chunk_sets(set(titles))
     items: dict[str, EmbedItem] = {}
-    for key in titles:
+    for key, title in titles.items():
         for chunk in rows[key].chunks:
             if chunk.text_sha256 in missing:
-                text = embedding_text(titles[key], chunk.heading_path, chunk.text)
+                text = embedding_text(title, chunk.heading_path, chunk.text)
                 items.setdefault(chunk.text_sha256, EmbedItem(chunk.text_sha256, text))
     return list(items.values())
 
@@ -144,7 +142,7 @@ def _failure(document: Document, reason: str, retry_at: datetime | None) -> Fail
 
 
 def _retry_at(document: Document) -> datetime:
-    return datetime.now(UTC) + min(_LAST_RETRY, _FIRST_RETRY * 2 ** min(document.attempts, 10))
+    return datetime.now(UTC) + min(_LAST_RETRY, _FIRST_RETRY * (1 << min(document.attempts, 10)))
 
 
 def _merged(report: EmbeddingReport, outcome: EmbedOutcome, failed: int) -> EmbeddingReport:
@@ -157,4 +155,3 @@ def _merged(report: EmbeddingReport, outcome: EmbedOutcome, failed: int) -> Embe
         requests=outcome.requests,
         outage=None if outcome.outage is None else outcome.outage.message,
     )
-

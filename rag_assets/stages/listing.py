@@ -16,7 +16,7 @@ from rag_assets.settings import Settings
 from rag_assets.sources.diff import Change, Comparison, KnownDocument, deletions_suspicious
 from rag_assets.sources.digests import hash_documents
 from rag_assets.sources.files import FilesConfig
-from rag_assets.sources.model import DocumentSource, ListedDocument
+from rag_assets.sources.model import DocumentSource, ListedDocument, uri_of
 from rag_assets.sources.registry import build_source
 from rag_assets.stages.context import TenantContext
 from rag_assets.tenants.model import Tenant
@@ -162,7 +162,9 @@ def list_documents(
     started = time.monotonic()
     total = ListingReport()
     named = set()
-    for config, source in zip(ctx.tenant.sources, open_sources(ctx.tenant, ctx.settings), strict=True):
+    for config, source in zip(
+        ctx.tenant.sources, open_sources(ctx.tenant, ctx.settings), strict=True
+    ):
         named.add(source.name)
         known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
         listing = compare_source(ctx, source, known)
@@ -214,7 +216,7 @@ def _record(
         held=len(listing.removed) if held else 0,
         failed=kinds.count("rejected"),
         bytes=sum(change.document.size for change in fresh),
-        sample=tuple((c.kind, c.document.uri, c.document.size) for c in fresh[:_SAMPLE]),
+        sample=_sample(fresh, scanner),
     )
 
 
@@ -236,9 +238,7 @@ def _write_changes(
         written += len(rows)
 
 
-def _rescope(
-    ctx: TenantContext, listing: SourceListing, known: list[Document], scope: str
-) -> None:
+def _rescope(ctx: TenantContext, listing: SourceListing, known: list[Document], scope: str) -> None:
     changed = {change.document.document_id for change in listing.changes}
     moved = [
         _with_scope(row, scope)
@@ -267,16 +267,14 @@ def _drop_other_sources(
     return ListingReport(removed=removed, held=held)
 
 
-def _row(
-    change: Change, listed_at_ns: int, scanner: SecretScanner, scope: str
-) -> DocumentChange:
+def _row(change: Change, listed_at_ns: int, scanner: SecretScanner, scope: str) -> DocumentChange:
     document = change.document
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,
         source_type="file",
         path=document.path.encode("utf-8", "surrogateescape"),
-        uri=redact(document.uri, scanner),
+        uri=_safe_uri(document, scanner),
         facts=document.facts,
         listed_at_ns=listed_at_ns,
         content_sha256=change.content_sha256,
@@ -284,6 +282,18 @@ def _row(
         access_scope=scope,
         error=None if change.error is None else change.error.message,
     )
+
+
+def _sample(changes: list[Change], scanner: SecretScanner) -> tuple[tuple[str, str, int], ...]:
+    return tuple(
+        (change.kind, _safe_uri(change.document, scanner), change.document.size)
+        for change in changes[:_SAMPLE]
+    )
+
+
+def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
+    """A file's name can be a credential, too."""
+    return uri_of(document.source, redact(document.path, scanner))
 
 
 def _with_scope(row: Document, scope: str) -> DocumentChange:

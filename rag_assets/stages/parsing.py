@@ -164,5 +164,3 @@ def _reader(source: DocumentSource, document: Document) -> Callable[[], bytes]:
         return data
 
     return read
-
-

@@ -196,9 +196,7 @@ def _measure_stored(ctx: TenantContext, keys: list[str], texts: _Texts) -> int:
         if set_key in stored:
             rows = stored[set_key].chunks
             title = heads[key].title
-            texts.meet(
-                {c.text_sha256: embedding_text(title, c.heading_path, c.text) for c in rows}
-            )
+            texts.meet({c.text_sha256: embedding_text(title, c.heading_path, c.text) for c in rows})
             count += len(rows)
         else:
             row = ctx.lake.parsed([key])[key]
@@ -206,9 +204,7 @@ def _measure_stored(ctx: TenantContext, keys: list[str], texts: _Texts) -> int:
     return count
 
 
-def _measure_parsed(
-    ctx: TenantContext, parsed: ParsedText, media_type: str, texts: _Texts
-) -> int:
+def _measure_parsed(ctx: TenantContext, parsed: ParsedText, media_type: str, texts: _Texts) -> int:
     made = chunk_document(
         parsed, media_type, ctx.tenant.chunker, parsed_digest=parsed_digest(parsed)
     )
@@ -226,4 +222,3 @@ def _task(key: str, item: _Due) -> ParseTask:
         return item.source.read(item.path, max_bytes=item.source.max_bytes)
 
     return ParseTask(key=key, name=item.uri, media_type=item.media_type, read=read)
-

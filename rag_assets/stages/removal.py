@@ -12,9 +12,7 @@ from rag_assets.lake.store import Lake
 _SWEEPS = 5
 
 
-def purge_tenant(
-    catalog: Catalog, lake: Lake, store: VectorStore, record: TenantRecord
-) -> int:
+def purge_tenant(catalog: Catalog, lake: Lake, store: VectorStore, record: TenantRecord) -> int:
     """Delete every entry, file and row of a tenant; the caller holds its lock.
 
     The state REMOVING, written first, turns away every writer that still believes in the tenant.

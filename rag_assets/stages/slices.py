@@ -53,9 +53,7 @@ def plan_work(ctx: TenantContext, run_id: str) -> Work:
         documents_limit=ctx.limits.documents,
         bytes_limit=ctx.limits.megabytes * 1024 * 1024,
     )
-    ctx.catalog.syncs.put_slice(
-        ctx.ref, Slice(run_id, generation.number, key, tuple(document_ids))
-    )
+    ctx.catalog.syncs.put_slice(ctx.ref, Slice(run_id, generation.number, key, tuple(document_ids)))
     return _work(ctx, generation, key, document_ids)
 
 

@@ -13,7 +13,7 @@ depends_on: str | Sequence[str] | None = None
 
 
 def upgrade() -> None:
-    op.execute(sa.schema.CreateSequence(sa.Sequence("incarnations", schema="rag_assets")))
+    op.execute(sa.schema.CreateSequence(sa.Sequence("incarnations", schema="rag_catalog")))
     op.create_table(
         "tenant_locks",
         sa.Column("tenant", sa.Text(), nullable=False),
@@ -30,7 +30,7 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.PrimaryKeyConstraint("tenant", name=op.f("pk_tenant_locks")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "tenants",
@@ -61,7 +61,7 @@ def upgrade() -> None:
             "state IN ('ACTIVE', 'DISABLED', 'REMOVING')", name=op.f("ck_tenants_state")
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_tenants")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "access_scopes",
@@ -76,12 +76,12 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(
             ["tenant"],
-            ["rag_assets.tenants.id"],
+            ["rag_catalog.tenants.id"],
             name=op.f("fk_access_scopes_tenant"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("tenant", "scope", "principal", name=op.f("pk_access_scopes")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "checkpoints",
@@ -98,12 +98,12 @@ def upgrade() -> None:
         sa.Column("processed_at", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(
             ["tenant"],
-            ["rag_assets.tenants.id"],
+            ["rag_catalog.tenants.id"],
             name=op.f("fk_checkpoints_tenant"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("tenant", "id", name=op.f("pk_checkpoints")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "documents",
@@ -163,26 +163,26 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(
             ["tenant"],
-            ["rag_assets.tenants.id"],
+            ["rag_catalog.tenants.id"],
             name=op.f("fk_documents_tenant"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("tenant", "document_id", name=op.f("pk_documents")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_index(
         op.f("ix_documents_tenant_content_sha256"),
         "documents",
         ["tenant", "content_sha256"],
         unique=False,
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_index(
         op.f("ix_documents_tenant_source_status"),
         "documents",
         ["tenant", "source", "status"],
         unique=False,
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "events",
@@ -199,17 +199,17 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.ForeignKeyConstraint(
-            ["tenant"], ["rag_assets.tenants.id"], name=op.f("fk_events_tenant"), ondelete="CASCADE"
+            ["tenant"], ["rag_catalog.tenants.id"], name=op.f("fk_events_tenant"), ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_events")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_index(
         op.f("ix_events_tenant_kind_id"),
         "events",
         ["tenant", "kind", "id"],
         unique=False,
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "generations",
@@ -240,12 +240,12 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(
             ["tenant"],
-            ["rag_assets.tenants.id"],
+            ["rag_catalog.tenants.id"],
             name=op.f("fk_generations_tenant"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("tenant", "generation", name=op.f("pk_generations")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "knowledge_staging",
@@ -277,26 +277,26 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(
             ["tenant"],
-            ["rag_assets.tenants.id"],
+            ["rag_catalog.tenants.id"],
             name=op.f("fk_knowledge_staging_tenant"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_knowledge_staging")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_index(
         op.f("ix_knowledge_staging_tenant_embedded"),
         "knowledge_staging",
         ["tenant", "embedded"],
         unique=False,
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_index(
         op.f("ix_knowledge_staging_tenant_project_id"),
         "knowledge_staging",
         ["tenant", "project_id"],
         unique=False,
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "provider_keys",
@@ -316,12 +316,12 @@ def upgrade() -> None:
         sa.Column("last_worked", sa.Boolean(), nullable=True),
         sa.ForeignKeyConstraint(
             ["tenant"],
-            ["rag_assets.tenants.id"],
+            ["rag_catalog.tenants.id"],
             name=op.f("fk_provider_keys_tenant"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("tenant", "provider", name=op.f("pk_provider_keys")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "slices",
@@ -342,10 +342,10 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.ForeignKeyConstraint(
-            ["tenant"], ["rag_assets.tenants.id"], name=op.f("fk_slices_tenant"), ondelete="CASCADE"
+            ["tenant"], ["rag_catalog.tenants.id"], name=op.f("fk_slices_tenant"), ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("tenant", name=op.f("pk_slices")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "source_records",
@@ -369,14 +369,14 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(
             ["tenant"],
-            ["rag_assets.tenants.id"],
+            ["rag_catalog.tenants.id"],
             name=op.f("fk_source_records_tenant"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint(
             "tenant", "source", "source_type", "source_id", name=op.f("pk_source_records")
         ),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "syncs",
@@ -391,10 +391,10 @@ def upgrade() -> None:
         sa.Column("retry_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("succeeded_at", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(
-            ["tenant"], ["rag_assets.tenants.id"], name=op.f("fk_syncs_tenant"), ondelete="CASCADE"
+            ["tenant"], ["rag_catalog.tenants.id"], name=op.f("fk_syncs_tenant"), ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("tenant", "source", name=op.f("pk_syncs")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "tombstones",
@@ -406,12 +406,12 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(
             ["tenant"],
-            ["rag_assets.tenants.id"],
+            ["rag_catalog.tenants.id"],
             name=op.f("fk_tombstones_tenant"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("tenant", "document_id", name=op.f("pk_tombstones")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "usage",
@@ -423,10 +423,10 @@ def upgrade() -> None:
         sa.Column("tokens", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("cost", sa.Numeric(precision=18, scale=8), server_default="0", nullable=False),
         sa.ForeignKeyConstraint(
-            ["tenant"], ["rag_assets.tenants.id"], name=op.f("fk_usage_tenant"), ondelete="CASCADE"
+            ["tenant"], ["rag_catalog.tenants.id"], name=op.f("fk_usage_tenant"), ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("tenant", "day", "provider", "model", name=op.f("pk_usage")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_table(
         "document_index",
@@ -441,21 +441,21 @@ def upgrade() -> None:
         sa.Column("indexed_at", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(
             ["tenant", "generation"],
-            ["rag_assets.generations.tenant", "rag_assets.generations.generation"],
+            ["rag_catalog.generations.tenant", "rag_catalog.generations.generation"],
             name=op.f("fk_document_index_tenant_generation"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint(
             "tenant", "generation", "document_id", name=op.f("pk_document_index")
         ),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.create_index(
         "ix_document_index_dirty",
         "document_index",
         ["tenant", "generation"],
         unique=False,
-        schema="rag_assets",
+        schema="rag_catalog",
         postgresql_where=sa.text("dirty"),
     )
     op.create_table(
@@ -473,58 +473,58 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(
             ["tenant", "generation"],
-            ["rag_assets.generations.tenant", "rag_assets.generations.generation"],
+            ["rag_catalog.generations.tenant", "rag_catalog.generations.generation"],
             name=op.f("fk_serving_tenant_generation"),
         ),
         sa.ForeignKeyConstraint(
             ["tenant"],
-            ["rag_assets.tenants.id"],
+            ["rag_catalog.tenants.id"],
             name=op.f("fk_serving_tenant"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("tenant", name=op.f("pk_serving")),
-        schema="rag_assets",
+        schema="rag_catalog",
     )
 
 
 def downgrade() -> None:
-    op.drop_table("serving", schema="rag_assets")
+    op.drop_table("serving", schema="rag_catalog")
     op.drop_index(
         "ix_document_index_dirty",
         table_name="document_index",
-        schema="rag_assets",
+        schema="rag_catalog",
         postgresql_where=sa.text("dirty"),
     )
-    op.drop_table("document_index", schema="rag_assets")
-    op.drop_table("usage", schema="rag_assets")
-    op.drop_table("tombstones", schema="rag_assets")
-    op.drop_table("syncs", schema="rag_assets")
-    op.drop_table("source_records", schema="rag_assets")
-    op.drop_table("slices", schema="rag_assets")
-    op.drop_table("provider_keys", schema="rag_assets")
+    op.drop_table("document_index", schema="rag_catalog")
+    op.drop_table("usage", schema="rag_catalog")
+    op.drop_table("tombstones", schema="rag_catalog")
+    op.drop_table("syncs", schema="rag_catalog")
+    op.drop_table("source_records", schema="rag_catalog")
+    op.drop_table("slices", schema="rag_catalog")
+    op.drop_table("provider_keys", schema="rag_catalog")
     op.drop_index(
         op.f("ix_knowledge_staging_tenant_project_id"),
         table_name="knowledge_staging",
-        schema="rag_assets",
+        schema="rag_catalog",
     )
     op.drop_index(
         op.f("ix_knowledge_staging_tenant_embedded"),
         table_name="knowledge_staging",
-        schema="rag_assets",
+        schema="rag_catalog",
     )
-    op.drop_table("knowledge_staging", schema="rag_assets")
-    op.drop_table("generations", schema="rag_assets")
-    op.drop_index(op.f("ix_events_tenant_kind_id"), table_name="events", schema="rag_assets")
-    op.drop_table("events", schema="rag_assets")
+    op.drop_table("knowledge_staging", schema="rag_catalog")
+    op.drop_table("generations", schema="rag_catalog")
+    op.drop_index(op.f("ix_events_tenant_kind_id"), table_name="events", schema="rag_catalog")
+    op.drop_table("events", schema="rag_catalog")
     op.drop_index(
-        op.f("ix_documents_tenant_source_status"), table_name="documents", schema="rag_assets"
+        op.f("ix_documents_tenant_source_status"), table_name="documents", schema="rag_catalog"
     )
     op.drop_index(
-        op.f("ix_documents_tenant_content_sha256"), table_name="documents", schema="rag_assets"
+        op.f("ix_documents_tenant_content_sha256"), table_name="documents", schema="rag_catalog"
     )
-    op.drop_table("documents", schema="rag_assets")
-    op.drop_table("checkpoints", schema="rag_assets")
-    op.drop_table("access_scopes", schema="rag_assets")
-    op.drop_table("tenants", schema="rag_assets")
-    op.drop_table("tenant_locks", schema="rag_assets")
-    op.execute(sa.schema.DropSequence(sa.Sequence("incarnations", schema="rag_assets")))
+    op.drop_table("documents", schema="rag_catalog")
+    op.drop_table("checkpoints", schema="rag_catalog")
+    op.drop_table("access_scopes", schema="rag_catalog")
+    op.drop_table("tenants", schema="rag_catalog")
+    op.drop_table("tenant_locks", schema="rag_catalog")
+    op.execute(sa.schema.DropSequence(sa.Sequence("incarnations", schema="rag_catalog")))
