@@ -192,6 +192,30 @@ def test_large_tables_are_rewritten_in_ranges(
     assert acme.vector_hashes(E) == set(texts)
 
 
+def test_large_files_lose_their_duplicate_and_dead_rows(
+    acme: TenantLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = replace(EMBEDDINGS_TABLE, file_bytes=2)  # no file is small
+    monkeypatch.setattr("rag_assets.lake.schemas.EMBEDDINGS_TABLE", large)
+    for texts in (["a"], ["b"], ["a", "c"], ["dead"]):
+        acme.append_vectors(E, texts, np.ones((len(texts), 4), np.float32))
+    (done,) = acme.compact(LiveKeys(texts={"a", "b", "c"})).values()
+    assert (done.duplicates, done.dead, done.before.rows, done.after.rows) == (1, 1, 5, 3)
+    assert acme.vector_hashes(E) == {"a", "b", "c"}
+
+
+def test_only_keys_have_statistics(acme: TenantLake, parsed_row: ParsedMaker) -> None:
+    acme.append_parsed([parsed_row("a")])
+    table = acme._parsed().open()
+    assert table is not None
+    assert table.metadata().configuration["delta.dataSkippingStatsColumns"] == "key"
+    statistics = pl.DataFrame(table.get_add_actions(flatten=True)).columns
+    assert {name for name in statistics if name.startswith(("min.", "max."))} == {
+        "min.key",
+        "max.key",
+    }
+
+
 def test_a_lost_lock_stops_compaction_and_nothing_is_lost(lake: Lake, acme: TenantLake) -> None:
     texts, _ = fill(acme, 6)
     for allowed in range(5):

@@ -147,6 +147,12 @@ def test_duplicates_are_read_once(
     assert acme.size().tables["parsed_text"].rows == 2
 
 
+def test_overlapping_files_are_read_once(acme: TenantLake) -> None:
+    for texts in (["a", "b"], ["a", "c"], ["b", "c"]):  # any two of these hold a key twice
+        acme.append_vectors(MINI, texts, np.ones((2, 4), np.float32))
+    assert sorted(acme.vectors(MINI, ["a", "b", "c"]).hashes) == ["a", "b", "c"]
+
+
 def test_tenants_and_incarnations_are_apart(
     lake: Lake, acme: TenantLake, parsed_row: ParsedMaker
 ) -> None:
