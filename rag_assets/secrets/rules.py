@@ -108,11 +108,15 @@ def starts_token(text: str, start: int) -> bool:
 
 def assigned(text: str) -> Iterator[SecretSpan]:
     """`password = literal`: the value, where it is one and no placeholder, type or expression."""
+    done = 0
     for name in _ASSIGNED_NAME.finditer(text):
+        if name.start() < done:
+            continue
         value = _ASSIGNED_VALUE.match(text, name.end(), name.end() + _ASSIGNED_MAX + 24)
         if value is None or value.lastgroup is None:
             continue
         start, end = value.span(value.lastgroup)
+        done = end
         literal = value[value.lastgroup]
         if _is_secret_value(name[0].lower(), literal, quoted=value.lastgroup != "bare"):
             yield SecretSpan(start, end, "assigned-secret")

@@ -34,7 +34,7 @@ def __getattr__(name: str) -> str:
 @cache
 def rules_version() -> str:
     """Work out RULES_VERSION, once and without loading the scanner."""
-    from importlib.metadata import version  # noqa: PLC0415
+    from importlib.metadata import version
 
     patterns = "\n".join(rule.token.pattern for rule in rules.TOKEN_RULES)
     ours = hashlib.sha256(patterns.encode()).hexdigest()[:8]
@@ -60,7 +60,7 @@ class SecretScanner:
     def load(self) -> None:
         """Load the rules now rather than on the first scan."""
         if self._scanner is None:
-            from kingfisher_sdk import Rules, Scanner  # noqa: PLC0415
+            from kingfisher_sdk import Rules, Scanner
 
             folder = self._cache_dir
             self._scanner = Scanner(Rules(cache=folder is not None, cache_dir=folder))
