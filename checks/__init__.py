@@ -1,0 +1,32 @@
+"""Asset checks: independent evidence that a tenant's data is what the chain promises.
+
+Belongs here: per check one module with the judgement as pure functions over rows, and a thin
+Dagster wrapper. Does not: gates, which work per document in the core before anything is written
+(stages), and mending what a check found (stages.drift).
+May import: dagster, resources and rag_assets; Great Expectations only within functions.
+
+The modules with checks do without `from __future__ import annotations`: Dagster compares the
+annotation of a check's context as it stands, and knows it not by its name.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from checks.dimensions import index_dimensions, vector_dimensions
+from checks.drift import drift
+from checks.expectations import chunk_expectations, embedding_expectations
+from checks.isolation import isolation
+from checks.secrets import secrets
+from checks.staleness import staleness
+
+ALL_CHECKS: tuple[dg.AssetChecksDefinition, ...] = (
+    secrets,
+    chunk_expectations,
+    vector_dimensions,
+    embedding_expectations,
+    index_dimensions,
+    staleness,
+    drift,
+    isolation,
+)

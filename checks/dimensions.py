@@ -1,0 +1,248 @@
+"""dimensions: every vector has the length, the values and the norm that its embedder promises."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+from checks.running import checked_tenant, parsed_batches, result_of
+from checks.verdict import Compared, Verdict, counted
+from rag_assets.assets.embeddings import embeddings
+from rag_assets.assets.search_index import search_index
+from rag_assets.catalog.generations import Generation
+from rag_assets.partitions import tenants_partitions
+from rag_assets.stages.context import TenantContext
+from resources.workbench import Workbench
+
+NORM_TOLERANCE = 1e-3
+"""Far above what float32 loses of a norm of 1, far below what any fault adds."""
+_FLOAT_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFault:
+    """What is wrong with the vector of one text."""
+
+    text_sha256: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyDocument:
+    """A document that uses a vector with a fault."""
+
+    uri: str
+    fault: VectorFault
+
+
+@dataclass(frozen=True, slots=True)
+class IndexShape:
+    """Where one generation lives and what it takes.
+
+    Attributes:
+        mapped: length of the vectors that the live index takes; None without an index.
+        without_vector: ids of entries that no vector search can find.
+    """
+
+    generation: int
+    index_name: str
+    dimensions: int
+    mapped: int | None
+    without_vector: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServingShape:
+    """What the serving row says of the build that answers, and what the tenant's embedder makes.
+
+    Attributes:
+        current: whether the tenant's configured embedder is the one that answers.
+    """
+
+    dimensions: int
+    embedder_dimensions: int
+    current: bool
+
+
+def vector_faults(
+    hashes: Sequence[str], packed: Sequence[bytes], dimensions: int
+) -> list[VectorFault]:
+    """Look at vectors as they are stored.
+
+    Args:
+        hashes: text_sha256 of each.
+        packed: little-endian float32 values of each.
+        dimensions: length that each must have.
+    """
+    import numpy as np
+
+    size = dimensions * _FLOAT_BYTES
+    faults = [
+        VectorFault(key, f"{len(raw) / _FLOAT_BYTES:g} dimensions")
+        for key, raw in zip(hashes, packed, strict=True)
+        if len(raw) != size
+    ]
+    right = [(key, raw) for key, raw in zip(hashes, packed, strict=True) if len(raw) == size]
+    values = np.frombuffer(b"".join(raw for _, raw in right), "<f4").reshape(-1, dimensions)
+    finite = np.isfinite(values).all(axis=1)
+    # Values that are not finite have been told apart: their norm must not warn.
+    norms = np.linalg.norm(np.where(finite[:, None], values, 0).astype(np.float64), axis=1)
+    for (key, _), is_finite, norm in zip(right, finite, norms, strict=True):
+        if not is_finite:
+            faults.append(VectorFault(key, "not finite"))
+        elif abs(norm - 1.0) > NORM_TOLERANCE:
+            faults.append(VectorFault(key, f"norm {norm:.4g}"))
+    return faults
+
+
+def judge_vectors(
+    faulty: Sequence[FaultyDocument], looked_at: int, absent: int, dimensions: int
+) -> Verdict:
+    """Every vector in use must be a unit vector of the embedder's dimension."""
+    texts = {document.fault.text_sha256 for document in faulty}
+    named = {document.uri for document in faulty}
+    description = (
+        f"{counted(len(texts), 'vector')} of {counted(len(named), 'document')} cannot be right"
+        if faulty
+        else f"{counted(looked_at, 'unit vector')} of {dimensions} dimensions"
+    )
+    return Verdict(
+        passed=not faulty,
+        description=description,
+        compared=(
+            Compared("dimensions of a vector", dimensions, _dimensions_found(faulty, dimensions)),
+            Compared("finite unit vectors of that length", looked_at, looked_at - len(texts)),
+        ),
+        columns=("document", "text", "fault"),
+        offenders=tuple((d.uri, d.fault.text_sha256, d.fault.fault) for d in faulty),
+        notes={"vectors": looked_at, "texts not embedded yet": absent},
+    )
+
+
+def judge_index(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
+    """The live mapping, the generation's row and the serving row must agree."""
+    compared: list[Compared] = []
+    offenders: list[tuple[str, int, str]] = []
+    for shape in shapes:
+        name = f"generation {shape.generation}"
+        lacking = len(shape.without_vector)
+        compared += [
+            Compared(f"{name}: dimensions of {shape.index_name}", shape.dimensions, shape.mapped),
+            Compared(f"{name}: entries without a vector", 0, lacking),
+        ]
+        if shape.mapped != shape.dimensions:
+            fault = "no such index" if shape.mapped is None else f"mapped to {shape.mapped}"
+            offenders.append((shape.index_name, shape.generation, fault))
+        for entry_id in shape.without_vector:
+            fault = f"entry {entry_id} has no vector"
+            offenders.append((shape.index_name, shape.generation, fault))
+    if serving is not None and serving.current:
+        what = "serving: dimensions of its embedder"
+        compared.append(Compared(what, serving.dimensions, serving.embedder_dimensions))
+        if serving.dimensions != serving.embedder_dimensions:
+            fault = f"its embedder makes {serving.embedder_dimensions} dimensions"
+            offenders.append(("serving", 0, fault))
+    return Verdict(
+        passed=not offenders,
+        description=_index_description(shapes, offenders),
+        compared=tuple(compared),
+        columns=("index", "generation", "fault"),
+        offenders=tuple(offenders),
+    )
+
+
+@dg.asset_check(
+    asset=embeddings,
+    name="dimensions",
+    partitions_def=tenants_partitions,
+    description=(
+        "Every vector that the tenant's documents use has the embedder's dimension, holds finite "
+        "numbers only, and has norm 1."
+    ),
+)
+def vector_dimensions(
+    context: dg.AssetCheckExecutionContext, workbench: Workbench
+) -> dg.AssetCheckResult:
+    """Look at every vector in the lake that the documents use."""
+    with checked_tenant(context, workbench) as ctx:
+        return result_of(_judge_lake(ctx, context.run.run_id))
+
+
+@dg.asset_check(
+    asset=search_index,
+    name="dimensions",
+    partitions_def=tenants_partitions,
+    description=(
+        "The live index takes vectors of the length that the catalog and the embedder say, and "
+        "every entry has one."
+    ),
+)
+def index_dimensions(
+    context: dg.AssetCheckExecutionContext, workbench: Workbench
+) -> dg.AssetCheckResult:
+    """Compare the live mapping with the catalog and the embedder."""
+    with checked_tenant(context, workbench) as ctx:
+        live = ctx.catalog.generations.live(ctx.ref.id)
+        shapes = [_shape(ctx, generation) for generation in live]
+        return result_of(judge_index(shapes, _serving(ctx)))
+
+
+def _judge_lake(ctx: TenantContext, run_id: str) -> Verdict:
+    embedder = ctx.embedder
+    faulty: list[FaultyDocument] = []
+    looked_at = absent = 0
+    for batch in parsed_batches(ctx, run_id):
+        hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in batch})
+        wanted = {text for of_set in hashes.values() for text in of_set}
+        frame = ctx.lake.stored_vectors(embedder.embedder_id, wanted)
+        keys = frame["text_sha256"].to_list()
+        faults = vector_faults(keys, frame["vector"].to_list(), embedder.dimensions)
+        looked_at += len(keys)
+        absent += len(wanted.difference(keys))
+        by_text = {fault.text_sha256: fault for fault in faults}
+        for item in batch if by_text else ():
+            used = _used(hashes.get(item.chunk_set_key, ()), by_text)
+            faulty += [FaultyDocument(item.document.uri, fault) for fault in used]
+    return judge_vectors(faulty, looked_at, absent, embedder.dimensions)
+
+
+def _used(hashes: Iterable[str], faults: dict[str, VectorFault]) -> list[VectorFault]:
+    return [faults[text] for text in dict.fromkeys(hashes) if text in faults]
+
+
+def _shape(ctx: TenantContext, generation: Generation) -> IndexShape:
+    number, name = generation.number, generation.index_name
+    mapped = ctx.store.dimensions_of(name)
+    lacking: tuple[str, ...] = ()
+    if mapped is not None:
+        ctx.store.refresh(name)
+        lacking = tuple(ctx.store.without_vector(name, ctx.owner(number)))
+    return IndexShape(number, name, generation.dimensions, mapped, lacking)
+
+
+def _serving(ctx: TenantContext) -> ServingShape | None:
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    if serving is None:
+        return None
+    return ServingShape(
+        dimensions=serving.dimensions,
+        embedder_dimensions=ctx.embedder.dimensions,
+        current=serving.embedder_id == ctx.embedder.embedder_id,
+    )
+
+
+def _dimensions_found(faulty: Sequence[FaultyDocument], dimensions: int) -> str:
+    wrong = {d.fault.fault for d in faulty if d.fault.fault.endswith("dimensions")}
+    return ", ".join([str(dimensions), *sorted(wrong)])
+
+
+def _index_description(
+    shapes: Sequence[IndexShape], offenders: Sequence[tuple[str, int, str]]
+) -> str:
+    if offenders:
+        return f"{offenders[0][0]}: {offenders[0][2]}" + (
+            f", and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
+        )
+    if not shapes:
+        return "nothing has been indexed yet"
+    return f"mapping, catalog and embedder agree on {shapes[-1].dimensions} dimensions"

@@ -1,0 +1,104 @@
+"""drift: the live index against what the catalog says it should hold, entry by entry."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import dagster as dg
+
+from checks.running import checked_tenant, result_of, written_by_another
+from checks.verdict import Cell, Compared, Severity, Verdict, counted
+from rag_assets.assets.search_index import search_index
+from rag_assets.partitions import tenants_partitions
+from rag_assets.stages.drift import IndexState, inspect_index
+from resources.workbench import Workbench
+
+
+def judge(
+    states: Sequence[IndexState], uris: Mapping[str, str], *, writer_at_work: bool = False
+) -> Verdict:
+    """Every live generation must hold exactly its entries, in the very index it was given.
+
+    Args:
+        states: what was found of each generation.
+        uris: names of documents by id.
+        writer_at_work: whether a writer may have been caught between two steps.
+    """
+    compared = [row for state in states for row in _compared(state)]
+    offenders = tuple(row for state in states for row in _offenders(state, uris))
+    severity: Severity = "WARN" if writer_at_work else "ERROR"
+    return Verdict(
+        passed=not offenders,
+        description=_description(states, offenders, writer_at_work=writer_at_work),
+        compared=tuple(compared),
+        columns=("generation", "fault", "which"),
+        offenders=offenders,
+        severity=severity,
+    )
+
+
+@dg.asset_check(
+    asset=search_index,
+    partitions_def=tenants_partitions,
+    description=(
+        "The live index holds exactly the entries that the catalog says: none missing, none "
+        "altered, none too many, none foreign; it is the very index that was written, and the "
+        "tenant's alias shows the serving generation."
+    ),
+)
+def drift(context: dg.AssetCheckExecutionContext, workbench: Workbench) -> dg.AssetCheckResult:
+    """Compare every live generation with its index."""
+    with checked_tenant(context, workbench) as ctx:
+        states = inspect_index(ctx)
+        if all(state.healthy for state in states):
+            return result_of(judge(states, {}))
+        documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
+        uris = {document.document_id: document.uri for document in documents}
+        busy = written_by_another(ctx, context.run.run_id)
+        return result_of(judge(states, uris, writer_at_work=busy))
+
+
+def _compared(state: IndexState) -> Iterator[Compared]:
+    drift, name = state.drift, f"generation {state.generation.number}"
+    yield Compared(f"{name}: entries", drift.expected, drift.live)
+    yield Compared(f"{name}: index UUID", state.expected_uuid, state.live_uuid)
+    yield Compared(f"{name}: alias shows what it should", expected=True, actual=state.alias_correct)
+    yield Compared(f"{name}: documents with entries missing", 0, len(drift.missing))
+    yield Compared(f"{name}: documents with altered entries", 0, len(drift.altered))
+    yield Compared(f"{name}: orphaned entries", 0, len(drift.orphans))
+    yield Compared(f"{name}: foreign entries", 0, len(drift.foreign))
+
+
+def _offenders(state: IndexState, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
+    number, drift = state.generation.number, state.drift
+    if state.live_uuid != state.expected_uuid:
+        fault = "index is gone" if state.live_uuid is None else "index was replaced"
+        yield number, fault, state.generation.index_name
+    if not state.alias_correct:
+        yield number, "alias shows something else", state.generation.index_name
+    for fault, ids in (
+        ("foreign entry", drift.foreign),
+        ("altered entries", drift.altered),
+        ("missing entries", drift.missing),
+        ("orphaned entry", drift.orphans),
+    ):
+        for id_ in ids:
+            yield number, fault, uris.get(id_, id_)
+
+
+def _description(
+    states: Sequence[IndexState],
+    offenders: Sequence[tuple[Cell, ...]],
+    *,
+    writer_at_work: bool,
+) -> str:
+    if not states:
+        return "nothing has been indexed yet"
+    if not offenders:
+        entries = sum(state.drift.live for state in states)
+        return f"{counted(entries, 'entry', 'entries')}, exactly as the catalog says"
+    _, fault, which = offenders[0]
+    more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
+    if writer_at_work:
+        advice = "somebody writes for the tenant just now: check again when that is done"
+    else:
+        advice = "`rag-assets sync --repair` mends it"
+    return f"{fault}: {which}{more}; {advice}"

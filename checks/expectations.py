@@ -1,0 +1,183 @@
+"""expectations: Great Expectations suites over the tenant's chunk and embedding tables."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from checks.running import checked_tenant, parsed_batches, result_of
+from checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
+from checks.verdict import Compared, Verdict, counted
+from rag_assets.assets.chunks import chunks
+from rag_assets.assets.embeddings import embeddings
+from rag_assets.chunking.model import text_hash
+from rag_assets.partitions import tenants_partitions
+from rag_assets.stages.context import TenantContext
+from resources.workbench import Workbench
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_PART_ROWS = 50_000
+_CHUNK_FACTS = ("ordinal", "start", "end", "line_start", "line_end", "token_count")
+_CHUNK_COLUMNS = (
+    *("document", "chunk_set", "chunks", *_CHUNK_FACTS),
+    *("characters", "text_sha256", "rehashed"),
+)
+_VECTOR_COLUMNS = ("document", "text_sha256", "vector_bytes", "created_at")
+
+
+def chunk_rows(
+    stored: "pl.DataFrame", uris: Mapping[str, str], titles: Mapping[str, str | None]
+) -> Iterator[tuple[Any, ...]]:
+    """The facts of every chunk, without its text.
+
+    Args:
+        stored: chunk sets as they lie in the lake (schemas.CHUNKS).
+        uris: a document that uses each chunk set, by key.
+        titles: found in its content, by key.
+    """
+    # What a crash wrote twice is equal but for the time it was written.
+    rows = stored.drop("created_at").unique(maintain_order=True)
+    for row in rows.iter_rows(named=True):
+        key, hashes = row["key"], row["text_sha256"]
+        for position, chunk in enumerate(row["chunks"]):
+            headings, text = tuple(chunk["heading_path"] or ()), chunk["text"] or ""
+            yield (
+                uris[key],
+                key,
+                len(row["chunks"]),
+                *(chunk[fact] for fact in _CHUNK_FACTS),
+                len(text.strip()),
+                hashes[position] if position < len(hashes) else None,
+                text_hash(titles[key], headings, text),
+            )
+
+
+def vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
+    """The facts of every vector.
+
+    Args:
+        stored: vectors as they lie in the lake (schemas.EMBEDDINGS).
+        uris: a document that uses each text, by text_sha256.
+    """
+    rows = stored.unique(("text_sha256", "vector"), maintain_order=True)
+    for key, vector, created_at in rows.iter_rows():
+        yield uris[key], key, None if vector is None else len(vector), created_at
+
+
+def judge(outcome: Validation, rules: int, docs: Path) -> Verdict:
+    """Every rule must hold for every row."""
+    broken, rows = outcome.broken, outcome.rows
+    says = dict.fromkeys(rule.says for rule in broken)
+    counts = {name: sum(b.rows for b in broken if b.says == name) for name in says}
+    if broken:
+        worst = ", ".join(f"{name} (not so for {counted(counts[name], 'row')})" for name in says)
+        description = f"{len(says)} of {rules} expectations do not hold: {worst}"
+    else:
+        description = f"{rules} expectations hold for {counted(rows, 'row')}"
+    return Verdict(
+        passed=not broken,
+        description=description,
+        compared=(
+            Compared("expectations that hold", rules, rules - len(says)),
+            *(Compared(f"rows of which this is not so: {name}", 0, counts[name]) for name in says),
+        ),
+        columns=("expectation", "document", "which"),
+        offenders=tuple(
+            (rule.says, str(document), str(which))
+            for rule in broken
+            for document, which in rule.examples or (("", ""),)
+        ),
+        notes={"rows": rows, "data docs": (docs / "index.html").as_uri()},
+    )
+
+
+@dg.asset_check(
+    asset=chunks,
+    name="expectations",
+    partitions_def=tenants_partitions,
+    description=(
+        "Great Expectations over the chunks that the tenant's documents use: required fields, "
+        "unique ordinals, offsets and lines in order, the tenant's token limit, true hashes."
+    ),
+)
+def chunk_expectations(
+    context: dg.AssetCheckExecutionContext, workbench: Workbench
+) -> dg.AssetCheckResult:
+    """Hold the chunk table to its suite."""
+    with checked_tenant(context, workbench) as ctx:
+        parts = _parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.run.run_id))
+        rules = chunk_rules(ctx.tenant.chunker.max_tokens)
+        docs = _docs(ctx, "chunks")
+        outcome = validate("chunks", rules, parts, ("document", "ordinal"), docs)
+        return result_of(judge(outcome, len(rules), docs))
+
+
+@dg.asset_check(
+    asset=embeddings,
+    name="expectations",
+    partitions_def=tenants_partitions,
+    description=(
+        "Great Expectations over the vectors that the tenant's documents use: one per text, of "
+        "the embedder's length, under a SHA-256, with the time it was made."
+    ),
+)
+def embedding_expectations(
+    context: dg.AssetCheckExecutionContext, workbench: Workbench
+) -> dg.AssetCheckResult:
+    """Hold the embedding table to its suite."""
+    with checked_tenant(context, workbench) as ctx:
+        parts = _parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.run.run_id))
+        rules = vector_rules(ctx.embedder.dimensions)
+        docs = _docs(ctx, "embeddings")
+        outcome = validate("embeddings", rules, parts, ("document", "text_sha256"), docs)
+        return result_of(judge(outcome, len(rules), docs))
+
+
+def _all_chunk_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
+    seen: set[str] = set()
+    for batch in parsed_batches(ctx, run_id):
+        items = {i.chunk_set_key: i for i in batch if i.chunk_set_key not in seen}
+        seen.update(items)
+        uris = {key: item.document.uri for key, item in items.items()}
+        titles = {key: item.title for key, item in items.items()}
+        yield list(chunk_rows(ctx.lake.stored_chunk_sets(set(items)), uris, titles))
+
+
+def _all_vector_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
+    seen: set[str] = set()
+    for batch in parsed_batches(ctx, run_id):
+        by_set = ctx.lake.chunk_hashes({item.chunk_set_key for item in batch})
+        uris = {
+            text: item.document.uri
+            for item in batch
+            for text in by_set.get(item.chunk_set_key, ())
+            if text not in seen
+        }
+        seen.update(uris)
+        stored = ctx.lake.stored_vectors(ctx.embedder.embedder_id, set(uris))
+        yield list(vector_rows(stored, uris))
+
+
+def _parts(columns: Sequence[str], batches: Iterator[list[tuple[Any, ...]]]) -> Iterator[Columns]:
+    """Rows by column, cut between batches: no chunk set and no text is in two of them."""
+    rows: list[tuple[Any, ...]] = []
+    for batch in batches:
+        rows += batch
+        if len(rows) >= _PART_ROWS:
+            yield _by_column(columns, rows)
+            rows = []
+    if rows:
+        yield _by_column(columns, rows)
+
+
+def _by_column(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
+    return {
+        name: list(column) for name, column in zip(columns, zip(*rows, strict=True), strict=True)
+    }
+
+
+def _docs(ctx: TenantContext, asset: str) -> Path:
+    return ctx.settings.local / "data_docs" / ctx.ref.id / asset

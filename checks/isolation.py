@@ -1,0 +1,174 @@
+"""isolation: nothing of another tenant, and nothing under another scope, is within reach."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+from checks.running import checked_tenant, result_of
+from checks.verdict import Compared, Verdict, counted
+from rag_assets.assets.search_index import search_index
+from rag_assets.indexing.model import LiveEntry, Owner, entry_id
+from rag_assets.partitions import tenants_partitions
+from rag_assets.stages.context import TenantContext
+from resources.workbench import Workbench
+
+
+@dataclass(frozen=True, slots=True)
+class Trespass:
+    """An entry where it must not be, or open to whom it must not be."""
+
+    index_name: str
+    entry_id: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class AliasView:
+    """What somebody sees who queries through the tenant's alias.
+
+    Attributes:
+        filtered: whether its filter leaves only this tenant's entries.
+        strangers: other tenants of which entries show through it.
+    """
+
+    name: str
+    filtered: bool
+    strangers: tuple[str, ...] = ()
+
+
+def fault_of(
+    entry: LiveEntry, tenant: str, incarnation: int, scopes: Mapping[str, str]
+) -> str | None:
+    """Why an entry breaks the isolation of the tenant in whose reach it was found, if it does.
+
+    Args:
+        entry: as a scan found it.
+        tenant, incarnation: whose reach.
+        scopes: access scope of every document that the catalog has, by document_id.
+    """
+    owner = Owner(tenant, incarnation, entry.generation)
+    scope = scopes.get(entry.document_id)
+    faults = (
+        (entry.tenant != tenant, f"carries the tenant {entry.tenant!r}"),
+        (not entry.routed_right, "is routed to another tenant"),
+        (entry.incarnation != incarnation, "is of another life of this tenant's id"),
+        (scope is None, f"its document is not the tenant's ({entry.document_id})"),
+        (
+            entry.access_scope != scope,
+            f"carries the scope {entry.access_scope!r} instead of {scope!r}",
+        ),
+        (
+            entry.id != entry_id(owner, entry.document_id, entry.index_key, entry.ordinal),
+            "was not written for this tenant: its id is not made of what it carries",
+        ),
+    )
+    return next((what for is_fault, what in faults if is_fault), None)
+
+
+def leaves_only(tenant: str, query: Mapping[str, object]) -> bool:
+    """Whether an alias's filter certainly leaves nothing but one tenant's entries."""
+    inner = query.get("bool")
+    clauses = inner.get("filter") if isinstance(inner, Mapping) else None
+    if not isinstance(clauses, Sequence):
+        return False
+    return any(_is_term(clause, tenant) for clause in clauses)
+
+
+def judge(trespasses: Sequence[Trespass], looked_at: int, alias: AliasView | None) -> Verdict:
+    """No entry may trespass, and the alias must show this tenant alone.
+
+    Args:
+        trespasses: what was found.
+        looked_at: how many entries were.
+        alias: how the tenant's alias looks; None when there is none.
+    """
+    offenders = [(t.index_name, t.entry_id, t.fault) for t in trespasses]
+    compared = [Compared("entries that trespass", 0, len(trespasses))]
+    if alias is not None:
+        compared += [
+            Compared("alias is filtered by tenant", expected=True, actual=alias.filtered),
+            Compared("other tenants seen through the alias", 0, len(alias.strangers)),
+        ]
+        if not alias.filtered:
+            offenders.append((alias.name, "", "does not filter by tenant"))
+        offenders += [(alias.name, "", f"shows the tenant {name!r}") for name in alias.strangers]
+    return Verdict(
+        passed=not offenders,
+        description=_description(offenders, looked_at),
+        compared=tuple(compared),
+        columns=("where", "entry", "fault"),
+        offenders=tuple(offenders),
+        notes={"entries": looked_at},
+    )
+
+
+@dg.asset_check(
+    asset=search_index,
+    partitions_def=tenants_partitions,
+    description=(
+        "No entry carries another tenant's id, lies where another tenant's searches look, belongs "
+        "to a document that is not the tenant's, or carries another access scope than the "
+        "catalog's; and the tenant's alias shows this tenant alone."
+    ),
+)
+def isolation(context: dg.AssetCheckExecutionContext, workbench: Workbench) -> dg.AssetCheckResult:
+    """Scan every index in which the tenant lives."""
+    with checked_tenant(context, workbench) as ctx:
+        suspects: list[tuple[str, LiveEntry]] = []
+        looked_at = 0
+        scopes = _scopes(ctx)
+        for name in _index_names(ctx):
+            for entry in ctx.store.scan(name, ctx.ref.id):
+                looked_at += 1
+                if fault_of(entry, ctx.ref.id, ctx.ref.incarnation, scopes):
+                    suspects.append((name, entry))
+        return result_of(judge(_trespasses(ctx, suspects), looked_at, _alias_view(ctx)))
+
+
+def _trespasses(ctx: TenantContext, suspects: Sequence[tuple[str, LiveEntry]]) -> list[Trespass]:
+    # Documents are known to the catalog before their entries are written: those that came in
+    # during the scan are found by asking again.
+    scopes = _scopes(ctx) if suspects else {}
+    return [
+        Trespass(name, entry.id, fault)
+        for name, entry in suspects
+        if (fault := fault_of(entry, ctx.ref.id, ctx.ref.incarnation, scopes)) is not None
+    ]
+
+
+def _scopes(ctx: TenantContext) -> dict[str, str]:
+    documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
+    return {document.document_id: document.access_scope for document in documents}
+
+
+def _index_names(ctx: TenantContext) -> Iterator[str]:
+    names = {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
+    for name in sorted(names):
+        if ctx.store.uuid_of(name) is not None:
+            ctx.store.refresh(name)
+            yield name
+
+
+def _alias_view(ctx: TenantContext) -> AliasView | None:
+    alias = alias_of(ctx.ref.id)
+    target = ctx.store.alias_target(alias)
+    if target is None:
+        return None
+    seen = {tenant for tenant, _ in ctx.store.tenants_in(alias)}
+    strangers = tuple(sorted(seen - {ctx.ref.id}))
+    return AliasView(alias, leaves_only(ctx.ref.id, target[1]), strangers)
+
+
+def _is_term(clause: object, tenant: str) -> bool:
+    term = clause.get("term") if isinstance(clause, Mapping) else None
+    value = term.get("tenant") if isinstance(term, Mapping) else None
+    return value == tenant or (isinstance(value, Mapping) and value.get("value") == tenant)
+
+
+def _description(offenders: Sequence[tuple[str, str, str]], looked_at: int) -> str:
+    if not offenders:
+        return f"{counted(looked_at, 'entry', 'entries')}, all of this tenant and its scopes"
+    where, entry, fault = offenders[0]
+    more = f", and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
+    return f"{entry or where} {fault}{more}"

@@ -1,0 +1,181 @@
+"""secrets: a scan of its own over what was kept, which must find nothing that is left."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import dagster as dg
+
+from checks.running import checked_tenant, parsed_batches, result_of
+from checks.verdict import Compared, Verdict, counted
+from rag_assets.assets.chunks import chunks
+from rag_assets.catalog.documents import Failure
+from rag_assets.lake.model import ChunkSetRow
+from rag_assets.partitions import tenants_partitions
+from rag_assets.secrets.rules import SecretSpan
+from rag_assets.stages.context import TenantContext, config_key
+from rag_assets.stages.slices import ParsedDocument
+from resources.workbench import Workbench
+
+Scan = Callable[[str], Sequence[SecretSpan]]
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """A credential that is still there: where, and which rules say so, but not what it is.
+
+    Attributes:
+        ordinal: of the chunk; None for the title.
+    """
+
+    where: Literal["title", "heading", "text"]
+    ordinal: int | None
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeakingDocument:
+    """A document with what was found in it."""
+
+    document_id: str
+    document_key: str
+    uri: str
+    leaks: tuple[Leak, ...]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules that found something, sorted."""
+        return tuple(sorted({rule for leak in self.leaks for rule in leak.rules}))
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """How much was scanned, and what the chain itself had withheld of it."""
+
+    documents: int = 0
+    chunks: int = 0
+    dropped: int = 0
+    rules: tuple[tuple[str, int], ...] = ()
+
+
+def leaks_in(title: str | None, chunk_set: ChunkSetRow, scan: Scan) -> Iterator[Leak]:
+    """Scan everything of a document that is embedded and returned."""
+    if title:
+        yield from _leak("title", None, scan(title))
+    headings: dict[tuple[str, ...], Sequence[SecretSpan]] = {}
+    for chunk in chunk_set.chunks:
+        path = chunk.heading_path
+        if path not in headings:
+            headings[path] = scan("\n".join(path)) if path else ()
+        yield from _leak("heading", chunk.ordinal, headings[path])
+        yield from _leak("text", chunk.ordinal, scan(chunk.text))
+
+
+def judge(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
+    """Nothing may be left; what the chain withheld by itself is worth a note."""
+    leaks = sum(len(document.leaks) for document in leaking)
+    if leaking:
+        description = (
+            f"{counted(leaks, 'credential')} left in {counted(len(leaking), 'document')}, now"
+            " quarantined; a version that is being served stays searchable until the document"
+            " is mended or taken out of its source"
+        )
+    else:
+        description = f"no credential in {counted(scanned.chunks, 'chunk')}"
+        if scanned.dropped:
+            description += f"; {counted(scanned.dropped, 'chunk')} were withheld upstream"
+    by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in scanned.rules)
+    return Verdict(
+        passed=not leaking,
+        description=description,
+        compared=(Compared("credentials left", 0, leaks),),
+        columns=("document", "where", "chunk", "rules"),
+        offenders=tuple(
+            (document.uri, leak.where, leak.ordinal, ", ".join(leak.rules))
+            for document in leaking
+            for leak in document.leaks
+        ),
+        notes={
+            "documents scanned": scanned.documents,
+            "chunks scanned": scanned.chunks,
+            "chunks withheld upstream": scanned.dropped,
+            "rules of those": by_rule or "none",
+        },
+    )
+
+
+@dg.asset_check(
+    asset=chunks,
+    partitions_def=tenants_partitions,
+    description=(
+        "An independent scan of titles, headings and chunk texts finds no credential. A document "
+        "in which it does is quarantined. Chunks that the chain withheld by itself are a note."
+    ),
+)
+def secrets(context: dg.AssetCheckExecutionContext, workbench: Workbench) -> dg.AssetCheckResult:
+    """Scan what was kept, and quarantine offenders."""
+    with checked_tenant(context, workbench) as ctx:
+        leaking, scanned = _scan_tenant(ctx, context.run.run_id, workbench.scanner().scan)
+        _quarantine(ctx, leaking)
+    if scanned.dropped:
+        context.log.warning(f"{scanned.dropped} chunks held a credential and were withheld")
+    return result_of(judge(leaking, scanned))
+
+
+def _scan_tenant(
+    ctx: TenantContext, run_id: str, scan: Scan
+) -> tuple[list[LeakingDocument], Scanned]:
+    leaking: list[LeakingDocument] = []
+    documents = scanned = 0
+    dropped: Counter[str] = Counter()
+    withheld = 0
+    for batch in parsed_batches(ctx, run_id):
+        rows = ctx.lake.chunk_sets({item.chunk_set_key for item in batch})
+        for item, row in _with_rows(batch, rows):
+            documents += 1
+            scanned += len(row.chunks)
+            withheld += len(row.dropped)
+            dropped.update(rule for drop in row.dropped for rule in drop.rules)
+            found = tuple(leaks_in(item.title, row, scan))
+            if found:
+                leaking.append(_leaking(item, found))
+    return leaking, Scanned(documents, scanned, withheld, tuple(sorted(dropped.items())))
+
+
+def _with_rows(
+    batch: Iterable[ParsedDocument], rows: dict[str, ChunkSetRow]
+) -> Iterator[tuple[ParsedDocument, ChunkSetRow]]:
+    for item in batch:
+        if item.chunk_set_key in rows:
+            yield item, rows[item.chunk_set_key]
+
+
+def _leaking(item: ParsedDocument, leaks: tuple[Leak, ...]) -> LeakingDocument:
+    document = item.document
+    return LeakingDocument(document.document_id, document.document_key, document.uri, leaks)
+
+
+def _quarantine(ctx: TenantContext, leaking: Sequence[LeakingDocument]) -> None:
+    failures = [
+        Failure(
+            document.document_id,
+            document.document_key,
+            f"a credential was left in it (found by: {', '.join(document.rules)})",
+        )
+        for document in leaking
+    ]
+    if failures:
+        key = config_key(ctx.tenant, ctx.embedder.embedder_id)
+        ctx.catalog.documents.fail(ctx.ref, failures, config_key=key)
+        reasons = [
+            {"uri": d.uri, "reason": f.message} for d, f in zip(leaking, failures, strict=True)
+        ]
+        ctx.catalog.events.write(ctx.ref, "document_failed", reasons)
+
+
+def _leak(
+    where: Literal["title", "heading", "text"], ordinal: int | None, spans: Sequence[SecretSpan]
+) -> Iterator[Leak]:
+    if spans:
+        yield Leak(where, ordinal, tuple(sorted({span.rule for span in spans})))

@@ -1,0 +1,247 @@
+"""staleness: how far the index is behind its sources, against the tenant's freshness limit."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+import dagster as dg
+
+from checks.running import checked_tenant, result_of
+from checks.verdict import Compared, Severity, Verdict, counted
+from rag_assets.assets.search_index import search_index
+from rag_assets.catalog.documents import Document
+from rag_assets.catalog.syncs import Sync
+from rag_assets.errors import ListingFailed
+from rag_assets.partitions import tenants_partitions
+from rag_assets.secrets.masking import redact
+from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.sources.model import DocumentSource, ListedDocument, uri_of
+from rag_assets.stages.context import TenantContext
+from rag_assets.stages.listing import ListingDigest, open_sources
+from resources.workbench import Workbench
+
+_BATCH = 500
+
+Reason = Literal[
+    "waits",  # listed, and not carried through the chain yet
+    "failed",  # quarantined while an older version is served
+    "added",  # at the source and not in the catalog
+    "changed",  # at the source otherwise than in the catalog
+    "removed",  # no longer at the source, yet in the catalog
+    "held",  # removed in suspicious number: a person must allow it
+    "unlisted",  # its source cannot be listed now
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A document, or a whole source, whose entries are not what the source holds now.
+
+    Attributes:
+        since: from when on.
+        certain: whether it is known to be so long; else it is no longer than that.
+    """
+
+    uri: str
+    reason: Reason
+    since: datetime
+    certain: bool = True
+
+
+def behind_in_catalog(
+    documents: Iterable[Document], made_from: Mapping[str, str]
+) -> Iterator[Behind]:
+    """Documents that the catalog itself knows to be behind.
+
+    Args:
+        documents: of the tenant.
+        made_from: the document_key that each served version was made from, by document_id.
+    """
+    for document in documents:
+        served = made_from.get(document.document_id)
+        if document.status == "PROCESSING":
+            yield Behind(document.uri, "waits", document.changed_at)
+        elif document.status != "DELETED" and served not in (None, document.document_key):
+            reason: Reason = "failed" if document.status == "FAILED" else "waits"
+            yield Behind(document.uri, reason, document.changed_at)
+
+
+def behind_at_source(
+    listed: Iterable[ListedDocument],
+    rows: Mapping[str, Document],
+    pruned: Collection[str],
+    *,
+    last_listing: datetime,
+    first: bool,
+    now: datetime,
+    named: Callable[[ListedDocument], str],
+) -> Iterator[Behind]:
+    """Documents that a source has otherwise than the catalog.
+
+    A file's ctime says when it came, changed or was touched; nothing says when one went.
+
+    Args:
+        listed: everything that the source holds now.
+        rows: its documents in the catalog by document_id, the deleted ones included.
+        pruned: ids of documents deleted for their age, which their source may well still have.
+        last_listing: when the catalog last took notice of the source.
+        first: whether it never did, so that how long documents wait is unknown.
+        now: no document changed later than this.
+        named: how a document that the catalog does not know may be called.
+    """
+    gone = {id_: row for id_, row in rows.items() if row.status != "DELETED"}
+    for document in listed:
+        row = rows.get(document.document_id)
+        living = gone.pop(document.document_id, None)
+        same = row is None or row.facts == document.facts
+        if same and (living is not None or document.document_id in pruned):
+            continue
+        changed_at = datetime.fromtimestamp(document.ctime_ns / 1e9, UTC)
+        since = min(max(changed_at, last_listing), now)
+        if living is not None:
+            yield Behind(living.uri, "changed", since)
+        else:
+            yield Behind(named(document), "added", since, certain=not first)
+    for lost in gone.values():
+        yield Behind(lost.uri, "removed", last_listing, certain=False)
+
+
+def judge(behind: Sequence[Behind], documents: int, limit: timedelta, now: datetime) -> Verdict:
+    """Nothing may be behind for longer than the limit.
+
+    Documents that may be late, but need not be, and those for which a person must decide, are
+    worth a warning.
+    """
+    late = [b for b in behind if now - b.since > limit]
+    error = any(b.certain for b in late)
+    held = any(b.reason == "held" for b in behind)
+    severity: Severity = "ERROR" if error else "WARN"
+    oldest = max((now - b.since for b in behind), default=timedelta(0))
+    most_urgent = sorted(behind, key=lambda b: (not b.certain, b.since, b.uri))
+    return Verdict(
+        passed=not late and not held,
+        description=_description(behind, late, oldest, limit),
+        compared=(
+            Compared("oldest lag in minutes, at most", minutes(limit), minutes(oldest)),
+            Compared("documents later than that", 0, len(late)),
+        ),
+        columns=("document", "why", "since", "minutes"),
+        offenders=tuple(
+            (
+                b.uri,
+                b.reason,
+                f"{b.since:%Y-%m-%d %H:%M:%S} UTC",
+                f"{'' if b.certain else 'at most '}{minutes(now - b.since):,}",
+            )
+            for b in most_urgent
+        ),
+        severity=severity,
+        notes={"documents": documents, "behind": len(behind)},
+    )
+
+
+@dg.asset_check(
+    asset=search_index,
+    partitions_def=tenants_partitions,
+    description=(
+        "No document has been behind its source for longer than the tenant's freshness limit: "
+        "none waits, none is quarantined while an older version is served, and a fresh listing "
+        "of the sources shows what the catalog recorded."
+    ),
+)
+def staleness(context: dg.AssetCheckExecutionContext, workbench: Workbench) -> dg.AssetCheckResult:
+    """List the sources anew and compare them with what is served."""
+    with checked_tenant(context, workbench) as ctx:
+        now = _now()
+        documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
+        living = [document for document in documents if document.status != "DELETED"]
+        behind = list(behind_in_catalog(living, _made_from(ctx, living)))
+        waiting = {b.uri for b in behind}
+        at_sources = _behind_at_sources(ctx, workbench.scanner(), documents, now)
+        behind += [b for b in at_sources if b.uri not in waiting]
+        limit = timedelta(minutes=ctx.tenant.freshness_minutes)
+        return result_of(judge(behind, len(living), limit, now))
+
+
+def minutes(duration: timedelta) -> int:
+    """Whole minutes, rounded up, so that nothing late looks punctual."""
+    return max(0, -(-int(duration.total_seconds()) // 60))
+
+
+def _made_from(ctx: TenantContext, documents: Sequence[Document]) -> dict[str, str]:
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    made: dict[str, str] = {}
+    if serving is not None:
+        for start in range(0, len(documents), _BATCH):
+            ids = [document.document_id for document in documents[start : start + _BATCH]]
+            made |= ctx.catalog.index.made_from(ctx.ref.id, serving.number, ids)
+    return made
+
+
+def _behind_at_sources(
+    ctx: TenantContext, scanner: SecretScanner, documents: Sequence[Document], now: datetime
+) -> Iterator[Behind]:
+    syncs = ctx.catalog.syncs.all(ctx.ref.id)
+    by_source: dict[str, dict[str, Document]] = {}
+    for row in documents:
+        by_source.setdefault(row.source, {})[row.document_id] = row
+    for source in open_sources(ctx.tenant, ctx.settings):
+        rows = by_source.pop(source.name, {})
+        sync = syncs.get(source.name)
+        last = _last_listing(sync, now)
+        if sync is not None and sync.held_deletions:
+            what = f"{source.name}: {counted(sync.held_deletions, 'deletion')}"
+            yield Behind(what, "held", last, certain=False)
+        try:
+            if _listing_digest(source) != (sync.listing_digest if sync else None):
+                yield from behind_at_source(
+                    source.list(),
+                    rows,
+                    ctx.catalog.documents.buried(ctx.ref.id),
+                    last_listing=last,
+                    first=sync is None or sync.listed_at_ns is None,
+                    now=now,
+                    named=lambda document: _safe_uri(document, scanner),
+                )
+        except ListingFailed as error:
+            yield Behind(f"{source.name}: {error.message}", "unlisted", last, certain=False)
+    for name, rows in by_source.items():
+        # The source was taken out of the configuration; the next sync removes what is left of it.
+        last = _last_listing(syncs.get(name), now)
+        for row in rows.values():
+            if row.status != "DELETED":
+                yield Behind(row.uri, "removed", last, certain=False)
+
+
+def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
+    """A file's name can be a credential, too."""
+    return uri_of(document.source, redact(document.path, scanner))
+
+
+def _listing_digest(source: DocumentSource) -> str:
+    digest = ListingDigest()
+    for _ in digest.through(source.list()):
+        pass
+    return digest.hexdigest()
+
+
+def _last_listing(sync: Sync | None, now: datetime) -> datetime:
+    if sync is None or sync.listed_at_ns is None:
+        return datetime.fromtimestamp(0, UTC)
+    return min(datetime.fromtimestamp(sync.listed_at_ns / 1e9, UTC), now)
+
+
+def _description(
+    behind: Sequence[Behind], late: Sequence[Behind], oldest: timedelta, limit: timedelta
+) -> str:
+    if not behind:
+        return "every document is as its source has it"
+    what = f"{counted(len(behind), 'document')} behind, the oldest for {minutes(oldest):,} min"
+    if not late:
+        return f"{what}, within the limit of {minutes(limit):,} min"
+    return f"{what}; {len(late):,} of them beyond the limit of {minutes(limit):,} min"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

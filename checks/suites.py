@@ -1,0 +1,263 @@
+"""Great Expectations suites over the facts of rows: validated in memory, shown as data docs.
+
+Nothing goes to the network: the library's analytics are off, and the pages it writes are stripped
+of what they would have a browser fetch from elsewhere. Rows hold facts only, no text.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+Columns: TypeAlias = Mapping[str, Sequence[Any]]
+
+_REMOTE = re.compile(
+    r"<script[^>]*\bsrc=[\"']?https?:[^>]*>\s*</script>"
+    r"|<link[^>]*\bhref=[\"']?https?:[^>]*>"
+    r"|<img\b[^>]*>",
+    re.IGNORECASE,
+)
+_UNUSED = ("images", "fonts")
+_MOST_NAMED = 50
+_HASH = "^[0-9a-f]{64}$"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One expectation in plain words.
+
+    Attributes:
+        says: what it demands, for people.
+        kind: the name of Great Expectations' class.
+        arguments: its arguments.
+    """
+
+    says: str
+    kind: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A rule that rows break.
+
+    Attributes:
+        rows: how many do.
+        examples: the first of them, by the naming columns.
+    """
+
+    says: str
+    rows: int
+    examples: tuple[tuple[object, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What came of holding rows to rules."""
+
+    rows: int
+    broken: tuple[Broken, ...]
+
+
+def chunk_rules(max_tokens: int) -> tuple[Rule, ...]:
+    """What holds for every chunk.
+
+    Args:
+        max_tokens: the tenant's limit.
+    """
+    required = ("chunk_set", "ordinal", "text_sha256", "start", "end", "line_start", "token_count")
+    return (
+        *(_required(column) for column in required),
+        Rule(
+            "a chunk set has one chunk per ordinal",
+            "ExpectCompoundColumnsToBeUnique",
+            {"column_list": ["chunk_set", "ordinal"]},
+        ),
+        Rule(
+            "ordinals are below the number of chunks",
+            "ExpectColumnPairValuesAToBeGreaterThanB",
+            {"column_A": "chunks", "column_B": "ordinal"},
+        ),
+        _between("a chunk has 1 token to the tenant's limit", "token_count", 1, max_tokens),
+        _between("a chunk holds more than white space", "characters", 1, None),
+        _between("ordinals count from 0", "ordinal", 0, None),
+        _between("offsets count from 0", "start", 0, None),
+        _between("lines count from 1", "line_start", 1, None),
+        Rule(
+            "a chunk ends after it starts",
+            "ExpectColumnPairValuesAToBeGreaterThanB",
+            {"column_A": "end", "column_B": "start"},
+        ),
+        Rule(
+            "the last line is not before the first",
+            "ExpectColumnPairValuesAToBeGreaterThanB",
+            {"column_A": "line_end", "column_B": "line_start", "or_equal": True},
+        ),
+        Rule(
+            "the hash is that of the text which is embedded",
+            "ExpectColumnPairValuesToBeEqual",
+            {"column_A": "text_sha256", "column_B": "rehashed"},
+        ),
+    )
+
+
+def vector_rules(dimensions: int) -> tuple[Rule, ...]:
+    """What holds for every vector.
+
+    Args:
+        dimensions: of the tenant's embedder.
+    """
+    return (
+        *(_required(column) for column in ("text_sha256", "vector_bytes", "created_at")),
+        Rule("a text has one vector", "ExpectColumnValuesToBeUnique", {"column": "text_sha256"}),
+        Rule(
+            "the key is a SHA-256",
+            "ExpectColumnValuesToMatchRegex",
+            {"column": "text_sha256", "regex": _HASH},
+        ),
+        _between(
+            f"a vector has {dimensions} float32 values",
+            "vector_bytes",
+            4 * dimensions,
+            4 * dimensions,
+        ),
+    )
+
+
+def validate(
+    name: str, rules: Sequence[Rule], parts: Iterable[Columns], naming: Sequence[str], docs: Path
+) -> Validation:
+    """Hold rows to the rules and write data docs about it.
+
+    Args:
+        name: of the suite.
+        rules: what holds for every row.
+        parts: the rows, by column; each part is validated by itself, so a key must not span two.
+        naming: the columns that name a row.
+        docs: the folder of the data docs; an older one there is replaced.
+    """
+    docs.parent.mkdir(parents=True, exist_ok=True)
+    site = Path(tempfile.mkdtemp(prefix=f".{docs.name}-", dir=docs.parent))
+    try:
+        with _quiet():
+            outcome = _validate(name, rules, parts, naming, site)
+        _make_local(site)
+        site.chmod(0o755)
+        shutil.rmtree(docs, ignore_errors=True)
+        site.rename(docs)
+    finally:
+        shutil.rmtree(site, ignore_errors=True)
+    return outcome
+
+
+def _validate(
+    name: str, rules: Sequence[Rule], parts: Iterable[Columns], naming: Sequence[str], site: Path
+) -> Validation:
+    import great_expectations as gx
+    import pandas as pd  # type: ignore[import-untyped]
+
+    context = _context(site)
+    asset = context.data_sources.add_pandas("lake").add_dataframe_asset(name=name)
+    whole = asset.add_batch_definition_whole_dataframe("rows")
+    expectations = [
+        getattr(gx.expectations, rule.kind)(
+            **rule.arguments, notes=rule.says, meta={"rule": number}
+        )
+        for number, rule in enumerate(rules)
+    ]
+    suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=expectations))
+    definition = gx.ValidationDefinition(name=name, data=whole, suite=suite)
+    context.validation_definitions.add(definition)
+    broken: list[Broken] = []
+    rows = 0
+    for part in parts:
+        rows += len(next(iter(part.values()), ()))
+        results = definition.run(
+            batch_parameters={"dataframe": pd.DataFrame(dict(part))},
+            result_format={
+                "result_format": "COMPLETE",
+                "unexpected_index_column_names": list(naming),
+                "partial_unexpected_count": _MOST_NAMED,
+            },
+        )
+        broken += _broken(rules, results.results, naming)
+    context.build_data_docs()
+    return Validation(rows, tuple(broken))
+
+
+def _context(site: Path) -> Any:
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import (
+        DataContextConfig,
+        InMemoryStoreBackendDefaults,
+        ProgressBarsConfig,
+    )
+
+    config = DataContextConfig(
+        analytics_enabled=False,
+        progress_bars=ProgressBarsConfig(globally=False),
+        store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
+        data_docs_sites={
+            "docs": {
+                "class_name": "SiteBuilder",
+                "show_how_to_buttons": False,
+                "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+                "store_backend": {
+                    "class_name": "TupleFilesystemStoreBackend",
+                    "base_directory": str(site),
+                },
+            }
+        },
+    )
+    return gx.get_context(mode="ephemeral", project_config=config)
+
+
+def _broken(rules: Sequence[Rule], results: Any, naming: Sequence[str]) -> Iterator[Broken]:
+    for outcome in results:
+        if outcome.success:
+            continue
+        rule = rules[outcome.expectation_config.meta["rule"]]
+        found = outcome.result.get("unexpected_index_list") or []
+        examples = [tuple(_plain(row.get(column)) for column in naming) for row in found]
+        # An expectation that could not be evaluated names nobody, and counts as broken.
+        count = int(outcome.result.get("unexpected_count") or len(found))
+        yield Broken(rule.says, count, tuple(examples[:_MOST_NAMED]))
+
+
+def _plain(value: object) -> object:
+    """A number of numpy's as one of Python's."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) else value
+
+
+def _required(column: str) -> Rule:
+    words = column.replace("_", " ")
+    return Rule(f"{words} is there", "ExpectColumnValuesToNotBeNull", {"column": column})
+
+
+def _between(says: str, column: str, low: int, high: int | None) -> Rule:
+    arguments = {"column": column, "min_value": low, "max_value": high}
+    return Rule(says, "ExpectColumnValuesToBeBetween", arguments)
+
+
+def _make_local(site: Path) -> None:
+    """Leave nothing in the pages that a browser would fetch from elsewhere."""
+    for page in site.rglob("*.html"):
+        page.write_text(_REMOTE.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")
+    for name in _UNUSED:
+        shutil.rmtree(site / "static" / name, ignore_errors=True)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The library warns about its own innards, which nobody here can change."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
