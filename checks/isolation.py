@@ -8,6 +8,7 @@ import dagster as dg
 from checks.running import checked_tenant, result_of
 from checks.verdict import Compared, Verdict, counted
 from rag_assets.assets.search_index import search_index
+from rag_assets.indexing.mapping import alias_of
 from rag_assets.indexing.model import LiveEntry, Owner, entry_id
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.context import TenantContext
@@ -151,8 +152,8 @@ def _index_names(ctx: TenantContext) -> Iterator[str]:
 
 
 def _alias_view(ctx: TenantContext) -> AliasView | None:
-    alias = alias_of(ctx.ref.id)
-    target = ctx.store.alias_target(alias)
+    alias = ctx.store.alias_name(ctx.ref.id)
+    target = ctx.store.alias_target(ctx.ref.id)
     if target is None:
         return None
     seen = {tenant for tenant, _ in ctx.store.tenants_in(alias)}
