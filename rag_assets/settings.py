@@ -8,6 +8,7 @@
 | RAG_ASSETS_ELASTICSEARCH_HEAP | 1g | largest Java heap of the embedded Elasticsearch |
 | RAG_ASSETS_DAGSTER_PORT | 3000 | of the Dagster UI; the next free one if it is taken |
 | RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |
+| RAG_ASSETS_INDEX_PREFIX | rag | tells installations apart that share an Elasticsearch |
 | RAG_ASSETS_ALLOWED_ROOTS | any folder | os.pathsep-separated folders that sources may lie in |
 """
 
@@ -36,6 +37,7 @@ class Settings:
     allowed_roots: tuple[Path, ...] = ()
     elasticsearch_heap: str = "1g"
     dagster_port: int = 3000
+    index_prefix: str = "rag"
 
     @property
     def local(self) -> Path:
@@ -73,6 +75,7 @@ class Settings:
             lake_url=env.get("RAG_ASSETS_LAKE_URL") or str(home / ".local" / "lake"),
             allowed_roots=roots,
             elasticsearch_heap=_heap(env.get("RAG_ASSETS_ELASTICSEARCH_HEAP") or "1g"),
+            index_prefix=env.get("RAG_ASSETS_INDEX_PREFIX") or "rag",
             dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
         )
 

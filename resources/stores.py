@@ -50,8 +50,9 @@ class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises:
             ServiceUnavailable: Elasticsearch is not running.
         """
-        stack = LocalStack(Settings.from_environment())
-        return _store(self.url or stack.endpoints().elasticsearch_url)
+        settings = Settings.from_environment()
+        url = self.url or LocalStack(settings).endpoints().elasticsearch_url
+        return _store(url, settings.index_prefix)
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -68,11 +69,27 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         return Lake(self.url or Settings.from_environment().lake_url)
 
 
+def close_all() -> None:
+    """Give every connection of this process back."""
+    for opened in _opened:
+        opened.close()
+    _opened.clear()
+    _catalog.cache_clear()
+    _store.cache_clear()
+
+
+_opened: list[Catalog | ElasticsearchStore] = []
+
+
 @lru_cache(maxsize=4)
 def _catalog(url: str) -> Catalog:
-    return Catalog.open(url)
+    catalog = Catalog.open(url)
+    _opened.append(catalog)
+    return catalog
 
 
 @lru_cache(maxsize=4)
-def _store(url: str) -> ElasticsearchStore:
-    return ElasticsearchStore(url)
+def _store(url: str, prefix: str) -> ElasticsearchStore:
+    store = ElasticsearchStore(url, prefix=prefix)
+    _opened.append(store)
+    return store

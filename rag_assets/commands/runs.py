@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,8 @@ class Runner:
     """
 
     def __init__(self, session: Session) -> None:
+        # Dagster says of half its decorators that they are in beta or preview; nobody here can mend that.
+        warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
         from rag_assets.definitions import build_defs
 
         self._session = session
@@ -84,7 +87,7 @@ class Runner:
         result = job.execute_in_process(
             instance=instance,
             partition_key=tenant_id,
-            run_config=dict(run_config or {}),
+            run_config={**(run_config or {}), "loggers": {"console": {}}},
             raise_on_error=False,
         )
         return RunResult(

@@ -57,7 +57,9 @@ class Session:
         """The vector store."""
         from rag_assets.indexing.elasticsearch import ElasticsearchStore
 
-        return ElasticsearchStore(self.endpoints.elasticsearch_url)
+        return ElasticsearchStore(
+            self.endpoints.elasticsearch_url, prefix=self.settings.index_prefix
+        )
 
     @cached_property
     def lake(self) -> Lake:

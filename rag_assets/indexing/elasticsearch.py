@@ -40,10 +40,12 @@ class ElasticsearchStore:
 
     Args:
         url: address of the cluster, with credentials if it wants any.
+        prefix: of the names of indexes and aliases.
         shared_limit: entries above which a new shared index is opened for new generations.
     """
 
-    def __init__(self, url: str, *, shared_limit: int = 2_000_000) -> None:
+    def __init__(self, url: str, *, prefix: str = "rag", shared_limit: int = 2_000_000) -> None:
+        self._names = mapping.Names(prefix)
         self._client = Elasticsearch(
             url, request_timeout=60, max_retries=3, retry_on_status=_PASSING, retry_on_timeout=True
         )
@@ -56,9 +58,9 @@ class ElasticsearchStore:
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
         with _answers():
             if placement == "dedicated":
-                name = mapping.dedicated_name(spec, tenant)
+                name = self._names.dedicated(spec, tenant)
             else:
-                name = self._shared_with_room(mapping.shared_stem(spec))
+                name = self._shared_with_room(self._names.shared_stem(spec))
             self._create(name, spec)
             uuid = self.uuid_of(name)
         if uuid is None:
@@ -124,6 +126,11 @@ class ElasticsearchStore:
         query = {"bool": {"filter": mapping.owned(owner), "must_not": [lacking]}}
         for hit in self._pages(index_name, owner.tenant, query, ["ordinal"]):
             yield str(hit["_id"])
+
+    def stored(self, index_name: str, owner: Owner) -> Iterator[Candidate]:
+        query = {"bool": {"filter": mapping.owned(owner)}}
+        for hit in self._pages(index_name, owner.tenant, query, _STORED):
+            yield _candidate(hit, 0.0)
 
     def count(self, index_name: str, owner: Owner) -> int:
         query = {"bool": {"filter": mapping.owned(owner)}}
@@ -191,7 +198,11 @@ class ElasticsearchStore:
         hits = self._search(index_name, owner, body)
         return _ranked(_candidate(hit, hit["_score"]) for hit in hits)
 
-    def point_alias(self, alias: str, index_name: str, owner: Owner) -> None:
+    def alias_name(self, tenant: str) -> str:
+        return self._names.alias(tenant)
+
+    def point_alias(self, index_name: str, owner: Owner) -> None:
+        alias = self._names.alias(owner.tenant)
         add = {
             "index": index_name,
             "alias": alias,
@@ -202,14 +213,16 @@ class ElasticsearchStore:
         with _answers():
             self._client.indices.update_aliases(actions=[{"remove": remove}, {"add": add}])
 
-    def drop_alias(self, alias: str) -> None:
+    def drop_alias(self, tenant: str) -> None:
+        alias = self._names.alias(tenant)
         with _answers():
             try:
                 self._client.indices.delete_alias(index="*", name=alias)
             except NotFoundError:
                 return
 
-    def alias_target(self, alias: str) -> tuple[str, Mapping[str, object]] | None:
+    def alias_target(self, tenant: str) -> tuple[str, Mapping[str, object]] | None:
+        alias = self._names.alias(tenant)
         with _answers():
             try:
                 answer = self._client.indices.get_alias(name=alias)
@@ -218,6 +231,9 @@ class ElasticsearchStore:
         for index_name, body in answer.items():
             return str(index_name), body["aliases"][alias].get("filter", {})
         return None
+
+    def is_dedicated(self, index_name: str, tenant: str) -> bool:
+        return self._names.is_dedicated(index_name, tenant)
 
     def drop_index(self, index_name: str) -> None:
         with _answers():
@@ -241,9 +257,10 @@ class ElasticsearchStore:
                 composite = {**composite, "after": answer["after_key"]}
 
     def indexes(self) -> list[str]:
-        patterns = [f"{mapping.SHARED_PREFIX}*", f"{mapping.DEDICATED_PREFIX}*"]
         with _answers():
-            return sorted(self._client.indices.get_settings(index=patterns, name="index.uuid"))
+            return sorted(
+                self._client.indices.get_settings(index=self._names.patterns, name="index.uuid")
+            )
 
     def _shared_with_room(self, stem: str) -> str:
         settings = self._client.indices.get_settings(index=f"{stem}*", name="index.uuid")

@@ -6,36 +6,53 @@ What is written here is what a trusted service sees that queries Elasticsearch d
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rag_assets.hashing import key_of
 from rag_assets.indexing.identifiers import lexical_terms
 from rag_assets.indexing.model import SCHEMA_VERSION, Entry, IndexSpec, Owner
 
-SHARED_PREFIX = "rag-index-"
-DEDICATED_PREFIX = "rag-own-"
-ALIAS_PREFIX = "rag-tenant-"
 
 _KEYWORD = {"type": "keyword"}
 _INTEGER = {"type": "integer"}
 _STORED_INTEGER = {"type": "integer", "index": False, "doc_values": False}
 
 
-def alias_of(tenant: str) -> str:
-    """The alias through which one tenant's serving generation can be queried directly."""
-    return f"{ALIAS_PREFIX}{tenant}"
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How the indexes and aliases of one installation are called.
 
+    Attributes:
+        prefix: tells installations apart that share a cluster.
+    """
 
-def shared_stem(spec: IndexSpec) -> str:
-    """Shared indexes of a spec are named by this and a number."""
-    kind = "" if spec.vector_index == "int8_hnsw" else f"-{spec.vector_index.replace('_', '-')}"
-    return f"{SHARED_PREFIX}{spec.dimensions}-v{SCHEMA_VERSION}{kind}-"
+    prefix: str = "rag"
 
+    def alias(self, tenant: str) -> str:
+        """The alias through which one tenant's serving generation can be queried directly."""
+        return f"{self.prefix}-tenant-{tenant}"
 
-def dedicated_name(spec: IndexSpec, tenant: str) -> str:
-    """The index that belongs to one tenant alone."""
-    kind = spec.vector_index.replace("_", "-")
-    return f"{DEDICATED_PREFIX}{spec.dimensions}-v{SCHEMA_VERSION}-{kind}-{tenant}"
+    def shared_stem(self, spec: IndexSpec) -> str:
+        """Shared indexes of a spec are named by this and a number."""
+        kind = spec.vector_index.replace("_", "-")
+        suffix = "" if spec.vector_index == "int8_hnsw" else f"-{kind}"
+        return f"{self.prefix}-index-{spec.dimensions}-v{SCHEMA_VERSION}{suffix}-"
+
+    def dedicated(self, spec: IndexSpec, tenant: str) -> str:
+        """The index that belongs to one tenant alone."""
+        kind = spec.vector_index.replace("_", "-")
+        return f"{self.prefix}-own-{spec.dimensions}-v{SCHEMA_VERSION}-{kind}-{tenant}"
+
+    def is_dedicated(self, index_name: str, tenant: str) -> bool:
+        """Whether an index belongs to this tenant alone."""
+        own = index_name.startswith(f"{self.prefix}-own-")
+        return own and index_name.endswith(f"-{tenant}")
+
+    @property
+    def patterns(self) -> list[str]:
+        """Match every index of the installation."""
+        return [f"{self.prefix}-index-*", f"{self.prefix}-own-*"]
 
 
 def index_body(spec: IndexSpec) -> dict[str, Any]:

@@ -67,6 +67,10 @@ class VectorStore(Protocol):
         """Ids of a generation's entries that no vector search can find."""
         ...
 
+    def stored(self, index_name: str, owner: Owner) -> Iterator[Candidate]:
+        """Every entry of a generation with its stored fields, in no order."""
+        ...
+
     def count(self, index_name: str, owner: Owner) -> int:
         """How many entries a generation has."""
         ...
@@ -107,16 +111,24 @@ class VectorStore(Protocol):
         """The best entries by BM25 over prose and identifiers, ties broken by id."""
         ...
 
-    def point_alias(self, alias: str, index_name: str, owner: Owner) -> None:
-        """Have an alias show exactly one generation of one tenant; one atomic change."""
+    def alias_name(self, tenant: str) -> str:
+        """The alias through which the tenant's serving generation can be queried directly."""
         ...
 
-    def drop_alias(self, alias: str) -> None:
-        """Remove an alias, if it is there."""
+    def point_alias(self, index_name: str, owner: Owner) -> None:
+        """Have the tenant's alias show exactly one generation; one atomic change."""
         ...
 
-    def alias_target(self, alias: str) -> tuple[str, Mapping[str, object]] | None:
-        """Index and filter of an alias; None when it is not there."""
+    def drop_alias(self, tenant: str) -> None:
+        """Remove the tenant's alias, if it is there."""
+        ...
+
+    def alias_target(self, tenant: str) -> tuple[str, Mapping[str, object]] | None:
+        """Index and filter of the tenant's alias; None when it is not there."""
+        ...
+
+    def is_dedicated(self, index_name: str, tenant: str) -> bool:
+        """Whether an index belongs to this tenant alone."""
         ...
 
     def drop_index(self, index_name: str) -> None:

@@ -131,6 +131,7 @@ def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]
         "DAGSTER_POSTGRES_URL": dagster_storage_url(database_url),
         "DAGSTER_STORAGE_DIR": str(settings.local / "dagster" / "storage"),
         "RAG_ASSETS_HOME": str(settings.home),
+        "RAG_ASSETS_INDEX_PREFIX": settings.index_prefix,
     }
     external = {
         "DATABASE_URL": settings.database_url,

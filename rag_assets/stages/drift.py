@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.index import HeldVersion
-from rag_assets.indexing.mapping import alias_of, owned
+from rag_assets.indexing.mapping import owned
 from rag_assets.indexing.model import LiveEntry, Owner, entry_id
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.publishing import clean_up, remove_deleted
@@ -138,7 +138,7 @@ def repair_index(ctx: TenantContext) -> list[IndexState]:
     if serving is not None:
         ctx.guard()
         owner = ctx.owner(serving.number)
-        ctx.store.point_alias(alias_of(ctx.ref.id), serving.index_name, owner)
+        ctx.store.point_alias(serving.index_name, owner)
     for state in states:
         if not state.healthy:
             ctx.catalog.events.write(ctx.ref, "index_repaired", [_summary(state)])
@@ -171,7 +171,7 @@ def _inspect(
 
 
 def _alias_is(ctx: TenantContext, generation: Generation, owner: Owner) -> bool:
-    target = ctx.store.alias_target(alias_of(ctx.ref.id))
+    target = ctx.store.alias_target(ctx.ref.id)
     return target == (generation.index_name, {"bool": {"filter": owned(owner)}})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rag_assets.catalog.generations import Generation
 from rag_assets.errors import IndexInconsistent
-from rag_assets.indexing.mapping import alias_of
 from rag_assets.stages.context import TenantContext, config_key, generation_key
 
 
@@ -47,7 +46,7 @@ def publish(ctx: TenantContext, generation: Generation) -> None:
     """Let a build answer: one row in the catalog, then the alias that is derived from it."""
     ctx.guard()
     ctx.catalog.generations.publish(ctx.ref, generation)
-    ctx.store.point_alias(alias_of(ctx.ref.id), generation.index_name, ctx.owner(generation.number))
+    ctx.store.point_alias(generation.index_name, ctx.owner(generation.number))
     payload = {"generation": generation.number, "embedder": generation.embedder_id}
     ctx.catalog.events.write(ctx.ref, "generation_published", [payload])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.errors import IndexInconsistent
-from rag_assets.indexing.mapping import DEDICATED_PREFIX, alias_of
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.lake.store import Lake
 
@@ -22,10 +21,10 @@ def purge_tenant(catalog: Catalog, lake: Lake, store: VectorStore, record: Tenan
         how many entries were deleted from the index.
     """
     catalog.tenants.set_state(record.id, "REMOVING")
-    store.drop_alias(alias_of(record.id))
+    store.drop_alias(record.id)
     entries = sum(_sweep(store, index_name, record.id) for index_name in store.indexes())
     for generation in catalog.generations.live(record.id):
-        if generation.index_name.startswith(DEDICATED_PREFIX):
+        if store.is_dedicated(generation.index_name, record.id):
             store.drop_index(generation.index_name)
     for tenant_id, incarnation in list(lake.stored()):
         if tenant_id == record.id:

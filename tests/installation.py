@@ -1,0 +1,193 @@
+"""An installation for tests: a home folder, a database and an index prefix of its own.
+
+The servers are real and shared; nothing of the project is replaced. `cli` runs a command as its
+user would, in a process of its own; `sync` and `search` do the same work in this process, which
+saves the imports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+from rag_assets.commands.session import Session
+from rag_assets.commands.sync import TenantSync, sync_tenant
+from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.retrieval.search import Retriever
+from rag_assets.stages.context import TenantContext
+from rag_assets.tenants.file import TenantsFile
+from rag_assets.tenants.model import Tenant
+
+FAST = {"embedder": {"provider": "deterministic"}}
+"""For tests in which the meaning of vectors does not matter."""
+
+
+@dataclass
+class CommandResult:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass
+class Installation:
+    """See the module."""
+
+    home: Path
+    environment: Mapping[str, str]
+    _sessions: list[Session] = field(default_factory=list)
+
+    # -- tenants and their files
+
+    def add_tenant(self, tenant_id: str, *, root: Path | None = None, **config: Any) -> Path:
+        """List a tenant with one source, named "files"; returns its folder."""
+        folder = root or self.home.parent / "sources" / tenant_id
+        folder.mkdir(parents=True, exist_ok=True)
+        source = {"name": "files", "type": "files", "root": str(folder)}
+        entry = {"id": tenant_id, "profile": "documents", "sources": [source], **config}
+        TenantsFile(self.home / "tenants.yaml").add(entry)
+        return folder
+
+    # -- as a user, in another process
+
+    def cli(self, *arguments: str, timeout: float = 300, **env: str) -> CommandResult:
+        """Run a command and wait for it."""
+        process = self.start(*arguments, **env)
+        out, err = process.communicate(timeout=timeout)
+        return CommandResult(process.returncode, out, err)
+
+    def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
+        """Start a command; the caller waits for it, or kills it."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "rag_assets.cli", *arguments],
+            env={**os.environ, **self.environment, **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    # -- in this process
+
+    def session(self) -> Session:
+        """A new session; it reads tenants.yaml again."""
+        session = Session()
+        self._sessions.append(session)
+        return session
+
+    def sync(self, tenant_id: str, **options: Any) -> TenantSync:
+        """Sync a tenant in this process; its error, if any, is in the result."""
+        return sync_tenant(self.session(), tenant_id, **options)
+
+    def synced(self, tenant_id: str, **options: Any) -> dict[str, dict[str, int]]:
+        """Sync a tenant, which must succeed; returns the counts per stage."""
+        result = self.sync(tenant_id, **options)
+        assert result.error is None, (result.error.message, result.error.hint)
+        stages: dict[str, dict[str, int]] = result.as_json()["stages"]
+        return stages
+
+    def search(self, tenant_id: str, query: str, **options: Any) -> tuple[Hit, ...]:
+        """Ask a tenant's knowledge."""
+        return self.retriever.search(tenant_id, SearchRequest(query, **options)).hits
+
+    @cached_property
+    def retriever(self) -> Retriever:
+        session = self.session()
+        return Retriever(session.catalog, session.store)
+
+    def context(self, tenant_id: str) -> TenantContext:
+        """The context of a tenant's stages, without its lock."""
+        from rag_assets.embedding.registry import build_embedder
+
+        session = self.session()
+        record = session.catalog.tenants.get(tenant_id)
+        tenant = Tenant.from_config(record.config)
+        return TenantContext(
+            tenant=tenant,
+            ref=record.ref,
+            settings=session.settings,
+            catalog=session.catalog,
+            lake=session.lake.tenant(record.id, record.incarnation),
+            store=session.store,
+            embedder=build_embedder(tenant.embedder),
+            guard=lambda: None,
+            log=lambda line: None,
+        )
+
+    def entries(self, tenant_id: str) -> dict[str, tuple[str, str, int]]:
+        """Every entry of the serving generation: uri, text hash and ordinal by id."""
+        ctx = self.context(tenant_id)
+        serving = ctx.catalog.generations.serving(tenant_id)
+        assert serving is not None
+        ctx.store.refresh(serving.index_name)
+        found = {}
+        for hit in ctx.store.stored(serving.index_name, ctx.owner(serving.number)):
+            found[hit.id] = (
+                hit.fields["uri"],
+                hit.fields["text_sha256"],
+                hit.fields["ordinal"],
+            )
+        return found
+
+    def close(self) -> None:
+        """Give connections back and remove what was indexed."""
+        from resources import stores
+
+        for session in self._sessions:
+            if "catalog" in session.__dict__:
+                session.catalog.close()
+            if "instance" in session.__dict__:
+                session.instance.dispose()
+        remover = Session().store
+        for index_name in remover.indexes():
+            remover.drop_index(index_name)
+        remover.close()
+        stores.close_all()
+
+
+@contextmanager
+def new_installation(
+    home: Path, postgres_url: str, elasticsearch_url: str
+) -> Iterator[Installation]:
+    """An empty installation; the process's environment names it meanwhile."""
+    home.mkdir(parents=True)
+    name = f"t{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    parts = urlsplit(postgres_url)
+    environment = {
+        "RAG_ASSETS_HOME": str(home),
+        "RAG_ASSETS_INDEX_PREFIX": name,
+        "DATABASE_URL": urlunsplit(parts._replace(path=f"/{name}")),
+        "ELASTICSEARCH_URL": elasticsearch_url,
+        "RAG_ASSETS_DEBUG": "1",
+    }
+    before = dict(os.environ)
+    os.environ.update(environment)
+    installation = Installation(home, environment)
+    try:
+        yield installation
+    finally:
+        installation.close()
+        os.environ.clear()
+        os.environ.update(before)
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
