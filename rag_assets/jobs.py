@@ -26,10 +26,14 @@ EXPECTATIONS = dg.AssetSelection.checks(
     dg.AssetCheckKey(dg.AssetKey("embeddings"), "expectations"),
 )
 
+# A job without assets has nothing to infer its partitions from.
+_PER_TENANT: dg.PartitionedConfig[Any] = dg.PartitionedConfig(
+    tenants_partitions, run_config_for_partition_key_fn=lambda _tenant_id: {}
+)
+
 sync_job = dg.define_asset_job(
     "sync_tenant",
     selection=CHAIN.without_checks(),
-    partitions_def=tenants_partitions,
     tags=NO_RUN_RETRIES,
     description="Carries one slice of a tenant's work through the five assets.",
 )
@@ -37,7 +41,7 @@ sync_job = dg.define_asset_job(
 check_job = dg.define_asset_job(
     "check_tenant",
     selection=dg.AssetSelection.all_asset_checks() - EXPECTATIONS,
-    partitions_def=tenants_partitions,
+    config=_PER_TENANT,
     tags=NO_RUN_RETRIES,
     description="Runs every asset check of a tenant over all it holds.",
 )
@@ -45,7 +49,7 @@ check_job = dg.define_asset_job(
 expectations_job = dg.define_asset_job(
     "expectations",
     selection=EXPECTATIONS,
-    partitions_def=tenants_partitions,
+    config=_PER_TENANT,
     tags=NO_RUN_RETRIES,
     description="Validates a tenant's tables with Great Expectations suites.",
 )
@@ -151,7 +155,7 @@ def _locked(
     context: dg.OpExecutionContext, workbench: Workbench, tenant_id: str, what: str
 ) -> Iterator[TenantContext]:
     lock = workbench.postgres.catalog().lock
-    holder = Holder.here(what, context.run_id)
+    holder = Holder.here(what, context.run.run_id)
     with lock.hold(tenant_id, holder, wait_seconds=_WAIT_SECONDS) as held:
         yield workbench.context(tenant_id, guard=held.check, log=context.log.info)
 

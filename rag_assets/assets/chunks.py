@@ -32,7 +32,7 @@ def chunks(
 ) -> dg.MaterializeResult[None]:
     """Chunk what is not in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        report = chunk_documents(ctx, work_of(ctx, context.run_id))
+        report = chunk_documents(ctx, work_of(ctx, context.run.run_id))
     if report.dropped_secrets:
         context.log.warning(f"{report.dropped_secrets} chunks held a credential and were dropped")
     limit = ctx.tenant.chunker.max_tokens

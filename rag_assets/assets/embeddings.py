@@ -28,7 +28,7 @@ def embeddings(
 ) -> dg.MaterializeResult[None]:
     """Embed what is not in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        report = embed_chunks(ctx, work_of(ctx, context.run_id))
+        report = embed_chunks(ctx, work_of(ctx, context.run.run_id))
     if report.outage:
         context.log.error(f"the embedder stopped: {report.outage}")
     return dg.MaterializeResult(

@@ -41,7 +41,7 @@ def raw_documents(
     """List the sources and choose the run's slice."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         report = list_documents(ctx, workbench.scanner(), allow_deletes=config.allow_deletes)
-        work = plan_work(ctx, context.run_id)
+        work = plan_work(ctx, context.run.run_id)
     if report.held:
         context.log.warning(
             f"{report.held} documents vanished at once and are kept. If they are meant to go:"

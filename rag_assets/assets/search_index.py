@@ -29,7 +29,7 @@ def search_index(
 ) -> dg.MaterializeResult[None]:
     """Remove, publish, and say what still waits."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        work = work_of(ctx, context.run_id)
+        work = work_of(ctx, context.run.run_id)
         report = publish_slice(ctx, work)
         outage = waiting_for_embedder(ctx, work)
     metadata: dict[str, dg.RawMetadataValue] = {

@@ -229,7 +229,7 @@ class DocumentTable:
             .group_by(documents.c.status)
         )
         with self._database.begin() as connection:
-            return dict(connection.execute(query).tuples().all())
+            return dict(connection.execute(query).all())
 
     def indexed_before(self, tenant_id: str, cutoff: datetime) -> list[Document]:
         """Living documents whose content last changed before the cutoff."""

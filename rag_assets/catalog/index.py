@@ -154,7 +154,7 @@ class IndexTable:
             document_index.c.document_key.is_not(None),
         )
         with self._database.begin() as connection:
-            return dict(connection.execute(query).tuples().all())
+            return dict(connection.execute(query).all())
 
     def intend(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> set[str]:
         """Note that entries of these documents are about to be written.
@@ -272,7 +272,7 @@ class IndexTable:
             document_index.c.document_key.is_not(None),
         )
         with self._database.begin() as connection:
-            return dict(connection.execute(query).tuples().all())
+            return dict(connection.execute(query).all())
 
     def keys(self, tenant_id: str, generation: int, document_ids: Sequence[str]) -> dict[str, str]:
         """The version of each named document that may be returned, deleted ones left out."""

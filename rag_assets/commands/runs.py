@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rag_assets.commands.session import Session
 
+_FRAMEWORK_LINES = ("Dependencies for step",)
 STAGES = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")
 
 
@@ -174,8 +175,9 @@ def _terminal_logger() -> Any:
     class Terminal(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             meta = getattr(record, "dagster_meta", {})
-            if meta.get("dagster_event") is None:
-                progress(str(meta.get("orig_message") or record.getMessage()))
+            line = str(meta.get("orig_message") or record.getMessage())
+            if meta.get("dagster_event") is None and not line.startswith(_FRAMEWORK_LINES):
+                progress(line)
 
     @dg.logger(None, description="A run's progress on the terminal.")
     def terminal(_: dg.InitLoggerContext) -> logging.Logger:

@@ -1,27 +1,34 @@
-"""PDF through liteparse (blocks) and pdfium (outline, metadata)."""
+"""PDF: blocks from liteparse, the outline and the title from pdfium. No OCR.
+
+The text is the blocks joined by blank lines.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rag_assets.errors import DocumentRejected
+from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import Block, BlockKind, ParsedText
-from rag_assets.parsing.outline import Outline
+from rag_assets.parsing.outline import Outline, first_title, heading_name
+from rag_assets.parsing.pdf_outline import Bookmarks, inspect_pdf
+from rag_assets.parsing.pdf_text import clean, plain
 
-MAX_PAGES = 5_000
-_BATCH_PAGES = 50
-_ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|<>~$&\"'=:^/%@,;?])")
-_UNTITLED = re.compile(r"untitled|^\s*$|\.\w{1,5}$|^microsoft word -", re.IGNORECASE)
-_KINDS: dict[str, BlockKind] = {
-    "paragraph": "paragraph",
+if TYPE_CHECKING:
+    from liteparse import LayoutBlock, ParsedPage
+
+_BATCH_PAGES = 32
+_BLANK_LINE = "\n\n"
+_DEEPEST_LEVEL = 6
+_KINDS: Mapping[str, BlockKind] = {
     "heading": "heading",
+    "paragraph": "paragraph",
     "list_item": "list",
+    "table": "table",
     "code": "code",
     "grid_fallback": "code",
-    "table": "table",
 }
 
 
@@ -29,86 +36,85 @@ _KINDS: dict[str, BlockKind] = {
 class _Piece:
     kind: BlockKind
     text: str
-    level: int
     page: int
+    level: int = 0
 
 
-def parse_pdf(data: bytes) -> ParsedText:
+def parse_pdf(
+    data: bytes, limits: ParseLimits, *, keep_headers_footers: bool = False
+) -> ParsedText:
     """Extract the text of a PDF block by block.
 
+    Args:
+        data: the file.
+        limits: for its pages and characters.
+        keep_headers_footers: keep the lines that repeat on every page.
+
     Raises:
-        DocumentRejected: it is encrypted, damaged, too long, or holds no text.
+        DocumentRejected: it is encrypted, cut short, damaged, too long, or holds no text.
     """
-    pages, title, bookmarks = _inspect(data)
-    text: list[str] = []
+    facts = inspect_pdf(data, limits)
+    pieces = list(_pieces(data, limits, keep_headers_footers=keep_headers_footers))
+    if not pieces:
+        raise DocumentRejected(
+            f"no text: scanned pages need OCR ({facts.pages:,} without any text)",
+            hint="run OCR over the file and add the result",
+        )
+    text, blocks = _assembled(_with_outline(pieces, facts.bookmarks))
+    return ParsedText(text, blocks, facts.title or first_title(blocks), facts.pages)
+
+
+def _assembled(pieces: list[_Piece]) -> tuple[str, tuple[Block, ...]]:
     blocks: list[Block] = []
     outline = Outline()
-    length = 0
-    for piece in _pieces(data, bookmarks):
-        if text:
-            text.append("\n\n")
-            length += 2
-        end = length + len(piece.text)
-        path = outline.enter(piece.level, piece.text) if piece.level else outline.path
-        blocks.append(Block(piece.kind, length, end, path, piece.level, piece.page))
-        text.append(piece.text)
-        length = end
-    if not blocks:
-        raise DocumentRejected(
-            f"it holds no text ({pages} pages): scanned pages need OCR", hint="enable OCR"
-        )
-    headings = (block.heading_path[-1] for block in blocks if block.kind == "heading")
-    return ParsedText("".join(text), tuple(blocks), title or next(headings, None), pages)
+    at = 0
+    for piece in pieces:
+        heading = piece.kind == "heading"
+        path = outline.enter(piece.level, heading_name(piece.text)) if heading else outline.path
+        end = at + len(piece.text)
+        blocks.append(Block(piece.kind, at, end, path, piece.level, piece.page))
+        at = end + len(_BLANK_LINE)
+    return _BLANK_LINE.join(piece.text for piece in pieces), tuple(blocks)
 
 
-def _inspect(data: bytes) -> tuple[int, str | None, dict[tuple[int, str], int]]:
-    """Pages, sensible title, and the outline as levels by page and normalised text."""
-    import pypdfium2 as pdfium
+def _with_outline(pieces: list[_Piece], bookmarks: Bookmarks) -> list[_Piece]:
+    """Let the outline say what a heading is, where it knows any of the headings found.
 
-    try:
-        document = pdfium.PdfDocument(data)
-    except pdfium.PdfiumError as error:
-        if "password" in str(error).lower():
-            raise DocumentRejected("it is encrypted and needs a password") from None
-        raise DocumentRejected("it is damaged or cut short: pdfium cannot open it") from None
-    try:
-        pages = len(document)
-        if pages > MAX_PAGES:
-            raise DocumentRejected(f"it has {pages} pages, over the limit of {MAX_PAGES}")
-        title = str(document.get_metadata_dict().get("Title") or "").strip()
-        return pages, None if _UNTITLED.search(title) else title, _bookmarks(document)
-    finally:
-        document.close()
+    Type sizes make too many headings; an outline of other words (slide names, say) makes none.
+    """
+    levels = [bookmarks.level(piece.page, piece.text) for piece in pieces]
+    confirmed = (
+        piece.kind == "heading" and level for piece, level in zip(pieces, levels, strict=True)
+    )
+    if not any(confirmed):
+        return pieces
+    return [_judged(piece, level) for piece, level in zip(pieces, levels, strict=True)]
 
 
-def _bookmarks(document: Any) -> dict[tuple[int, str], int]:
-    found: dict[tuple[int, str], int] = {}
-    for bookmark in document.get_toc(max_depth=6):
-        destination = bookmark.get_dest()
-        page = destination.get_index() if destination else None
-        if page is not None:
-            found[page + 1, _normal(bookmark.get_title())] = min(bookmark.level + 1, 6)
-    return found
+def _judged(piece: _Piece, level: int) -> _Piece:
+    if level and piece.kind in {"heading", "paragraph"}:
+        return replace(piece, kind="heading", level=level)
+    return replace(piece, kind="paragraph", level=0) if piece.kind == "heading" else piece
 
 
-def _pieces(data: bytes, bookmarks: dict[tuple[int, str], int]) -> Iterator[_Piece]:
-    for page in _pages(data):
+def _pieces(data: bytes, limits: ParseLimits, *, keep_headers_footers: bool) -> Iterator[_Piece]:
+    characters = 0
+    for page in _pages(data, limits, keep_headers_footers=keep_headers_footers):
         for block in page.blocks or []:
             kind = _KINDS.get(block.kind)
-            text = _text_of(block)
-            if kind is None or not text.strip():
+            text = clean(_text_of(block)) if kind else ""
+            if kind is None or not text:
                 continue
-            level = block.level or 0 if kind == "heading" else 0
-            if bookmarks:
-                # Where there is an outline, it and not the type size says what a heading is.
-                level = bookmarks.get((page.page_num, _normal(text)), 0)
-                plain: BlockKind = "paragraph" if kind == "heading" else kind
-                kind = "heading" if level else plain
-            yield _Piece(kind, text, level, page.page_num)
+            characters += len(text) + len(_BLANK_LINE)
+            limits.check_characters(characters)
+            level = min(block.level or 1, _DEEPEST_LEVEL) if kind == "heading" else 0
+            yield _Piece(kind, text, page.page_num, level)
 
 
-def _pages(data: bytes) -> Iterator[Any]:
-    from liteparse import LiteParse
+def _pages(
+    data: bytes, limits: ParseLimits, *, keep_headers_footers: bool
+) -> Iterator[ParsedPage]:
+    from liteparse import LiteParse, ParseError
 
     parser = LiteParse(
         ocr_enabled=False,
@@ -116,31 +122,24 @@ def _pages(data: bytes) -> Iterator[Any]:
         image_mode="off",
         extract_links=False,
         extract_blocks=True,
-        continue_on_page_error=True,
-        max_pages=MAX_PAGES,
+        keep_headers_footers=keep_headers_footers,
+        max_pages=limits.pages,
         num_workers=1,
         quiet=True,
     )
     try:
         for batch in parser.parse_batches(data, batch_size=_BATCH_PAGES):
             yield from batch.result.pages
-    except RuntimeError:
-        raise DocumentRejected("it is damaged: its pages cannot be read") from None
+    except ParseError:
+        # Its message may quote the document.
+        raise DocumentRejected("it is damaged: a page of it cannot be read") from None
 
 
-def _text_of(block: Any) -> str:
+def _text_of(block: LayoutBlock) -> str:
     if block.kind == "table":
-        rows = ([block.header] if block.header else []) + (block.rows or [])
-        return "\n".join(" | ".join(_plain(cell.text) for cell in row) for row in rows)
+        rows = [*([block.header] if block.header else []), *(block.rows or [])]
+        return "\n".join(" | ".join(plain(cell.text) for cell in row) for row in rows)
     if block.lines:
         return "\n".join(block.lines)
-    text = _plain(block.text or "")
+    text = plain(block.text or "")
     return f"{block.marker} {text}" if block.kind == "list_item" and block.marker else text
-
-
-def _plain(text: str) -> str:
-    return _ESCAPE.sub(r"\1", text).replace("**", "")
-
-
-def _normal(text: str) -> str:
-    return " ".join(re.sub(r"[\W_]+", " ", text).lower().split())

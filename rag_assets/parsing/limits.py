@@ -1,0 +1,48 @@
+"""What one document may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rag_assets.errors import DocumentRejected
+
+
+@dataclass(frozen=True, slots=True)
+class ParseLimits:
+    """What one document may use while it is parsed, scanned and masked.
+
+    Attributes:
+        seconds: of time, and of processor time.
+        memory_bytes: of address space, beyond what an idle worker has.
+        characters: of parsed text.
+        pages: where the format has them.
+    """
+
+    seconds: float = 60.0
+    memory_bytes: int = 2 * 1024**3
+    characters: int = 20_000_000
+    pages: int = 5_000
+
+    def check_characters(self, count: int) -> None:
+        """Refuse a text that is too long.
+
+        Raises:
+            DocumentRejected: with the limit that was passed.
+        """
+        if count > self.characters:
+            raise DocumentRejected(
+                f"its text is longer than the limit of {self.characters:,} characters",
+                hint="split the document",
+            )
+
+    def check_pages(self, count: int) -> None:
+        """Refuse a document with too many pages.
+
+        Raises:
+            DocumentRejected: with the limit that was passed.
+        """
+        if count > self.pages:
+            raise DocumentRejected(
+                f"it has {count:,} pages, over the limit of {self.pages:,}",
+                hint="split the document",
+            )

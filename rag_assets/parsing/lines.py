@@ -1,0 +1,90 @@
+"""Lines of Markdown, and what a line says by itself.
+
+No function backtracks: each looks at a line from the left and from the right once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n)?")
+_ATX = re.compile(r" {0,3}(#{1,6})(?![^ \t])")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_LIST_ITEM = re.compile(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?![^ \t])")
+_INDENTED = re.compile(r" {0,3}\t| {4}")
+_INDENT = 3
+
+
+class Line(NamedTuple):
+    """A line without its break; start and end are character offsets of its text."""
+
+    start: int
+    end: int
+    text: str
+    blank: bool
+
+
+def split_lines(text: str) -> Iterator[Line]:
+    r"""Split at \n, \r\n and \r, as Markdown does, and nowhere else."""
+    at = 0
+    while at < len(text):
+        found = _LINE.match(text, at)
+        if found is None:  # pragma: no cover - the pattern matches anything
+            return
+        yield Line(at, found.end(1), found[1], not found[1].strip())
+        at = found.end()
+
+
+def atx_heading(line: str) -> tuple[int, str] | None:
+    """Level and text of `## heading ##`."""
+    found = _ATX.match(line)
+    if found is None:
+        return None
+    text = line[found.end() :].strip(" \t")
+    open_text = text.rstrip("#")
+    if open_text != text and (not open_text or open_text[-1] in " \t"):
+        text = open_text.rstrip(" \t")
+    return len(found[1]), text
+
+
+def setext_level(line: str) -> int:
+    """1 under `===`, 2 under `---`, else 0."""
+    text = line.strip(" \t")
+    if not text or len(line) - len(line.lstrip(" \t")) > _INDENT or text.strip(text[0]):
+        return 0
+    return {"=": 1, "-": 2}.get(text[0], 0)
+
+
+def fence_opening(line: str) -> str | None:
+    """The fence that a line opens, as its run of back-ticks or tildes."""
+    found = _FENCE.match(line)
+    if found is None or (found[1][0] == "`" and "`" in line[found.end() :]):
+        return None
+    return found[1]
+
+
+def fence_closes(line: str, opening: str) -> bool:
+    """Whether a line closes the fence that was opened."""
+    found = _FENCE.match(line)
+    return found is not None and found[1].startswith(opening) and not line[found.end() :].strip()
+
+
+def is_list_item(line: str) -> bool:
+    """Whether a line begins an item; a thematic break begins none."""
+    if _LIST_ITEM.match(line) is None:
+        return False
+    text = line.strip(" \t")
+    marks = text.replace(" ", "").replace("\t", "")
+    return not (len(marks) > 2 and text[0] in "-*" and not marks.strip(text[0]))  # noqa: PLR2004
+
+
+def is_indented(line: str) -> bool:
+    """Whether a line is indented far enough for code, and not blank."""
+    return _INDENTED.match(line) is not None and bool(line.strip())
+
+
+def is_table_rule(line: str) -> bool:
+    """Whether a line is the `|---|:-:|` below a table's head."""
+    return "-" in line and "|" in line and not line.strip(" \t|:-")

@@ -1,0 +1,163 @@
+"""A tenant that was synced for real, ways to damage its data for real, and what the checks say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from deltalake import DeltaTable
+from elasticsearch import Elasticsearch
+
+from rag_assets.catalog.documents import Document
+from rag_assets.catalog.generations import Generation
+from rag_assets.chunking.model import Chunk, text_hash
+from rag_assets.commands.runs import CheckResult, Runner
+from rag_assets.indexing.model import Owner
+from rag_assets.lake.schemas import EMBEDDINGS
+from rag_assets.stages.context import TenantContext
+from rag_assets.stages.slices import ParsedDocument, parsed_documents
+from tests.installation import Installation
+
+DOCUMENTS = {
+    "rollback.md": "# Rollbacks\n\nRoll back with the previous tag.\n\n## Afterwards\n\n"
+    "Write down what happened within a day.\n",
+    "oncall.md": "# On call\n\nThe one on call answers within ten minutes.\n",
+    "leave.md": "# Leave\n\nSay so a week ahead, in the calendar.\n",
+}
+ALL = {
+    "chunks.secrets",
+    "chunks.expectations",
+    "embeddings.dimensions",
+    "embeddings.expectations",
+    "search_index.dimensions",
+    "search_index.staleness",
+    "search_index.drift",
+    "search_index.isolation",
+}
+
+
+@dataclass
+class Outcome:
+    """What the checks of one tenant said, by asset and check."""
+
+    checks: Mapping[str, CheckResult]
+
+    @property
+    def failing(self) -> set[str]:
+        return {name for name, check in self.checks.items() if not check.passed}
+
+    def compared(self, name: str) -> dict[str, tuple[str, str]]:
+        """Expected and actual by what was compared."""
+        records = self.checks[name].metadata["expected and actual"]
+        return {r.data["what"]: (r.data["expected"], r.data["actual"]) for r in records}
+
+    def offenders(self, name: str) -> list[dict[str, Any]]:
+        return [dict(r.data) for r in self.checks[name].metadata.get("first offenders", ())]
+
+
+class CheckedTenant:
+    """One synced tenant with its stores laid open."""
+
+    def __init__(self, installation: Installation, runner: Runner, name: str, folder: Path) -> None:
+        self._runner = runner
+        self.name = name
+        self.folder = folder
+        self.ctx: TenantContext = installation.context(name)
+        serving = self.ctx.catalog.generations.serving(name)
+        assert serving is not None
+        self.generation: Generation = serving
+        self.owner: Owner = self.ctx.owner(serving.number)
+
+    def check(self) -> Outcome:
+        """Run every check of the tenant, as `rag-assets check` does."""
+        checks = {}
+        for job_name in ("check_tenant", "expectations"):
+            run = self._runner.run(job_name, self.name)
+            assert run.failure is None, run.failure
+            checks |= {f"{check.asset}.{check.check}": check for check in run.checks}
+        assert set(checks) == ALL
+        return Outcome(checks)
+
+    def document(self, file_name: str) -> Document:
+        found = {d.uri: d for d in self.ctx.catalog.documents.all(self.name, deleted=True)}
+        return found[f"files/{file_name}"]
+
+    # -- the lake
+
+    def parsed(self, file_name: str) -> ParsedDocument:
+        return parsed_documents(self.ctx, [self.document(file_name)])[0]
+
+    def change_chunks(self, file_name: str, change: Callable[[Chunk], Chunk]) -> None:
+        """Change the chunks of a document where they lie, their hashes staying true."""
+        item = self.parsed(file_name)
+        key = item.chunk_set_key
+        row = self.ctx.lake.chunk_sets({key})[key]
+        changed = tuple(_rehashed(change(chunk), item.title) for chunk in row.chunks)
+        _delete(self.ctx.lake._chunks().location.url, f"key = '{key}'")
+        self.ctx.lake.append_chunk_sets([replace(row, chunks=changed)])
+
+    def change_vector(self, file_name: str, change: Callable[[np.ndarray], np.ndarray]) -> str:
+        """Change the vector of a document's first chunk where it lies; returns its key."""
+        import polars as pl
+
+        key = self.parsed(file_name).chunk_set_key
+        text = self.ctx.lake.chunk_hashes({key})[key][0]
+        embedder_id = self.ctx.embedder.embedder_id
+        stored = self.ctx.lake.stored_vectors(embedder_id, {text})
+        vector = np.frombuffer(stored["vector"][0], "<f4")
+        changed = np.ascontiguousarray(change(vector), "<f4").tobytes()
+        table = self.ctx.lake._vectors(embedder_id)
+        _delete(table.location.url, f"text_sha256 = '{text}'")
+        row = {"text_sha256": [text], "vector": [changed], "created_at": stored["created_at"]}
+        table.append(pl.DataFrame(row, schema=EMBEDDINGS))
+        return text
+
+    # -- the index
+
+    @property
+    def elasticsearch(self) -> Elasticsearch:
+        return self.ctx.store._client  # type: ignore[attr-defined]
+
+    def entries(self, file_name: str) -> dict[str, dict[str, Any]]:
+        """The entries of a document with vectors, by id."""
+        answer = self.elasticsearch.search(
+            index=self.generation.index_name,
+            query={
+                "bool": {
+                    "filter": [
+                        {"term": {"tenant": self.name}},
+                        {"term": {"document_id": self.document(file_name).document_id}},
+                    ]
+                }
+            },
+            source_exclude_vectors=False,
+            size=100,
+        )
+        return {hit["_id"]: hit["_source"] for hit in answer["hits"]["hits"]}
+
+    def write_entry(
+        self, entry_id: str, fields: Mapping[str, Any], routing: str | None = None
+    ) -> None:
+        self.elasticsearch.index(
+            index=self.generation.index_name,
+            id=entry_id,
+            document=dict(fields),
+            routing=routing or self.name,
+        )
+
+    def delete_entry(self, entry_id: str) -> None:
+        self.elasticsearch.delete(
+            index=self.generation.index_name, id=entry_id, routing=self.name
+        )
+
+
+def _rehashed(chunk: Chunk, title: str | None) -> Chunk:
+    return replace(chunk, text_sha256=text_hash(title, chunk.heading_path, chunk.text))
+
+
+def _delete(url: str, predicate: str) -> None:
+    deleted = DeltaTable(url).delete(predicate)
+    assert deleted["num_deleted_rows"] == 1

@@ -1,0 +1,126 @@
+"""Faults in the lake, each injected where the rows lie, and the checks that are for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pytest
+
+from rag_assets.chunking.model import Chunk
+from tests.integration.checks.conftest import MakeTenant
+from tests.integration.checks.faults import ALL, DOCUMENTS, CheckedTenant
+
+CREDENTIAL = "AKIA" + "Q7X2MZP4LT9WKR3B"
+"""Put together here, so that no scanner of this repository takes it for one."""
+
+
+def test_a_healthy_tenant_passes_all_and_says_what_was_compared(tenant: CheckedTenant) -> None:
+    outcome = tenant.check()
+    assert outcome.failing == set()
+    for name in ALL:
+        compared = outcome.compared(name)
+        assert compared, name
+        assert outcome.checks[name].metadata["offenders"] == 0
+        if name != "search_index.staleness":
+            assert all(expected == actual for expected, actual in compared.values()), name
+    held = tenant.ctx.catalog.index.entry_count(tenant.name, tenant.generation.number)
+    assert outcome.compared("search_index.drift")["generation 1: entries"] == (
+        str(held),
+        str(held),
+    )
+
+
+def test_an_empty_tenant_passes_all(make_tenant: MakeTenant) -> None:
+    assert make_tenant(files={}).check().failing == set()
+
+
+def test_a_credential_in_a_stored_chunk_fails_secrets_and_quarantines(
+    tenant: CheckedTenant,
+) -> None:
+    tenant.change_chunks(
+        "oncall.md", lambda chunk: replace(chunk, text=f"{chunk.text}\nkey {CREDENTIAL}")
+    )
+    outcome = tenant.check()
+    assert outcome.failing == {"chunks.secrets"}
+    secrets = outcome.checks["chunks.secrets"]
+    assert secrets.severity == "ERROR"
+    assert outcome.compared("chunks.secrets") == {"credentials left": ("0", "1")}
+    [offender] = outcome.offenders("chunks.secrets")
+    assert (offender["document"], offender["where"]) == ("files/oncall.md", "text")
+    assert "aws-access-key-id" in offender["rules"]
+    quarantined = tenant.document("oncall.md")
+    assert quarantined.status == "FAILED"
+    assert "credential" in (quarantined.error_message or "")
+    assert tenant.document("leave.md").status == "READY"
+    events = tenant.ctx.catalog.events.latest(tenant.name, kind="document_failed")
+    for shown in (repr(secrets), quarantined.error_message or "", repr(events)):
+        assert CREDENTIAL not in shown
+
+
+def test_a_chunk_that_the_chain_withheld_is_a_note_and_no_failure(make_tenant: MakeTenant) -> None:
+    tenant = make_tenant(files={**DOCUMENTS, "keys.md": f"# Keys\n\nIt is {CREDENTIAL}.\n"})
+    outcome = tenant.check()
+    assert outcome.failing == set()
+    metadata = outcome.checks["chunks.secrets"].metadata
+    assert metadata["chunks withheld upstream"] == 1
+    assert "aws-access-key-id: 1" in metadata["rules of those"]
+
+
+@pytest.mark.parametrize(
+    ("change", "fault", "also"),
+    [
+        (lambda vector: vector * 2, "norm 2", set()),
+        (lambda vector: np.full_like(vector, np.nan), "not finite", set()),
+        (lambda vector: vector[:100], "100 dimensions", {"embeddings.expectations"}),
+    ],
+    ids=["norm", "nan", "dimension"],
+)
+def test_a_wrong_vector_fails_dimensions(
+    tenant: CheckedTenant,
+    change: Callable[[np.ndarray], np.ndarray],
+    fault: str,
+    also: set[str],
+) -> None:
+    text = tenant.change_vector("leave.md", change)
+    outcome = tenant.check()
+    assert outcome.failing == {"embeddings.dimensions", *also}
+    assert outcome.checks["embeddings.dimensions"].severity == "ERROR"
+    assert outcome.offenders("embeddings.dimensions") == [
+        {"document": "files/leave.md", "text": text, "fault": fault}
+    ]
+    for name in also:
+        [broken] = outcome.offenders(name)
+        assert "384 float32 values" in broken["expectation"]
+        assert (broken["document"], broken["which"]) == ("files/leave.md", text)
+
+
+def test_an_ordinal_twice_fails_expectations(tenant: CheckedTenant) -> None:
+    tenant.change_chunks("rollback.md", lambda chunk: replace(chunk, ordinal=0))
+    outcome = tenant.check()
+    assert outcome.failing == {"chunks.expectations"}
+    offenders = outcome.offenders("chunks.expectations")
+    assert {o["expectation"] for o in offenders} == {"a chunk set has one chunk per ordinal"}
+    assert {o["document"] for o in offenders} == {"files/rollback.md"}
+
+
+def test_a_chunk_above_the_token_limit_fails_expectations(tenant: CheckedTenant) -> None:
+    def grow(chunk: Chunk) -> Chunk:
+        return replace(chunk, token_count=tenant.ctx.tenant.chunker.max_tokens + 1)
+
+    tenant.change_chunks("leave.md", grow)
+    outcome = tenant.check()
+    assert outcome.failing == {"chunks.expectations"}
+    [offender] = outcome.offenders("chunks.expectations")
+    assert offender["expectation"] == "a chunk has 1 token to the tenant's limit"
+    assert (offender["document"], offender["which"]) == ("files/leave.md", "0")
+    docs = Path(unquote(urlsplit(outcome.checks["chunks.expectations"].metadata["data docs"]).path))
+    assert docs.is_relative_to(tenant.ctx.settings.local / "data_docs" / tenant.name)
+    pages = "".join(page.read_text() for page in docs.parent.rglob("*.html"))
+    assert "token_count" in pages
+    assert "files/leave.md" in pages
+    for text in DOCUMENTS.values():
+        assert text.splitlines()[2] not in pages
