@@ -1,0 +1,58 @@
+# make demo   sets everything up, indexes examples/, checks it, asks three questions
+# make test   sets everything up, runs every test against real Postgres and Elasticsearch
+# make up     starts Postgres, Elasticsearch, Dagster's UI and daemon; make down stops them
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CODE := rag_assets resources sensors checks tests benchmarks examples
+
+.PHONY: setup demo test test-unit up down lint format lock clean
+
+setup: $(READY)
+
+$(READY): requirements/bootstrap.txt requirements/lock.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "error: Python 3.11 or newer is needed (PYTHON=… chooses another)"; exit 1; }
+	@echo "Setting up $(VENV): about a minute the first time"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--require-hashes -r requirements/bootstrap.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/lock.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $(READY)
+
+demo: setup
+	@$(BIN)/rag-assets demo
+
+test: setup
+	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+
+test-unit: setup
+	@$(BIN)/python -m pytest tests/unit
+
+up: setup
+	@$(BIN)/rag-assets up
+
+down: setup
+	@$(BIN)/rag-assets down
+
+lint: setup
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/ruff format --check --quiet $(CODE)
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+format: setup
+	@$(BIN)/ruff check --fix --quiet $(CODE)
+	@$(BIN)/ruff format --quiet $(CODE)
+
+lock: setup
+	@$(BIN)/uv pip compile requirements/bootstrap.in --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/bootstrap.txt
+	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/lock.txt
+
+clean: down
+	@rm -rf .local
