@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 Hashable: TypeAlias = (
-    "str | int | float | bool | None | Sequence[Hashable] | Mapping[str, Hashable]"
+    "str | int | float | bool | Sequence[Hashable] | Mapping[str, Hashable] | None"
 )
 
 

@@ -54,8 +54,6 @@ def plan(tenant_id: str, *, as_json: bool) -> None:
         ],
     )
     if found.held:
-        say(
-            f"\n{found.held:,} documents vanished at once: they stay unless --allow-deletes is given."
-        )
+        say(f"\n{found.held:,} documents vanished at once: they stay without --allow-deletes.")
     if found.new_generation:
         say("\nThe configuration changed: a new generation is built beside the one that answers.")

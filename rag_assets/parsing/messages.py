@@ -20,7 +20,7 @@ def write_message(stream: IO[bytes], header: Mapping[str, Any], data: bytes = b"
 
 
 def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
-    """Read one message; None when the other side is gone."""
+    """Read one message; None when the other side is gone, be it in the midst of one."""
     lengths = stream.read(_LENGTHS.size)
     if len(lengths) < _LENGTHS.size:
         return None

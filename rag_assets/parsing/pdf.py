@@ -61,7 +61,8 @@ def parse_pdf(
             hint="run OCR over the file and add the result",
         )
     text, blocks = _assembled(_with_outline(pieces, facts.bookmarks))
-    return ParsedText(text, blocks, facts.title or first_title(blocks), facts.pages)
+    title = facts.title or _title_page(pieces) or first_title(blocks)
+    return ParsedText(text, blocks, title, facts.pages)
 
 
 def _assembled(pieces: list[_Piece]) -> tuple[str, tuple[Block, ...]]:
@@ -75,6 +76,12 @@ def _assembled(pieces: list[_Piece]) -> tuple[str, tuple[Block, ...]]:
         blocks.append(Block(piece.kind, at, end, path, piece.level, piece.page))
         at = end + len(_BLANK_LINE)
     return _BLANK_LINE.join(piece.text for piece in pieces), tuple(blocks)
+
+
+def _title_page(pieces: list[_Piece]) -> str | None:
+    """The largest heading of the first page, which an outline seldom lists."""
+    headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
+    return heading_name(min(headings, key=lambda p: p.level).text) if headings else None
 
 
 def _with_outline(pieces: list[_Piece], bookmarks: Bookmarks) -> list[_Piece]:
@@ -111,9 +118,7 @@ def _pieces(data: bytes, limits: ParseLimits, *, keep_headers_footers: bool) -> 
             yield _Piece(kind, text, page.page_num, level)
 
 
-def _pages(
-    data: bytes, limits: ParseLimits, *, keep_headers_footers: bool
-) -> Iterator[ParsedPage]:
+def _pages(data: bytes, limits: ParseLimits, *, keep_headers_footers: bool) -> Iterator[ParsedPage]:
     from liteparse import LiteParse, ParseError
 
     parser = LiteParse(
@@ -138,8 +143,9 @@ def _pages(
 def _text_of(block: LayoutBlock) -> str:
     if block.kind == "table":
         rows = [*([block.header] if block.header else []), *(block.rows or [])]
-        return "\n".join(" | ".join(plain(cell.text) for cell in row) for row in rows)
+        return "\n".join(" | ".join(cell.text for cell in row) for row in rows)
     if block.lines:
         return "\n".join(block.lines)
-    text = plain(block.text or "")
+    # Only running text comes as Markdown; headings and cells are as they stand on the page.
+    text = block.text or "" if block.kind == "heading" else plain(block.text or "")
     return f"{block.marker} {text}" if block.kind == "list_item" and block.marker else text

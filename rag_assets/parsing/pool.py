@@ -2,61 +2,44 @@
 
 from __future__ import annotations
 
-import os
 import queue
-import subprocess
-import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rag_assets.errors import (
-    DocumentRejected,
-    DocumentTimeout,
-    DocumentTooCostly,
-    RagAssetsError,
-)
-from rag_assets.parsing.messages import read_message, write_message
+from rag_assets.errors import RagAssetsError
+from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
-from rag_assets.parsing.records import from_record
+from rag_assets.parsing.process import WorkerProcess
 
-_STARTUP_SECONDS = 60.0
-_OUT_OF_MEMORY = (-9, 137)
-
-
-@dataclass(frozen=True, slots=True)
-class ParseLimits:
-    """What one document may use.
-
-    Attributes:
-        seconds: of time.
-        memory_bytes: of address space, the worker's own included.
-        characters: of text.
-    """
-
-    seconds: float = 60.0
-    memory_bytes: int = 2 * 1024**3
-    characters: int = 20_000_000
+__all__ = ["ParseLimits", "ParseOutcome", "ParseTask", "ParserPool"]
 
 
 @dataclass(frozen=True, slots=True)
 class ParseTask:
-    """One document to parse; its bytes are read when its turn comes."""
+    """One document to parse.
+
+    Attributes:
+        key: comes back with the outcome.
+        name: what people call it; not used for parsing.
+        media_type: what its source says it is.
+        read: gives its bytes, called from another thread when its turn comes.
+        options: of its parser, where they differ from the defaults.
+    """
 
     key: str
     name: str
     media_type: str | None
     read: Callable[[], bytes]
+    options: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ParseOutcome:
-    """What became of a task."""
+    """What became of a task: the masked text, or the error that its quarantine names."""
 
     key: str
     result: ParsedText | RagAssetsError
@@ -71,15 +54,18 @@ class ParserPool:
         cache_dir: a private folder where scanners keep their compiled rules.
     """
 
-    def __init__(self, workers: int, limits: ParseLimits, cache_dir: Path) -> None:
+    def __init__(self, workers: int, limits: ParseLimits, cache_dir: Path | None) -> None:
         self._limits = limits
-        self._cache = cache_dir
+        self._cache_dir = cache_dir
         self._workers = max(1, workers)
-        self._stopping = threading.Event()
-        self._running: set[_Worker] = set()
+        self._lock = threading.Lock()
+        self._idle: list[WorkerProcess] = []
+        self._busy: set[WorkerProcess] = set()
+        self._closed = False
 
     def __enter__(self) -> Self:
-        self._cache.mkdir(parents=True, exist_ok=True)
+        if self._cache_dir is not None:
+            self._cache_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self
 
     def __exit__(
@@ -88,141 +74,116 @@ class ParserPool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stopping.set()
-        for worker in list(self._running):
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            busy = list(self._busy)
+        for worker in busy:
             worker.kill()
+        for worker in idle:
+            worker.close()
 
     def parse_many(self, tasks: Iterable[ParseTask]) -> Iterator[ParseOutcome]:
         """Parse documents side by side; outcomes come as they are ready.
 
-        At most one document per worker is read and held at a time.
+        At most one document per worker is read and held at a time. Workers stay for the next
+        call. An error of `read` that is a RagAssetsError becomes the task's outcome; any other
+        is raised here, as is one of `tasks` itself.
+
+        Raises:
+            WorkerUnavailable: worker processes do not start.
         """
-        source = iter(tasks)
-        taking = threading.Lock()
-        outcomes: queue.Queue[ParseOutcome | BaseException | None] = queue.Queue(self._workers * 2)
+        run = _Run(self, tasks)
+        threads = [
+            threading.Thread(target=run.serve, name=f"parse-{number}", daemon=True)
+            for number in range(self._workers)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield from run.outcomes(len(threads))
+        finally:
+            run.stop()
+            for thread in threads:
+                thread.join()
 
-        def take() -> ParseTask | None:
-            with taking:
-                return None if self._stopping.is_set() else next(source, None)
+    def _take(self) -> WorkerProcess:
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the pool of parsers is closed")
+            worker = self._idle.pop() if self._idle else None
+            if worker is None:
+                worker = WorkerProcess(self._limits, self._cache_dir)
+            self._busy.add(worker)
+        return worker
 
-        def serve() -> None:
-            worker = _Worker(self._limits, self._cache)
-            self._running.add(worker)
-            try:
-                while (task := take()) is not None:
-                    outcomes.put(worker.parse(task))
-            except BaseException as error:
-                outcomes.put(error)
-            finally:
-                worker.kill()
-                self._running.discard(worker)
-                outcomes.put(None)
+    def _give_back(self, worker: WorkerProcess) -> None:
+        with self._lock:
+            self._busy.discard(worker)
+            if worker.alive and not self._closed:
+                self._idle.append(worker)
+                return
+        worker.close()
 
-        for _ in range(self._workers):
-            threading.Thread(target=serve, name="parse", daemon=True).start()
-        left = self._workers
-        while left:
-            outcome = outcomes.get()
+
+class _Run:
+    """One call of parse_many: its tasks, the threads that serve them, their outcomes."""
+
+    def __init__(self, pool: ParserPool, tasks: Iterable[ParseTask]) -> None:
+        self._pool = pool
+        self._tasks = iter(tasks)
+        self._taking = threading.Lock()
+        self._stopped = threading.Event()
+        self._outcomes: queue.SimpleQueue[ParseOutcome | BaseException | None]
+        self._outcomes = queue.SimpleQueue()
+        # An outcome nobody took yet counts as held: a slow reader holds the workers back.
+        self._room = threading.Semaphore(2 * pool._workers)  # noqa: SLF001
+        self._current: set[WorkerProcess] = set()
+
+    def serve(self) -> None:
+        """Work on tasks until there are none left; the last word is None."""
+        try:
+            while (task := self._next()) is not None:
+                self._outcomes.put(self._outcome(task))
+        except BaseException as error:  # noqa: BLE001 - raised again where outcomes are read
+            self._outcomes.put(error)
+        finally:
+            self._outcomes.put(None)
+
+    def outcomes(self, threads: int) -> Iterator[ParseOutcome]:
+        """Pass outcomes on until every thread has said its last word."""
+        while threads:
+            outcome = self._outcomes.get()
             if outcome is None:
-                left -= 1
+                threads -= 1
             elif isinstance(outcome, BaseException):
                 raise outcome
             else:
+                self._room.release()
                 yield outcome
 
+    def stop(self) -> None:
+        """Let threads end: no further task, and nothing to wait for."""
+        self._stopped.set()
+        self._room.release(2 * self._pool._workers)  # noqa: SLF001
+        for worker in list(self._current):
+            worker.kill()
 
-class _Worker:
-    """One worker process; a new one takes its place when it dies or takes too long."""
+    def _next(self) -> ParseTask | None:
+        self._room.acquire()
+        with self._taking:
+            return None if self._stopped.is_set() else next(self._tasks, None)
 
-    def __init__(self, limits: ParseLimits, cache: Path) -> None:
-        self._limits = limits
-        self._cache = cache
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def parse(self, task: ParseTask) -> ParseOutcome:
+    def _outcome(self, task: ParseTask) -> ParseOutcome:
+        # Taken before the bytes are read, so that it starts up meanwhile.
+        worker = self._pool._take()  # noqa: SLF001
+        self._current.add(worker)
         try:
-            data = task.read()
+            if self._stopped.is_set():
+                worker.kill()
+            return ParseOutcome(task.key, worker.parse(task.read(), task.media_type, task.options))
         except RagAssetsError as error:
             return ParseOutcome(task.key, error)
-        return ParseOutcome(task.key, self._parse(task.key, data))
-
-    def kill(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            with suppress(OSError):
-                process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with suppress(OSError):
-                        pipe.close()
-
-    def _parse(self, key: str, data: bytes) -> ParsedText | DocumentRejected:
-        fresh = self._process is None
-        process = self._process or self._start()
-        if process.stdin is None or process.stdout is None:
-            raise RuntimeError("a worker without pipes")
-        late = threading.Event()
-
-        def give_up() -> None:
-            late.set()
-            process.kill()
-
-        allowed = self._limits.seconds + (_STARTUP_SECONDS if fresh else 0.0)
-        timer = threading.Timer(allowed, give_up)
-        timer.start()
-        try:
-            write_message(process.stdin, {"key": key}, data)
-            answer = read_message(process.stdout)
-        except OSError:
-            answer = None
         finally:
-            timer.cancel()
-        if answer is None:
-            return self._died(process, late=late.is_set())
-        return self._result(answer[0])
-
-    def _result(self, answer: dict[str, object]) -> ParsedText | DocumentRejected:
-        if "parsed" in answer:
-            return from_record(answer["parsed"])  # type: ignore[arg-type]
-        if "too_costly" in answer:
-            # What an exhausted process still holds is unknown: begin afresh.
-            self.kill()
-            return DocumentTooCostly(str(answer["too_costly"]))
-        return DocumentRejected(str(answer["rejected"]))
-
-    def _died(self, process: subprocess.Popen[bytes], *, late: bool) -> DocumentRejected:
-        code = process.wait()
-        self.kill()
-        if late:
-            return DocumentTimeout(f"it took longer than {self._limits.seconds:g} s to parse")
-        if code in _OUT_OF_MEMORY:
-            return DocumentTooCostly("it needs more memory than one document may use")
-        return DocumentRejected(f"its parser crashed (exit code {code})")
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        limits = self._limits
-        command = [
-            sys.executable,
-            *("-m", "rag_assets.parsing.worker"),
-            str(limits.memory_bytes),
-            str(self._cache),
-            str(limits.characters),
-        ]
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_scrubbed_environment(),
-            cwd=tempfile.gettempdir(),
-            start_new_session=True,
-        )
-        return self._process
-
-
-def _scrubbed_environment() -> dict[str, str]:
-    """What Python needs, and nothing that could be a key."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
-    root = str(Path(__file__).resolve().parents[2])
-    return {**kept, "PYTHONPATH": root, "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"}
+            self._current.discard(worker)
+            self._pool._give_back(worker)  # noqa: SLF001

@@ -12,41 +12,40 @@ from rag_assets.parsing.model import Block, MaskedSpan, ParsedText
 
 def parsed_digest(parsed: ParsedText) -> str:
     """Hash of all that a parser returned; the keys of the next stage are made of it."""
-    return key_of(
-        "parsed",
-        parsed.text,
-        parsed.title,
-        parsed.pages,
-        [_block_record(block) for block in parsed.blocks],
-        [astuple(span) for span in parsed.masked],
-    )
+    return key_of("parsed", to_record(parsed))
 
 
 def to_record(parsed: ParsedText) -> dict[str, Any]:
-    """The parsed text as JSON can hold it."""
+    """The parsed text as JSON can hold it; equal texts give equal records.
+
+    Heading paths are listed once and blocks name them by number: a path is shared by every block
+    below its heading.
+    """
+    paths: dict[tuple[str, ...], int] = {}
+    blocks = [
+        [b.kind, b.start, b.end, paths.setdefault(b.heading_path, len(paths)), b.level, b.page]
+        for b in parsed.blocks
+    ]
     return {
         "text": parsed.text,
         "title": parsed.title,
         "pages": parsed.pages,
-        "blocks": [_block_record(block) for block in parsed.blocks],
+        "paths": [list(path) for path in paths],
+        "blocks": blocks,
         "masked": [list(astuple(span)) for span in parsed.masked],
     }
 
 
 def from_record(record: Mapping[str, Any]) -> ParsedText:
-    """The inverse of to_record."""
+    """Read what to_record wrote."""
+    paths = [tuple(path) for path in record["paths"]]
     return ParsedText(
         text=record["text"],
         title=record["title"],
         pages=record["pages"],
         blocks=tuple(
-            Block(kind, start, end, tuple(path), level, page)
+            Block(kind, start, end, paths[path], level, page)
             for kind, start, end, path, level, page in record["blocks"]
         ),
         masked=tuple(MaskedSpan(start, end, rule) for start, end, rule in record["masked"]),
     )
-
-
-def _block_record(block: Block) -> list[Any]:
-    path = list(block.heading_path)
-    return [block.kind, block.start, block.end, path, block.level, block.page]

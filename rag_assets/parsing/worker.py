@@ -1,87 +1,123 @@
 """The process in which documents are parsed, scanned and masked.
 
-Reads documents from standard input and writes outcomes to standard output, one message each (see
-messages.py). It ends when its parent does: standard input closes.
+Started by the pool as `python -m rag_assets.parsing.worker`. It takes documents from standard
+input and answers on standard output, one message each (see messages.py): first its settings, then
+`{"ready": true}` back once the scanner is loaded, then one answer per document. It ends when
+standard input closes, thus also when its parent is killed, even in the midst of a document.
 """
 
 from __future__ import annotations
 
 import os
+import queue
 import sys
+import threading
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from rag_assets.errors import DocumentRejected
+from rag_assets.errors import ConfigurationError, DocumentRejected
+from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.messages import read_message, write_message
-from rag_assets.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.parsing.records import to_record
-from rag_assets.secrets.masking import mask, redact
 from rag_assets.secrets.scanner import SecretScanner
+
+TOO_COSTLY = "it needs more memory than one document may use"
+_GRACE_SECONDS = 2
+
+_Message = tuple[dict[str, Any], bytes]
 
 
 def main() -> None:
     """Serve until standard input closes."""
-    memory, cache, max_characters = int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-    # Anything that prints must not end up between two messages.
+    # Whatever prints must not end up between two messages.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _limit(memory)
-    scanner = SecretScanner(cache)
+    settings = read_message(sys.stdin.buffer)
+    if settings is None:
+        return
+    limits = ParseLimits(**settings[0]["limits"])
+    cache = settings[0]["cache_dir"]
+    scanner = SecretScanner(Path(cache) if cache else None, timeout=limits.seconds)
+    documents: queue.SimpleQueue[_Message] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(sys.stdin.buffer, documents), daemon=True).start()
+    _prepare(scanner)
+    write_message(out, {"ready": True})
+    while True:
+        header, data = documents.get()
+        _limit(limits)
+        answer, text = _answer(header, data, scanner, limits)
+        write_message(out, answer, text)
+
+
+def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
+    """Hand on what arrives; the end of it is the end of the process, whatever it is doing."""
+    while (message := read_message(stream)) is not None:
+        documents.put(message)
+    os._exit(0)
+
+
+def _prepare(scanner: SecretScanner) -> None:
+    """Load all that documents need, so that no document pays for it, in time or in memory."""
+    from rag_assets.parsing import detect, markdown, masked  # noqa: F401
+
     scanner.load()
-    while (message := read_message(sys.stdin.buffer)) is not None:
-        header, data = message
-        write_message(out, {"key": header["key"], **_outcome(data, scanner, max_characters)})
 
 
-def _outcome(data: bytes, scanner: SecretScanner, max_characters: int) -> dict[str, Any]:
+def _answer(
+    header: Mapping[str, Any], data: bytes, scanner: SecretScanner, limits: ParseLimits
+) -> tuple[dict[str, Any], bytes]:
+    """The answer to one document: its record with the text beside it, or why there is none."""
     from rag_assets.parsing.detect import parse
+    from rag_assets.parsing.masked import masked
 
     try:
-        parsed = parse(data)
-        if len(parsed.text) > max_characters:
-            raise DocumentRejected(
-                f"its text has {len(parsed.text):,} characters, over the limit of"
-                f" {max_characters:,}"
-            )
-        return {"parsed": to_record(_masked(parsed, scanner))}
-    except DocumentRejected as error:
-        return {"rejected": error.message}
+        parsed = parse(data, header["media_type"], header["options"], limits)
+        record = to_record(masked(parsed, scanner))
+        text = record.pop("text").encode()
+        return {"parsed": record}, text
+    except (DocumentRejected, ConfigurationError) as error:
+        return {"rejected": error.message, "hint": error.hint}, b""
     except MemoryError:
-        return {"too_costly": "it needs more memory than one document may use"}
+        return {"too_costly": TOO_COSTLY}, b""
     except RecursionError:
-        return {"rejected": "it is nested too deeply"}
+        return {"rejected": "it is nested too deeply", "hint": None}, b""
     except TimeoutError:
-        return {"rejected": "scanning it for credentials took too long"}
-    except Exception as error:
-        return {"rejected": f"its parser failed ({type(error).__name__})"}
+        return {"late": "scanning it for credentials took too long"}, b""
+    except Exception as error:  # noqa: BLE001 - a parser may fail in any way; its message may quote
+        return {"rejected": f"its parser failed ({type(error).__name__})", "hint": None}, b""
 
 
-def _masked(parsed: ParsedText, scanner: SecretScanner) -> ParsedText:
-    spans = scanner.scan(parsed.text)
-    title = None if parsed.title is None else redact(parsed.title, scanner)
-    if not spans:
-        return ParsedText(parsed.text, parsed.blocks, title, parsed.pages)
-    paths: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for block in parsed.blocks:
-        if block.heading_path not in paths:
-            paths[block.heading_path] = tuple(redact(h, scanner) for h in block.heading_path)
-    return ParsedText(
-        text=mask(parsed.text, spans),
-        blocks=tuple(
-            Block(b.kind, b.start, b.end, paths[b.heading_path], b.level, b.page)
-            for b in parsed.blocks
-        ),
-        title=title,
-        pages=parsed.pages,
-        masked=tuple(MaskedSpan(span.start, span.end, span.rule) for span in spans),
-    )
-
-
-def _limit(memory: int) -> None:
+def _limit(limits: ParseLimits) -> None:
+    """Bound what the next document may take on top of what the process has by now."""
     import resource
 
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = used.ru_utime + used.ru_stime + limits.seconds + _GRACE_SECONDS
+    _soft_limit(resource.RLIMIT_CPU, int(seconds) + 1)
+    _soft_limit(resource.RLIMIT_AS, _address_space() + limits.memory_bytes)
+    _soft_limit(resource.RLIMIT_CORE, 0)
+
+
+def _soft_limit(kind: int, wanted: int) -> None:
+    import resource
+
+    _, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    try:
+        resource.setrlimit(kind, (wanted, hard))
+    except (OSError, ValueError):  # pragma: no cover - macOS knows no bound on address space
+        return
+
+
+def _address_space() -> int:
+    """Bytes of address space in use; zero where there is no /proc to ask."""
+    try:
+        pages = Path("/proc/self/statm").read_bytes().split()[0]
+    except OSError:  # pragma: no cover - not Linux
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 if __name__ == "__main__":

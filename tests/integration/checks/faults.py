@@ -51,11 +51,11 @@ class Outcome:
 
     def compared(self, name: str) -> dict[str, tuple[str, str]]:
         """Expected and actual by what was compared."""
-        records = self.checks[name].metadata["expected and actual"]
-        return {r.data["what"]: (r.data["expected"], r.data["actual"]) for r in records}
+        rows = _rows(self.checks[name], "expected and actual")
+        return {row["what"]: (row["expected"], row["actual"]) for row in rows}
 
     def offenders(self, name: str) -> list[dict[str, Any]]:
-        return [dict(r.data) for r in self.checks[name].metadata.get("first offenders", ())]
+        return _rows(self.checks[name], "first offenders")
 
 
 class CheckedTenant:
@@ -152,6 +152,11 @@ class CheckedTenant:
         self.elasticsearch.delete(
             index=self.generation.index_name, id=entry_id, routing=self.name
         )
+
+
+def _rows(check: CheckResult, title: str) -> list[dict[str, Any]]:
+    table = check.metadata.get(title)
+    return [] if table is None else [dict(record.data) for record in table.records]
 
 
 def _rehashed(chunk: Chunk, title: str | None) -> Chunk:
