@@ -67,7 +67,7 @@ class Runner:
     """
 
     def __init__(self, session: Session) -> None:
-        # Dagster says of half its decorators that they are in beta or preview; nobody here can mend that.
+        # Dagster says so of half its decorators, and nobody who syncs can mend that.
         warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
         from rag_assets.definitions import build_defs
 
