@@ -13,6 +13,10 @@ from typing import Any
 from rag_assets.errors import RagAssetsError
 
 
+_PIPED_WIDTH = 240
+"""Columns where nobody's terminal says how many there are."""
+
+
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False) + "\n")
@@ -55,7 +59,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
-    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+    Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH).print(table)
 
 
 def seconds(value: float) -> str:
