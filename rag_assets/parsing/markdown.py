@@ -60,17 +60,24 @@ class _Parser:
         if heading := atx_heading(line.text):
             self._at += 1
             return self._heading(self._at - 1, *heading)
+        kind, skip = self._container(line)
+        if skip is None:
+            return self._paragraph()
+        first = self._at
+        skip()
+        return self._block(kind, first)
+
+    def _container(self, line: Line) -> tuple[BlockKind, Callable[[], None] | None]:
+        """What begins on a line, and how to get past it; None for a paragraph."""
         if fence_opening(line.text):
-            return self._run("code", self._skip_fence)
+            return "code", self._skip_fence
         if is_indented(line.text):
-            return self._run("code", self._skip_indented)
+            return "code", self._skip_indented
         if line.text.lstrip().startswith(_COMMENT[0]):
-            return self._run("paragraph", self._skip_comment)
+            return "paragraph", self._skip_comment
         if is_list_item(line.text):
-            return self._run("list", self._skip_list)
-        if self._table_begins(self._at):
-            return self._run("table", self._skip_table)
-        return self._paragraph()
+            return "list", self._skip_list
+        return "table", self._skip_table if self._table_begins(self._at) else None
 
     def _skip_front_matter(self) -> bool:
         ends = _FRONT_MATTER_ENDS.get(self._lines[0].text.rstrip()) if self._lines else None
@@ -176,11 +183,6 @@ class _Parser:
     def _heading(self, first: int, level: int, text: str) -> Block:
         path = self._outline.enter(level, heading_name(text))
         return Block("heading", self._lines[first].start, self._last_end(first), path, level)
-
-    def _run(self, kind: BlockKind, skip: Callable[[], None]) -> Block:
-        first = self._at
-        skip()
-        return self._block(kind, first)
 
     def _block(self, kind: BlockKind, first: int) -> Block:
         path = () if kind == "front_matter" else self._outline.path

@@ -57,7 +57,7 @@ class ParserPool:
     def __init__(self, workers: int, limits: ParseLimits, cache_dir: Path | None) -> None:
         self._limits = limits
         self._cache_dir = cache_dir
-        self._workers = max(1, workers)
+        self.workers = max(1, workers)
         self._lock = threading.Lock()
         self._idle: list[WorkerProcess] = []
         self._busy: set[WorkerProcess] = set()
@@ -96,7 +96,7 @@ class ParserPool:
         run = _Run(self, tasks)
         threads = [
             threading.Thread(target=run.serve, name=f"parse-{number}", daemon=True)
-            for number in range(self._workers)
+            for number in range(self.workers)
         ]
         for thread in threads:
             thread.start()
@@ -107,7 +107,8 @@ class ParserPool:
             for thread in threads:
                 thread.join()
 
-    def _take(self) -> WorkerProcess:
+    def take(self) -> WorkerProcess:
+        """Take a worker for one document, an idle one if there is any."""
         with self._lock:
             if self._closed:
                 raise RuntimeError("the pool of parsers is closed")
@@ -117,7 +118,8 @@ class ParserPool:
             self._busy.add(worker)
         return worker
 
-    def _give_back(self, worker: WorkerProcess) -> None:
+    def give_back(self, worker: WorkerProcess) -> None:
+        """Keep a worker for the next document, if it can take one."""
         with self._lock:
             self._busy.discard(worker)
             if worker.alive and not self._closed:
@@ -137,7 +139,7 @@ class _Run:
         self._outcomes: queue.SimpleQueue[ParseOutcome | BaseException | None]
         self._outcomes = queue.SimpleQueue()
         # An outcome nobody took yet counts as held: a slow reader holds the workers back.
-        self._room = threading.Semaphore(2 * pool._workers)  # noqa: SLF001
+        self._room = threading.Semaphore(2 * pool.workers)
         self._current: set[WorkerProcess] = set()
 
     def serve(self) -> None:
@@ -145,7 +147,7 @@ class _Run:
         try:
             while (task := self._next()) is not None:
                 self._outcomes.put(self._outcome(task))
-        except BaseException as error:  # noqa: BLE001 - raised again where outcomes are read
+        except BaseException as error:  # raised again where outcomes are read
             self._outcomes.put(error)
         finally:
             self._outcomes.put(None)
@@ -165,7 +167,7 @@ class _Run:
     def stop(self) -> None:
         """Let threads end: no further task, and nothing to wait for."""
         self._stopped.set()
-        self._room.release(2 * self._pool._workers)  # noqa: SLF001
+        self._room.release(2 * self._pool.workers)
         for worker in list(self._current):
             worker.kill()
 
@@ -176,7 +178,7 @@ class _Run:
 
     def _outcome(self, task: ParseTask) -> ParseOutcome:
         # Taken before the bytes are read, so that it starts up meanwhile.
-        worker = self._pool._take()  # noqa: SLF001
+        worker = self._pool.take()
         self._current.add(worker)
         try:
             if self._stopped.is_set():
@@ -186,4 +188,4 @@ class _Run:
             return ParseOutcome(task.key, error)
         finally:
             self._current.discard(worker)
-            self._pool._give_back(worker)  # noqa: SLF001
+            self._pool.give_back(worker)

@@ -75,7 +75,6 @@ def _answer(
         parsed = parse(data, header["media_type"], header["options"], limits)
         record = to_record(masked(parsed, scanner))
         text = record.pop("text").encode()
-        return {"parsed": record}, text
     except (DocumentRejected, ConfigurationError) as error:
         return {"rejected": error.message, "hint": error.hint}, b""
     except MemoryError:
@@ -84,8 +83,10 @@ def _answer(
         return {"rejected": "it is nested too deeply", "hint": None}, b""
     except TimeoutError:
         return {"late": "scanning it for credentials took too long"}, b""
-    except Exception as error:  # noqa: BLE001 - a parser may fail in any way; its message may quote
+    except Exception as error:
+        # A parser may fail in any way, and its own message may quote the document.
         return {"rejected": f"its parser failed ({type(error).__name__})", "hint": None}, b""
+    return {"parsed": record}, text
 
 
 def _limit(limits: ParseLimits) -> None:
