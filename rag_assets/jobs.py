@@ -82,7 +82,7 @@ def repair_job() -> None:
 
 
 @dg.op
-def detect_drift(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+def compare_indexes(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     """Compare every tenant's live index with the catalog, and note the offenders."""
 
     def inspect(ctx: TenantContext) -> str:
@@ -124,7 +124,7 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
 @dg.job(name="detect_drift", tags=NO_RUN_RETRIES)
 def drift_job() -> None:
     """Compare every tenant's live index with the catalog."""
-    detect_drift()
+    compare_indexes()
 
 
 @dg.job(name="prune", tags=NO_RUN_RETRIES)
