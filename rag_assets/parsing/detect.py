@@ -125,6 +125,14 @@ def detect(data: bytes, media_type: str | None = None) -> str:
     return TEXT
 
 
+def prepare_for(data: bytes) -> None:
+    """Load what parsing these bytes takes."""
+    if _PDF_MARK in data[:_PDF_MARK_WITHIN]:
+        from rag_assets.parsing.pdf import warm_up
+
+        warm_up()
+
+
 def parse(
     data: bytes,
     media_type: str | None = None,

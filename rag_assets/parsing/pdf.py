@@ -6,7 +6,9 @@ The text is the blocks joined by blank lines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from rag_assets.errors import DocumentRejected
@@ -38,6 +40,18 @@ class _Piece:
     text: str
     page: int
     level: int = 0
+
+
+@cache
+def warm_up() -> None:
+    """Load the libraries, and let pdfium reserve its gigabyte of address space, once.
+
+    Done before a limit is set, so that the limit is about the document.
+    """
+    from liteparse import LiteParse, ParseError
+
+    with suppress(ParseError):
+        LiteParse(ocr_enabled=False, num_workers=1, quiet=True).parse(b"%PDF-")
 
 
 def parse_pdf(

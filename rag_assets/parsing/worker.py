@@ -30,6 +30,8 @@ _Message = tuple[dict[str, Any], bytes]
 
 def main() -> None:
     """Serve until standard input closes."""
+    from rag_assets.parsing.detect import prepare_for
+
     # Whatever prints must not end up between two messages.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -45,6 +47,7 @@ def main() -> None:
     write_message(out, {"ready": True})
     while True:
         header, data = documents.get()
+        prepare_for(data)
         _limit(limits)
         answer, text = _answer(header, data, scanner, limits)
         write_message(out, answer, text)

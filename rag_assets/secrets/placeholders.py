@@ -8,7 +8,7 @@ _WORDS = frozenset(
     """
     password passwd passphrase pass pwd secret token apikey api_key key string str text none null
     nil true false user username admin root guest test testing example postgres mysql changeme
-    change_me required optional value default redacted masked hidden undefined foobar
+    change_me required optional value default redacted masked hidden undefined foobar sample
     """.split()  # noqa: SIM905 - a list of words reads better as words
 )
 _PARTS = (
@@ -25,13 +25,18 @@ def is_placeholder(value: str) -> bool:
     return len(set(lowered)) < _FEW or any(part in value.lower() for part in _PARTS)
 
 
-def is_random(value: str) -> bool:
-    """Whether it mixes capitals, small letters and digits, as generated credentials do.
+def is_mixed(value: str) -> bool:
+    """Whether capitals, small letters and digits are all in it, as in base64."""
+    return (
+        any(c.isdigit() for c in value)
+        and any(c.isupper() for c in value)
+        and any(c.islower() for c in value)
+    )
 
-    Long runs of hexadecimal digits pass as well.
-    """
-    digits = sum(c.isdigit() for c in value)
-    if digits and any(c.isupper() for c in value) and any(c.islower() for c in value):
+
+def is_random(value: str) -> bool:
+    """Whether it looks generated: mixed, or a long run of digits and letters as in hexadecimal."""
+    if is_mixed(value):
         return True
-    letters = sum(c.isalpha() for c in value)
+    digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
     return digits >= _FEW and letters >= _FEW and len(value) >= _LONG and value.isalnum()

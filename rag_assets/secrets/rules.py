@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from rag_assets.secrets.placeholders import is_placeholder, is_random
+from rag_assets.secrets.placeholders import is_mixed, is_placeholder, is_random
 
 RULES_REVISION = 1
 """Raised by hand whenever a rule or a check below changes its meaning."""
@@ -20,6 +20,7 @@ _AWS_SLASHES = 4
 _ASSIGNED_MAX = 256
 _PASSWORD_LENGTH = 6
 _KEY_LENGTH = 16
+_PATH_STARTS = ("/", "./", "../", "~/")
 _TOKEN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
 
@@ -123,7 +124,7 @@ def assigned(text: str) -> Iterator[SecretSpan]:
 
 
 def _is_secret_value(name: str, value: str, *, quoted: bool) -> bool:
-    if is_placeholder(value):
+    if is_placeholder(value) or value.startswith(_PATH_STARTS):
         return False
     if not name.startswith(("pass", "pwd")):
         return len(value) >= _KEY_LENGTH and is_random(value)
@@ -141,7 +142,7 @@ def aws_secrets(text: str) -> Iterator[SecretSpan]:
         for found in _AWS_SECRET.finditer(text, low, high):
             start, end = found.span()
             alone = end - start == _AWS_SECRET_LENGTH and starts_token(text, start)
-            if alone and is_random(found[0]) and found[0].count("/") <= _AWS_SLASHES:
+            if alone and is_mixed(found[0]) and found[0].count("/") <= _AWS_SLASHES:
                 yield SecretSpan(start, end, "aws-secret-access-key")
 
 

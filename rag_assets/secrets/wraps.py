@@ -28,7 +28,7 @@ _KEY_BODY = re.compile(
     r"(?: BLOCK)?[-‐-―]{0,8}"
     r"(?:(?:[\s>|\"'+,\xad]|\\[nr])*"
     r"(?:[A-Za-z0-9+/=]{16,}|(?:Proc-Type|DEK-Info|Version): ?[^\n]{0,80}))*"
-    r"(?:(?:[\s>|\"'+,\xad]|\\[nr])+[A-Za-z0-9+/]{1,64}={0,2}(?=\s|$))?"
+    r"(?:\r?\n[ \t>]*[A-Za-z0-9+/]{1,64}={0,2}(?=\r?\n|$))?"
 )
 _INVISIBLE = "\xad\u200b\u200c\u200d\u2060\ufeff"
 _BREAK = re.compile(rf"[{_INVISIBLE}]*(?:[ \t]*\r?\n[ \t>|]*|[ ])?")
