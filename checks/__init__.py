@@ -14,19 +14,19 @@ from __future__ import annotations
 import dagster as dg
 
 from checks.dimensions import index_dimensions, vector_dimensions
-from checks.drift import drift
+from checks.drift import drift_check
 from checks.expectations import chunk_expectations, embedding_expectations
-from checks.isolation import isolation
-from checks.secrets import secrets
-from checks.staleness import staleness
+from checks.isolation import isolation_check
+from checks.secrets import secrets_check
+from checks.staleness import staleness_check
 
 ALL_CHECKS: tuple[dg.AssetChecksDefinition, ...] = (
-    secrets,
+    secrets_check,
     chunk_expectations,
     vector_dimensions,
     embedding_expectations,
     index_dimensions,
-    staleness,
-    drift,
-    isolation,
+    staleness_check,
+    drift_check,
+    isolation_check,
 )

@@ -37,6 +37,7 @@ def judge(
 
 @dg.asset_check(
     asset=search_index,
+    name="drift",
     partitions_def=tenants_partitions,
     description=(
         "The live index holds exactly the entries that the catalog says: none missing, none "
@@ -44,7 +45,9 @@ def judge(
         "tenant's alias shows the serving generation."
     ),
 )
-def drift(context: dg.AssetCheckExecutionContext, workbench: Workbench) -> dg.AssetCheckResult:
+def drift_check(
+    context: dg.AssetCheckExecutionContext, workbench: Workbench
+) -> dg.AssetCheckResult:
     """Compare every live generation with its index."""
     with checked_tenant(context, workbench) as ctx:
         states = inspect_index(ctx)

@@ -105,6 +105,7 @@ def judge(trespasses: Sequence[Trespass], looked_at: int, alias: AliasView | Non
 
 @dg.asset_check(
     asset=search_index,
+    name="isolation",
     partitions_def=tenants_partitions,
     description=(
         "No entry carries another tenant's id, lies where another tenant's searches look, belongs "
@@ -112,7 +113,9 @@ def judge(trespasses: Sequence[Trespass], looked_at: int, alias: AliasView | Non
         "catalog's; and the tenant's alias shows this tenant alone."
     ),
 )
-def isolation(context: dg.AssetCheckExecutionContext, workbench: Workbench) -> dg.AssetCheckResult:
+def isolation_check(
+    context: dg.AssetCheckExecutionContext, workbench: Workbench
+) -> dg.AssetCheckResult:
     """Scan every index in which the tenant lives."""
     with checked_tenant(context, workbench) as ctx:
         suspects: list[tuple[str, LiveEntry]] = []

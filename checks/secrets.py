@@ -107,13 +107,16 @@ def judge(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
 
 @dg.asset_check(
     asset=chunks,
+    name="secrets",
     partitions_def=tenants_partitions,
     description=(
         "An independent scan of titles, headings and chunk texts finds no credential. A document "
         "in which it does is quarantined. Chunks that the chain withheld by itself are a note."
     ),
 )
-def secrets(context: dg.AssetCheckExecutionContext, workbench: Workbench) -> dg.AssetCheckResult:
+def secrets_check(
+    context: dg.AssetCheckExecutionContext, workbench: Workbench
+) -> dg.AssetCheckResult:
     """Scan what was kept, and quarantine offenders."""
     with checked_tenant(context, workbench) as ctx:
         leaking, scanned = _scan_tenant(ctx, context.run.run_id, workbench.scanner().scan)

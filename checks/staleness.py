@@ -143,6 +143,7 @@ def judge(behind: Sequence[Behind], documents: int, limit: timedelta, now: datet
 
 @dg.asset_check(
     asset=search_index,
+    name="staleness",
     partitions_def=tenants_partitions,
     description=(
         "No document has been behind its source for longer than the tenant's freshness limit: "
@@ -150,7 +151,9 @@ def judge(behind: Sequence[Behind], documents: int, limit: timedelta, now: datet
         "of the sources shows what the catalog recorded."
     ),
 )
-def staleness(context: dg.AssetCheckExecutionContext, workbench: Workbench) -> dg.AssetCheckResult:
+def staleness_check(
+    context: dg.AssetCheckExecutionContext, workbench: Workbench
+) -> dg.AssetCheckResult:
     """List the sources anew and compare them with what is served."""
     with checked_tenant(context, workbench) as ctx:
         now = _now()

@@ -1,8 +1,8 @@
-"""Tenants for the tests of checks: synced once each, in one installation per module."""
+"""Tenants for the tests of checks: few are synced, in one installation per module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -19,16 +19,11 @@ def runner(shared_installation: Installation) -> Runner:
     return Runner(shared_installation.session())
 
 
-@pytest.fixture
-def make_tenant(
-    shared_installation: Installation, runner: Runner, request: pytest.FixtureRequest
-) -> MakeTenant:
-    """Makes a synced tenant named after the test."""
+@pytest.fixture(scope="module")
+def make_tenant(shared_installation: Installation, runner: Runner) -> MakeTenant:
+    """Makes a synced tenant."""
 
-    def make(files: dict[str, str] | None = None, **config: Any) -> CheckedTenant:
-        name = "".join(c if c.isalnum() else "-" for c in request.node.name.lower()).strip("-")
-        name = "-".join(part for part in name.removeprefix("test-").split("-") if part)[:50]
-        name = name.rstrip("-")
+    def make(name: str, files: dict[str, str] | None = None, **config: Any) -> CheckedTenant:
         folder = shared_installation.add_tenant(name, **{**FAST, **config})
         for file_name, text in (DOCUMENTS if files is None else files).items():
             (folder / file_name).write_text(text)
@@ -38,6 +33,13 @@ def make_tenant(
     return make
 
 
+@pytest.fixture(scope="module")
+def prepared(make_tenant: MakeTenant) -> CheckedTenant:
+    return make_tenant("prepared")
+
+
 @pytest.fixture
-def tenant(make_tenant: MakeTenant) -> CheckedTenant:
-    return make_tenant()
+def tenant(prepared: CheckedTenant) -> Iterator[CheckedTenant]:
+    """The module's tenant; what a test does to its lake and its index is undone."""
+    with prepared.restored():
+        yield prepared
