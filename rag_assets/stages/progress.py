@@ -25,7 +25,7 @@ class Progress:
         self._count = 0
         self._started = time.monotonic()
         self._next = self._started + _FIRST_SECONDS
-        self._spoke = False
+        self._said: int | None = None
 
     def advance(self, count: int) -> None:
         """So many more are done."""
@@ -37,13 +37,16 @@ class Progress:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _EVERY_SECONDS
-            self._spoke = True
-            self._log(self._line(now))
+            self._say(now)
 
     def done(self) -> None:
-        """The stage is over; says so if it spoke before."""
-        if self._spoke:
-            self._log(self._line(time.monotonic()))
+        """The stage is over; says so if it spoke before of less."""
+        if self._said is not None and self._said != self._count:
+            self._say(time.monotonic())
+
+    def _say(self, now: float) -> None:
+        self._said = self._count
+        self._log(self._line(now))
 
     def _line(self, now: float) -> str:
         seconds = max(now - self._started, 1e-6)
