@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from rag_assets.commands.output import print_json, print_table, say
+from rag_assets.commands.output import print_json, print_table, say, warn
 from rag_assets.commands.session import Session
 from rag_assets.retrieval.model import Hit, SearchRequest
 from rag_assets.retrieval.search import Retriever
@@ -16,11 +16,10 @@ def search(tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
     """Answer one question."""
     session = Session()
     answer = Retriever(session.catalog, session.store).search(tenant_id, request)
-    if as_json:
-        print_json(answer)
-        return
     if answer.disabled:
-        say(f"Tenant {tenant_id} is disabled: it does not answer.")
+        warn(f"tenant {tenant_id} is disabled: it does not answer")
+    if as_json:
+        print_json(answer.hits)
         return
     if not answer.hits:
         say("Nothing found.")
