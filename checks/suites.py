@@ -27,6 +27,11 @@ _REMOTE = re.compile(
 _UNUSED = ("images", "fonts")
 _MOST_NAMED = 50
 _HASH = "^[0-9a-f]{64}$"
+_BOTH = {"ignore_row_if": "either_value_is_missing"}
+_REQUIRED = (
+    *("chunk_set", "ordinal", "text_sha256", "start", "end"),
+    *("line_start", "line_end", "token_count"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,38 +77,25 @@ def chunk_rules(max_tokens: int) -> tuple[Rule, ...]:
     Args:
         max_tokens: the tenant's limit.
     """
-    required = ("chunk_set", "ordinal", "text_sha256", "start", "end", "line_start", "token_count")
     return (
-        *(_required(column) for column in required),
+        *(_required(column) for column in _REQUIRED),
         Rule(
             "a chunk set has one chunk per ordinal",
             "ExpectCompoundColumnsToBeUnique",
             {"column_list": ["chunk_set", "ordinal"]},
         ),
-        Rule(
-            "ordinals are below the number of chunks",
-            "ExpectColumnPairValuesAToBeGreaterThanB",
-            {"column_A": "chunks", "column_B": "ordinal"},
-        ),
+        _above("ordinals are below the number of chunks", "chunks", "ordinal"),
         _between("a chunk has 1 token to the tenant's limit", "token_count", 1, max_tokens),
         _between("a chunk holds more than white space", "characters", 1, None),
         _between("ordinals count from 0", "ordinal", 0, None),
         _between("offsets count from 0", "start", 0, None),
         _between("lines count from 1", "line_start", 1, None),
-        Rule(
-            "a chunk ends after it starts",
-            "ExpectColumnPairValuesAToBeGreaterThanB",
-            {"column_A": "end", "column_B": "start"},
-        ),
-        Rule(
-            "the last line is not before the first",
-            "ExpectColumnPairValuesAToBeGreaterThanB",
-            {"column_A": "line_end", "column_B": "line_start", "or_equal": True},
-        ),
+        _above("a chunk ends after it starts", "end", "start"),
+        _above("the last line is not before the first", "line_end", "line_start", or_equal=True),
         Rule(
             "the hash is that of the text which is embedded",
             "ExpectColumnPairValuesToBeEqual",
-            {"column_A": "text_sha256", "column_B": "rehashed"},
+            {"column_A": "text_sha256", "column_B": "rehashed", **_BOTH},
         ),
     )
 
@@ -245,6 +237,11 @@ def _required(column: str) -> Rule:
 def _between(says: str, column: str, low: int, high: int | None) -> Rule:
     arguments = {"column": column, "min_value": low, "max_value": high}
     return Rule(says, "ExpectColumnValuesToBeBetween", arguments)
+
+
+def _above(says: str, column: str, other: str, *, or_equal: bool = False) -> Rule:
+    arguments = {"column_A": column, "column_B": other, "or_equal": or_equal, **_BOTH}
+    return Rule(says, "ExpectColumnPairValuesAToBeGreaterThanB", arguments)
 
 
 def _make_local(site: Path) -> None:

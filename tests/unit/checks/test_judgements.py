@@ -1,0 +1,270 @@
+"""The judgement of each check on rows, without Dagster and without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from checks.dimensions import (
+    FaultyDocument,
+    IndexShape,
+    ServingShape,
+    VectorFault,
+    judge_index,
+    judge_vectors,
+    vector_faults,
+)
+from checks.drift import judge as judge_drift
+from checks.isolation import AliasView, fault_of, leaves_only
+from checks.isolation import judge as judge_isolation
+from checks.secrets import Leak, LeakingDocument, Scanned, leaks_in
+from checks.secrets import judge as judge_secrets
+from rag_assets.catalog.generations import Generation
+from rag_assets.chunking.model import Chunk
+from rag_assets.indexing.mapping import owned
+from rag_assets.indexing.model import LiveEntry, Owner, entry_id
+from rag_assets.lake.model import ChunkSetRow
+from rag_assets.secrets.rules import SecretSpan
+from rag_assets.stages.drift import Drift, IndexState
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+# -- secrets
+
+
+def chunk(ordinal: int, text: str, *headings: str) -> Chunk:
+    return Chunk(ordinal, text, 0, len(text), 0, 1, 1, None, headings, 3, "0" * 64)
+
+
+def find_marks(text: str) -> Sequence[SecretSpan]:
+    at = text.find("S3CRET")
+    return [SecretSpan(at, at + 6, "mark")] if at >= 0 else []
+
+
+@pytest.mark.parametrize(
+    ("title", "chunks", "expected"),
+    [
+        ("clean", (chunk(0, "clean", "clean"),), []),
+        (None, (chunk(0, "clean"), chunk(1, "a S3CRET")), [("text", 1)]),
+        ("S3CRET", (chunk(0, "clean"),), [("title", None)]),
+        ("clean", (chunk(0, "a", "x", "S3CRET"), chunk(1, "b", "x")), [("heading", 0)]),
+    ],
+)
+def test_leaks_are_found_wherever_text_is_kept(
+    title: str | None, chunks: tuple[Chunk, ...], expected: list[tuple[str, int | None]]
+) -> None:
+    found = list(leaks_in(title, ChunkSetRow("k", "d", chunks), find_marks))
+    assert [(leak.where, leak.ordinal) for leak in found] == expected
+    assert all(leak.rules == ("mark",) for leak in found)
+
+
+def test_a_heading_over_many_chunks_is_scanned_once() -> None:
+    asked: list[str] = []
+
+    def scan(text: str) -> Sequence[SecretSpan]:
+        asked.append(text)
+        return ()
+
+    chunks = tuple(chunk(n, f"text {n}", "A", "B") for n in range(5))
+    assert not list(leaks_in("title", ChunkSetRow("k", "d", chunks), scan))
+    assert asked.count("A\nB") == 1
+    assert len(asked) == 7
+
+
+def test_what_was_withheld_upstream_does_not_fail() -> None:
+    verdict = judge_secrets([], Scanned(3, 20, 2, (("pem", 2),)))
+    assert verdict.passed
+    assert "2 chunks were withheld" in verdict.description
+    assert verdict.notes["rules of those"] == "pem: 2"
+
+
+def test_a_leak_fails_and_names_document_place_and_rules() -> None:
+    leak = Leak("text", 4, ("aws", "pem"))
+    verdict = judge_secrets([LeakingDocument("id", "key", "files/a.md", (leak,))], Scanned(1, 5))
+    assert (verdict.passed, verdict.severity) == (False, "ERROR")
+    assert verdict.offenders == (("files/a.md", "text", 4, "aws, pem"),)
+
+
+# -- dimensions
+
+
+def packed(*values: float) -> bytes:
+    return np.array(values, "<f4").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
+        (packed(1, 0, 0), None),
+        (packed(0.6, 0.8, 0), None),
+        (packed(0.6, 0.8, 0.02), None),  # 1.0002: rounding of some provider
+        (packed(0.6, 0.8, 0.1), "norm 1.005"),
+        (packed(0, 0, 0), "norm 0"),
+        (packed(float("inf"), 0, 0), "not finite"),
+        (packed(float("nan"), 1, 0), "not finite"),
+        (packed(1, 0), "2 dimensions"),
+        (packed(1, 0, 0, 0), "4 dimensions"),
+        (packed(1, 0, 0)[:-1], "2.75 dimensions"),
+        (b"", "0 dimensions"),
+    ],
+)
+def test_a_vector_that_cannot_be_right_is_told_why(raw: bytes, fault: str | None) -> None:
+    good = packed(0, 1, 0)
+    found = vector_faults(["good", "t", "also good"], [good, raw, good], 3)
+    assert found == ([] if fault is None else [VectorFault("t", fault)])
+
+
+def test_no_vectors_have_no_faults() -> None:
+    assert vector_faults([], [], 384) == []
+
+
+def test_a_shared_vector_counts_once_and_names_every_document() -> None:
+    fault = VectorFault("t", "norm 2")
+    verdict = judge_vectors(
+        [FaultyDocument("files/a.md", fault), FaultyDocument("files/b.md", fault)], 10, 0, 384
+    )
+    assert not verdict.passed
+    assert verdict.compared[1].actual == 9
+    assert [row[0] for row in verdict.offenders] == ["files/a.md", "files/b.md"]
+
+
+SHAPE = IndexShape(1, "rag-index-3", 3, 3)
+SERVING = ServingShape(dimensions=3, embedder_dimensions=3, current=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "serving", "fault"),
+    [
+        (SHAPE, SERVING, None),
+        (SHAPE, None, None),
+        (replace(SHAPE, mapped=4), SERVING, "mapped to 4"),
+        (replace(SHAPE, mapped=None), SERVING, "no such index"),
+        (replace(SHAPE, without_vector=("e1",)), SERVING, "entry e1 has no vector"),
+        (SHAPE, replace(SERVING, embedder_dimensions=4), "its embedder makes 4 dimensions"),
+        # Another embedder is configured: the next generation will have its dimensions.
+        (SHAPE, replace(SERVING, embedder_dimensions=4, current=False), None),
+    ],
+)
+def test_mapping_catalog_and_embedder_must_agree(
+    shape: IndexShape, serving: ServingShape | None, fault: str | None
+) -> None:
+    verdict = judge_index([shape], serving)
+    assert verdict.passed == (fault is None)
+    assert [row[2] for row in verdict.offenders] == ([] if fault is None else [fault])
+
+
+def test_a_tenant_without_an_index_agrees() -> None:
+    assert judge_index([], None).passed
+
+
+# -- drift
+
+
+def state(drift: Drift, *, uuid: str | None = "u", alias: bool = True) -> IndexState:
+    generation = Generation(1, "k", "rag-index-3", "u", "e", {}, 3, "SERVING", NOW, None)
+    return IndexState(generation, "u", uuid, alias, drift)
+
+
+@pytest.mark.parametrize(
+    ("found", "offender"),
+    [
+        (state(Drift(2, 2)), None),
+        (state(Drift(2, 1, missing=("d",))), (1, "missing entries", "files/d.md")),
+        (state(Drift(2, 2, altered=("d",))), (1, "altered entries", "files/d.md")),
+        (state(Drift(2, 2, orphans=("e9",))), (1, "orphaned entry", "e9")),
+        (state(Drift(2, 2, foreign=("e9",))), (1, "foreign entry", "e9")),
+        (state(Drift(2, 2), uuid=None), (1, "index is gone", "rag-index-3")),
+        (state(Drift(2, 2), uuid="v"), (1, "index was replaced", "rag-index-3")),
+        (state(Drift(2, 2), alias=False), (1, "alias shows something else", "rag-index-3")),
+    ],
+)
+def test_every_kind_of_drift_fails(
+    found: IndexState, offender: tuple[int, str, str] | None
+) -> None:
+    verdict = judge_drift([found], {"d": "files/d.md"})
+    assert verdict.passed == (offender is None)
+    assert verdict.offenders == (() if offender is None else (offender,))
+    assert verdict.severity == "ERROR"
+
+
+def test_drift_seen_while_somebody_writes_is_a_warning() -> None:
+    verdict = judge_drift([state(Drift(2, 1, missing=("d",)))], {}, writer_at_work=True)
+    assert (verdict.passed, verdict.severity) == (False, "WARN")
+
+
+# -- isolation
+
+OWNER = Owner("acme", 4, 1)
+
+
+def entry(**changes: object) -> LiveEntry:
+    fields = LiveEntry(
+        id=entry_id(OWNER, "doc", "key", 0),
+        tenant="acme",
+        incarnation=4,
+        generation=1,
+        document_id="doc",
+        index_key="key",
+        ordinal=0,
+        access_scope="public",
+        routed_right=True,
+        intact=True,
+    )
+    return replace(fields, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("found", "fault"),
+    [
+        (entry(), None),
+        (entry(tenant="other"), "carries the tenant 'other'"),
+        (entry(routed_right=False), "is routed to another tenant"),
+        (entry(incarnation=3), "is of another life"),
+        (entry(document_id="unknown"), "its document is not the tenant's"),
+        (entry(access_scope="board"), "carries the scope 'board' instead of 'public'"),
+        (entry(ordinal=1), "was not written for this tenant"),
+        (entry(id=entry_id(Owner("other", 4, 1), "doc", "key", 0)), "was not written"),
+        # Another build of the same tenant, and an entry that drift judges, do not trespass.
+        (entry(generation=2, id=entry_id(Owner("acme", 4, 2), "doc", "key", 0)), None),
+        (entry(intact=False), None),
+    ],
+)
+def test_an_entry_trespasses_for_one_reason(found: LiveEntry, fault: str | None) -> None:
+    told = fault_of(found, "acme", 4, {"doc": "public"})
+    assert told is None if fault is None else told is not None and told.startswith(fault)
+
+
+@pytest.mark.parametrize(
+    ("query", "safe"),
+    [
+        ({"bool": {"filter": owned(OWNER)}}, True),
+        ({"bool": {"filter": [{"term": {"tenant": {"value": "acme"}}}]}}, True),
+        ({"bool": {"filter": owned(Owner("other", 4, 1))}}, False),
+        ({"bool": {"should": [{"term": {"tenant": "acme"}}]}}, False),
+        ({"bool": {"filter": [{"terms": {"tenant": ["acme", "other"]}}]}}, False),
+        ({"match_all": {}}, False),
+        ({}, False),
+    ],
+)
+def test_only_a_filter_that_certainly_leaves_one_tenant_is_trusted(
+    query: dict[str, object], safe: bool
+) -> None:
+    assert leaves_only("acme", query) is safe
+
+
+def test_an_alias_that_shows_strangers_fails() -> None:
+    verdict = judge_isolation([], 3, AliasView("rag-tenant-acme", filtered=True, strangers=("b",)))
+    assert not verdict.passed
+    assert verdict.offenders == (("rag-tenant-acme", "", "shows the tenant 'b'"),)
+    assert judge_isolation([], 3, AliasView("rag-tenant-acme", filtered=True)).passed
+    assert judge_isolation([], 0, None).passed
+
+
+def test_times_are_compared_in_minutes_rounded_up() -> None:
+    from checks.staleness import minutes
+
+    assert [minutes(timedelta(seconds=s)) for s in (-5, 0, 1, 60, 61)] == [0, 0, 1, 1, 2]

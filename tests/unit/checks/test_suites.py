@@ -1,0 +1,194 @@
+"""The Great Expectations suites: each rule alone can fail, and nothing goes to the network."""
+
+from __future__ import annotations
+
+import re
+import socket
+import urllib.parse
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+import polars as pl
+import pytest
+
+from checks.expectations import chunk_rows, judge, vector_rows
+from checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
+from rag_assets.chunking.model import Chunk, text_hash
+from rag_assets.hashing import sha256_hex
+from rag_assets.lake.model import ChunkSetRow
+from rag_assets.lake.rows import chunk_sets_frame
+from rag_assets.lake.schemas import EMBEDDINGS
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NAMING = ("document", "ordinal")
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise AssertionError("something went to the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+def chunk_columns(case: str = "files/a.md", **faults: Any) -> Columns:
+    """Three chunks of one document; a fault is the value of a column in the second row."""
+    hashes = [sha256_hex(f"{case} {n}") for n in range(3)]
+    columns: dict[str, list[Any]] = {
+        "document": [case] * 3,
+        "chunk_set": [f"chunks of {case}"] * 3,
+        "chunks": [3] * 3,
+        "ordinal": [0, 1, 2],
+        "start": [0, 8, 20],
+        "end": [10, 22, 30],
+        "line_start": [1, 2, 4],
+        "line_end": [2, 4, 4],
+        "token_count": [1, 220, 30],
+        "characters": [10, 14, 10],
+        "text_sha256": list(hashes),
+        "rehashed": list(hashes),
+    }
+    for name, value in faults.items():
+        columns[name][1] = value
+    return columns
+
+
+def vector_columns(case: str, **faults: Any) -> Columns:
+    """Three vectors of one document; a fault is the value of a column in the second row."""
+    columns: dict[str, list[Any]] = {
+        "document": [case] * 3,
+        "text_sha256": [sha256_hex(f"{case} {n}") for n in range(3)],
+        "vector_bytes": [12] * 3,
+        "created_at": [NOW] * 3,
+    }
+    for name, value in faults.items():
+        columns[name][1] = value
+    return columns
+
+
+def broken_by_case(outcome: Validation) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for rule in outcome.broken:
+        assert rule.rows == len(rule.examples)
+        for case, *_ in rule.examples:
+            found.setdefault(str(case), set()).add(rule.says)
+    return found
+
+
+def test_each_rule_for_chunks_fails_on_its_own_fault_alone(tmp_path: Path) -> None:
+    limit = "a chunk has 1 token to the tenant's limit"
+    cases: dict[str, tuple[dict[str, Any], str | None]] = {
+        "healthy": ({}, None),
+        "ordinal twice": ({"ordinal": 2}, "a chunk set has one chunk per ordinal"),
+        "ordinal skipped": ({"ordinal": 3}, "ordinals are below the number of chunks"),
+        "negative ordinal": ({"ordinal": -1}, "ordinals count from 0"),
+        "no token": ({"token_count": 0}, limit),
+        "a token too many": ({"token_count": 221}, limit),
+        "white space": ({"characters": 0}, "a chunk holds more than white space"),
+        "empty span": ({"end": 8}, "a chunk ends after it starts"),
+        "negative offset": ({"start": -1}, "offsets count from 0"),
+        "lines reversed": ({"line_end": 1}, "the last line is not before the first"),
+        "line 0": ({"line_start": 0}, "lines count from 1"),
+        "altered": ({"rehashed": "0" * 64}, "the hash is that of the text which is embedded"),
+        "no tokens": ({"token_count": None}, "token count is there"),
+        "no start": ({"start": None}, "start is there"),
+        "no end": ({"end": None}, "end is there"),
+        "no first line": ({"line_start": None}, "line start is there"),
+        "no last line": ({"line_end": None}, "line end is there"),
+        "no hash": ({"text_sha256": None}, "text sha256 is there"),
+        "no ordinal": ({"ordinal": None}, "ordinal is there"),
+    }
+    parts = [together(chunk_columns(case, **faults) for case, (faults, _) in cases.items())]
+    outcome = validate("chunks", chunk_rules(220), parts, NAMING, tmp_path / "docs")
+    assert outcome.rows == 3 * len(cases)
+    assert broken_by_case(outcome) == {case: {says} for case, (_, says) in cases.items() if says}
+
+
+def test_each_rule_for_vectors_fails_on_its_own_fault_alone(tmp_path: Path) -> None:
+    cases: dict[str, tuple[dict[str, Any], str | None]] = {
+        "healthy": ({}, None),
+        "two vectors": ({"text_sha256": sha256_hex("two vectors 0")}, "a text has one vector"),
+        "other hash": ({"text_sha256": "md5"}, "the key is a SHA-256"),
+        "too short": ({"vector_bytes": 8}, "a vector has 3 float32 values"),
+        "no vector": ({"vector_bytes": None}, "vector bytes is there"),
+        "no time": ({"created_at": None}, "created at is there"),
+        "no key": ({"text_sha256": None}, "text sha256 is there"),
+    }
+    parts = [together(vector_columns(case, **faults) for case, (faults, _) in cases.items())]
+    naming = ("document", "text_sha256")
+    outcome = validate("embeddings", vector_rules(3), parts, naming, tmp_path / "docs")
+    assert broken_by_case(outcome) == {case: {says} for case, (_, says) in cases.items() if says}
+
+
+def together(many: Iterable[Columns]) -> Columns:
+    columns: dict[str, list[Any]] = {}
+    for part in many:
+        for name, values in part.items():
+            columns.setdefault(name, []).extend(values)
+    return columns
+
+
+def test_parts_are_counted_together_and_docs_replaced(tmp_path: Path) -> None:
+    docs = tmp_path / "new tenant" / "chunks"
+    rules = chunk_rules(220)
+    parts = (chunk_columns(token_count=n) for n in (500, 600))
+    outcome = validate("chunks", rules, parts, NAMING, docs)
+    assert (outcome.rows, len(outcome.broken)) == (6, 2)
+    validate("chunks", rules, [], NAMING, docs)
+    assert [path.name for path in docs.parent.iterdir()] == ["chunks"]
+    assert (docs / "index.html").is_file()
+
+
+def test_the_pages_fetch_nothing_from_elsewhere(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    validate("chunks", chunk_rules(220), [chunk_columns(token_count=900)], NAMING, docs)
+    pages = "".join(page.read_text() for page in docs.rglob("*.html"))
+    assert "files/a.md" in pages
+    fetched = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=[\"']?(\S+)", pages)
+    assert not [url for url in fetched if urllib.parse.urlsplit(url).netloc]
+
+
+def test_chunk_rows_hold_facts_and_no_text() -> None:
+    text = "Nobody may read this."
+    hashed = text_hash("Title", ("A",), text)
+    made = Chunk(0, text, 3, 24, 3, 1, 2, None, ("A",), 6, hashed)
+    stored = chunk_sets_frame([ChunkSetRow("k", "d", (made,))])
+    [row] = chunk_rows(stored, {"k": "files/a.md"}, {"k": "Title"})
+    assert row == ("files/a.md", "k", 1, 0, 3, 24, 1, 2, 6, len(text), hashed, hashed)
+    [other] = chunk_rows(stored, {"k": "files/a.md"}, {"k": "Another"})
+    assert other[-1] != hashed
+
+
+def test_rows_that_a_crash_wrote_twice_count_once() -> None:
+    made = Chunk(0, "text", 0, 4, 0, 1, 1, None, (), 1, text_hash(None, (), "text"))
+    later = ChunkSetRow("k", "d", (made,), created_at=NOW)
+    stored = pl.concat(
+        [chunk_sets_frame([ChunkSetRow("k", "d", (made,))]), chunk_sets_frame([later])]
+    )
+    assert len(list(chunk_rows(stored, {"k": "a"}, {"k": None}))) == 1
+    vectors = pl.DataFrame(
+        {
+            "text_sha256": ["t", "t", "u", "u"],
+            "vector": [b"1234", b"1234", b"1234", b"5678"],
+            "created_at": [NOW] * 4,
+        },
+        schema=EMBEDDINGS,
+    )
+    keys = [row[1] for row in vector_rows(vectors, {"t": "a", "u": "b"})]
+    assert keys == ["t", "u", "u"]
+
+
+def test_a_verdict_links_the_docs_and_names_the_broken_rule(tmp_path: Path) -> None:
+    rules = chunk_rules(220)
+    docs = tmp_path / "docs"
+    outcome = validate("chunks", rules, [chunk_columns(token_count=900)], NAMING, docs)
+    verdict = judge(outcome, len(rules), docs)
+    assert not verdict.passed
+    assert verdict.compared[0].expected == len(rules)
+    assert verdict.compared[0].actual == len(rules) - 1
+    assert verdict.offenders == (("a chunk has 1 token to the tenant's limit", "files/a.md", "1"),)
+    assert verdict.notes["data docs"] == (docs / "index.html").as_uri()
+    assert judge(Validation(3, ()), len(rules), docs).passed
