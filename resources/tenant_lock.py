@@ -1,5 +1,7 @@
 """The tenant's lock, held as long as a run that writes, and the end of runs whose holder died."""
 
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,10 +12,17 @@ from pydantic import PrivateAttr
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.lock import HeldLock, Holder
 from rag_assets.errors import RagAssetsError
+from rag_assets.local_stack.liveness import birth_of
 from resources.stores import PostgresResource
 
 PARTITION_TAG = "dagster/partition"
-_UNFINISHED = (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING)
+PROCESS_TAG = "rag_assets/process"
+"""On runs that no daemon launched: the process they live and die with."""
+_UNFINISHED = (
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+)
 
 
 class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -73,9 +82,17 @@ def fail_abandoned_run(instance: dg.DagsterInstance, former: Holder) -> bool:
     return True
 
 
-def fail_abandoned_runs(instance: dg.DagsterInstance, catalog: Catalog) -> list[str]:
-    """Mark every unfinished run failed whose tenant's lock its holder no longer holds.
+def process_tags() -> dict[str, str]:
+    """Tags of a run that this process executes itself."""
+    pid = os.getpid()
+    return {PROCESS_TAG: f"{socket.gethostname()} {pid} {birth_of(pid)}"}
 
+
+def fail_abandoned_runs(instance: dg.DagsterInstance, catalog: Catalog) -> list[str]:
+    """Mark every unfinished run of a tenant failed whose process died.
+
+    Such is a run that noted itself in a lock which nobody holds any more, or one of a process on
+    this machine that is gone, whether it held the lock, waited for it or had not come to it.
     Without this the queue of the daemon would wait for ever for a run killed on a command line.
 
     Returns:
@@ -87,8 +104,19 @@ def fail_abandoned_runs(instance: dg.DagsterInstance, catalog: Catalog) -> list[
         if tenant_id is None:
             continue
         holder = catalog.lock.holder(tenant_id)
-        ours = holder is not None and holder.run_id == run.run_id
-        dead = ours and holder is not None and not catalog.lock.is_held(tenant_id)
-        if dead and holder is not None and fail_abandoned_run(instance, holder):
+        if holder is not None and holder.run_id == run.run_id:
+            # The note is read again: who lets go in order removes it before the lock.
+            left = not catalog.lock.is_held(tenant_id) and catalog.lock.holder(tenant_id) == holder
+            if left and fail_abandoned_run(instance, holder):
+                failed.append(run.run_id)
+        elif _process_died(run.tags.get(PROCESS_TAG)):
+            instance.report_run_failed(run, message="the process that executed it died")
             failed.append(run.run_id)
     return failed
+
+
+def _process_died(tag: str | None) -> bool:
+    if tag is None:
+        return False
+    host, pid, birth = tag.split(" ", 2)
+    return host == socket.gethostname() and birth_of(int(pid)) != birth

@@ -6,6 +6,7 @@ from rag_assets.assets.running import GROUP, OWNERS, seconds, table, tenant_stag
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.listing import list_documents
 from rag_assets.stages.slices import plan_work
+from rag_assets.stages.upkeep import bury_expired
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 
@@ -29,7 +30,8 @@ class ListingConfig(dg.Config):
         "Every document that the tenant's sources hold, as rows of the catalog: listed, compared "
         "with what was known, and hashed where it may have changed. Documents that vanished are "
         "marked deleted and are left out of answers at once; when suspiciously many vanish, "
-        "nothing is deleted until somebody allows it. The run's slice of the work is chosen here."
+        "nothing is deleted until somebody allows it. Documents past the tenant's retention are "
+        "pruned. The run's slice of the work is chosen here."
     ),
 )
 def raw_documents(
@@ -41,6 +43,7 @@ def raw_documents(
     """List the sources and choose the run's slice."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         report = list_documents(ctx, workbench.scanner(), allow_deletes=config.allow_deletes)
+        pruned = bury_expired(ctx)
         work = plan_work(ctx, context.run.run_id)
     if report.held:
         context.log.warning(
@@ -55,6 +58,7 @@ def raw_documents(
             "touched": report.touched,
             "removed": report.removed,
             "held": report.held,
+            "pruned": pruned,
             "failed": report.failed,
             "bytes": report.bytes,
             "slice": len(work.documents),

@@ -7,6 +7,7 @@ from rag_assets.assets.running import GROUP, OWNERS, seconds, tenant_stage
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.publishing import publish_slice
 from rag_assets.stages.slices import waiting_for_embedder, work_of
+from rag_assets.stages.upkeep import tidy
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 
@@ -32,6 +33,8 @@ def search_index(
         work = work_of(ctx, context.run.run_id)
         report = publish_slice(ctx, work)
         outage = waiting_for_embedder(ctx, work)
+        if tidy(ctx):
+            context.log.info("merged the small files of the lake")
     metadata: dict[str, dg.RawMetadataValue] = {
         "upserted": report.upserted,
         "deleted": report.deleted,

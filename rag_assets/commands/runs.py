@@ -79,6 +79,7 @@ class Runner:
     ) -> RunResult:
         """Run a job for one tenant's partition and report what it did."""
         from rag_assets.partitions import tenants_partitions
+        from resources.tenant_lock import process_tags
 
         instance = self._session.instance
         name = tenants_partitions.name or ""
@@ -90,6 +91,7 @@ class Runner:
             partition_key=tenant_id,
             run_config={**(run_config or {}), "loggers": {"console": {}}},
             raise_on_error=False,
+            tags=process_tags(),
         )
         return RunResult(
             run_id=result.run_id,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from rag_assets.catalog.generations import Generation
 from rag_assets.chunking.chunk_set import chunk_set_key
 from rag_assets.lake.model import Compaction, LiveKeys
-from rag_assets.stages.context import TenantContext
+from rag_assets.stages.context import TenantContext, generation_key
 from rag_assets.stages.publishing import remove_deleted
 
 GRACE = timedelta(days=7)
@@ -30,39 +30,48 @@ class PruningReport:
 
 
 def prune(ctx: TenantContext, *, now: datetime | None = None) -> PruningReport:
-    """Delete documents whose content is older than the tenant's retention.
+    """Delete documents whose content is older than the tenant's retention, and their entries."""
+    documents = bury_expired(ctx, now=now)
+    _, entries = remove_deleted(ctx)
+    return PruningReport(documents, entries)
+
+
+def bury_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:
+    """Mark documents older than the tenant's retention deleted; answers leave them out at once.
 
     A tombstone keeps each from being added again while its source still has it unchanged.
+
+    Returns:
+        how many documents.
     """
     if ctx.tenant.retention_days is None:
-        return PruningReport(0, 0)
+        return 0
     cutoff = (now or datetime.now(UTC)) - timedelta(days=ctx.tenant.retention_days)
     due = ctx.catalog.documents.indexed_before(ctx.ref.id, cutoff)
     ctx.guard()
     ctx.catalog.documents.bury(ctx.ref, due)
-    _, entries = remove_deleted(ctx)
     ctx.catalog.events.write(ctx.ref, "pruned", [{"uri": document.uri} for document in due])
-    return PruningReport(len(due), entries)
-
-
-def next_expiry(ctx_changed_at: datetime | None, retention_days: int | None) -> datetime | None:
-    """When the oldest document falls due, if any ever does."""
-    if ctx_changed_at is None or retention_days is None:
-        return None
-    return ctx_changed_at + timedelta(days=retention_days)
+    return len(due)
 
 
 def drop_old_generations(ctx: TenantContext, *, now: datetime | None = None) -> int:
-    """Delete builds retired longer ago than the grace period; returns how many."""
+    """Delete builds retired or given up longer ago than the grace period; returns how many."""
     before = (now or datetime.now(UTC)) - GRACE
+    wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
     old = [
         generation
         for generation in ctx.catalog.generations.live(ctx.ref.id)
-        if generation.retired_at is not None and generation.retired_at < before
+        if (retired := _retired_at(generation, wanted)) is not None and retired < before
     ]
     for generation in old:
         drop_generation(ctx, generation)
     return len(old)
+
+
+def _retired_at(generation: Generation, wanted: str) -> datetime | None:
+    # A build whose configuration went out of force before it was complete never retires.
+    given_up = generation.state == "BUILDING" and generation.key != wanted
+    return generation.created_at if given_up else generation.retired_at
 
 
 def drop_generation(ctx: TenantContext, generation: Generation) -> None:
@@ -87,6 +96,19 @@ def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, 
     ctx.guard()
     ctx.catalog.documents.forget_deleted(ctx.ref, (now or datetime.now(UTC)) - GRACE)
     return ctx.lake.compact(_live_keys(ctx))
+
+
+def tidy(ctx: TenantContext) -> bool:
+    """Merge the lake's small files if a large import has left so many that reading suffers.
+
+    Returns:
+        whether it was due.
+    """
+    if not ctx.lake.needs_compaction():
+        return False
+    ctx.guard()
+    ctx.lake.compact()
+    return True
 
 
 def _live_keys(ctx: TenantContext) -> LiveKeys:
