@@ -57,6 +57,20 @@ class DocumentChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What a listing is compared with: a row of `documents` without what it need not read."""
+
+    document_id: str
+    uri: str
+    facts: ListingFacts
+    listed_at_ns: int
+    content_sha256: str | None
+    access_scope: str
+    status: Status
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """One row of `documents`."""
 
@@ -100,15 +114,18 @@ class DocumentTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def known(self, tenant_id: str, source: str) -> Iterator[Document]:
+    def known(self, tenant_id: str, source: str) -> Iterator[Known]:
         """Every document of one source, the deleted ones included, streamed."""
-        query = select(documents).where(
-            documents.c.tenant == tenant_id, documents.c.source == source
-        )
+        table = documents.c
+        query = select(
+            *(table.document_id, table.uri, table.size, table.mtime_ns, table.ctime_ns),
+            *(table.inode, table.listed_at_ns, table.content_sha256, table.access_scope),
+            *(table.status, table.error_message),
+        ).where(table.tenant == tenant_id, table.source == source)
         with self._database.begin() as connection:
             rows = connection.execution_options(yield_per=_BATCH).execute(query)
-            for row in rows:
-                yield _document(row)
+            for id_, uri, size, mtime, ctime, inode, *rest in rows:
+                yield Known(id_, uri, ListingFacts(size, mtime, ctime, int(inode)), *rest)
 
     def record(self, ref: TenantRef, changes: Sequence[DocumentChange], *, lane: int) -> None:
         """Write what a listing found; unchanged content keeps the document's standing.

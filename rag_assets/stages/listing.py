@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from rag_assets.catalog.documents import Document, DocumentChange
+from rag_assets.catalog.documents import Document, DocumentChange, Known
 from rag_assets.hashing import sha256_hex
 from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
@@ -112,9 +112,7 @@ def open_sources(tenant: Tenant, settings: Settings) -> list[DocumentSource]:
     ]
 
 
-def compare_source(
-    ctx: TenantContext, source: DocumentSource, known: Iterable[Document]
-) -> SourceListing:
+def compare_source(source: DocumentSource, known: Iterable[Known]) -> SourceListing:
     """List a source, hash what may have changed, and compare; writes nothing.
 
     Raises:
@@ -167,7 +165,7 @@ def list_documents(
     ):
         named.add(source.name)
         known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
-        listing = compare_source(ctx, source, known)
+        listing = compare_source(source, known)
         report = _record(ctx, config, listing, known, scanner, allow_deletes=allow_deletes)
         total = _sum(total, report)
     total = _sum(total, _drop_other_sources(ctx, named, allow_deletes=allow_deletes))
@@ -178,7 +176,7 @@ def _record(
     ctx: TenantContext,
     config: FilesConfig,
     listing: SourceListing,
-    known: list[Document],
+    known: list[Known],
     scanner: SecretScanner,
     *,
     allow_deletes: bool,
@@ -238,16 +236,18 @@ def _write_changes(
         written += len(rows)
 
 
-def _rescope(ctx: TenantContext, listing: SourceListing, known: list[Document], scope: str) -> None:
+def _rescope(ctx: TenantContext, listing: SourceListing, known: list[Known], scope: str) -> None:
     changed = {change.document.document_id for change in listing.changes}
     moved = [
-        _with_scope(row, scope)
+        row.document_id
         for row in known
         if row.access_scope != scope
         and row.status != "DELETED"
         and row.document_id not in changed | listing.removed
     ]
-    ctx.catalog.documents.record(ctx.ref, moved, lane=0)
+    for batch in _batched(moved, _BATCH):
+        rows = ctx.catalog.documents.find(ctx.ref.id, batch)
+        ctx.catalog.documents.record(ctx.ref, [_with_scope(row, scope) for row in rows], lane=0)
 
 
 def _drop_other_sources(
@@ -314,7 +314,7 @@ def _with_scope(row: Document, scope: str) -> DocumentChange:
     )
 
 
-def _known_failure(change: Change, rows: Mapping[str, Document]) -> bool:
+def _known_failure(change: Change, rows: Mapping[str, Known]) -> bool:
     """Whether a document is as unreadable as it was, so that nothing is to be written."""
     row = rows.get(change.document.document_id)
     return (

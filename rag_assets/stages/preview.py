@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from rag_assets.catalog.documents import Document
 from rag_assets.chunking.chunk_set import chunk_document, chunk_set_key
 from rag_assets.chunking.model import embedding_text
 from rag_assets.parsing.detect import media_type_for, parse_key
@@ -109,9 +108,9 @@ def preview(ctx: TenantContext) -> Preview:
     deleted = [d for ids in ctx.catalog.index.removals(ctx.ref.id).values() for d in ids]
     for source in open_sources(ctx.tenant, ctx.settings):
         known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
-        listing = compare_source(ctx, source, known)
+        listing = compare_source(source, known)
         listings.append(listing)
-        due += _due(source, listing, known, pending)
+        due += _due(ctx, source, listing, pending)
         if not deletions_suspicious(listing.lost, listing.known):
             deleted += sorted(listing.removed)
     work = _measure(ctx, due)
@@ -136,7 +135,7 @@ def preview(ctx: TenantContext) -> Preview:
 
 
 def _due(
-    source: DocumentSource, listing: SourceListing, known: Iterable[Document], pending: set[str]
+    ctx: TenantContext, source: DocumentSource, listing: SourceListing, pending: set[str]
 ) -> Iterator[_Due]:
     changed = {change.document.document_id for change in listing.changes}
     for change in listing.changes:
@@ -145,9 +144,9 @@ def _due(
             yield _Due(
                 source, document.path, document.uri, document.media_type, change.content_sha256
             )
-    for row in known:
-        waiting = row.document_id in pending and row.document_id not in changed
-        if waiting and row.document_id not in listing.removed and row.content_sha256 is not None:
+    waiting = sorted(pending - changed - listing.removed)
+    for row in ctx.catalog.documents.find(ctx.ref.id, waiting):
+        if row.source == source.name and row.content_sha256 is not None:
             path = row.path.decode("utf-8", "surrogateescape")
             yield _Due(source, path, row.uri, row.media_type, row.content_sha256)
 
