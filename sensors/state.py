@@ -8,7 +8,7 @@ from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.embedding.registry import embedder_id_of
 from rag_assets.settings import Settings
-from rag_assets.stages.context import config_key
+from rag_assets.stages.context import config_key, generation_key
 from rag_assets.stages.listing import ListingDigest, open_sources
 from rag_assets.tenants.model import Tenant
 from sensors.planning import TenantState
@@ -28,10 +28,11 @@ def tenant_state(
         for _ in digest.through(source.list()):
             pass
         digests[source.name] = digest.hexdigest()
-    key = config_key(tenant, embedder_id_of(tenant.embedder))
-    serving = catalog.generations.serving(record.id)
-    live = catalog.generations.live(record.id)
-    newest = live[-1].number if live else None
+    embedder_id = embedder_id_of(tenant.embedder)
+    key = config_key(tenant, embedder_id)
+    wanted = generation_key(tenant, embedder_id)
+    # Not simply the newest: somebody may have gone back to an older configuration.
+    builds = [g.number for g in catalog.generations.live(record.id) if g.key == wanted]
     oldest = (
         catalog.documents.oldest_change(record.id) if tenant.retention_days is not None else None
     )
@@ -41,9 +42,7 @@ def tenant_state(
         digests=digests,
         config_key=key,
         syncs=catalog.syncs.all(record.id),
-        pending=0
-        if serving is None or newest is None
-        else catalog.index.pending_count(record.id, newest, key),
+        pending=catalog.index.pending_count(record.id, builds[-1], key) if builds else 0,
         removals=sum(len(ids) for ids in catalog.index.removals(record.id).values()),
         unsettled=catalog.documents.unsettled_count(record.id),
         next_expiry=None if oldest is None else oldest + retention,

@@ -86,6 +86,15 @@ class ElasticsearchStore:
             for id_ in ids
         )
 
+    def rescope(self, index_name: str, owner: Owner, scopes: Mapping[str, str]) -> int:
+        by_scope: dict[str, list[str]] = {}
+        for document_id, scope in scopes.items():
+            by_scope.setdefault(scope, []).append(document_id)
+        return sum(
+            self._bulk(self._rescoped(index_name, owner, document_ids, scope))
+            for scope, document_ids in by_scope.items()
+        )
+
     def refresh(self, index_name: str) -> None:
         with _answers():
             self._client.indices.refresh(index=index_name)
@@ -283,6 +292,26 @@ class ElasticsearchStore:
         except BadRequestError as error:
             if error.error != "resource_already_exists_exception":
                 raise
+
+    def _rescoped(
+        self, index_name: str, owner: Owner, document_ids: list[str], scope: str
+    ) -> Iterator[dict[str, Any]]:
+        query = {
+            "bool": {
+                "filter": [*mapping.owned(owner), {"terms": {"document_id": document_ids}}],
+                "must_not": [{"term": {"access_scope": scope}}],
+            }
+        }
+        for hit in self._pages(index_name, owner.tenant, query, _STORED):
+            fields = {**hit["_source"], "access_scope": scope}
+            changed = {"access_scope": scope, "digest": mapping.digest_of(fields)}
+            yield {
+                "_op_type": "update",
+                "_index": index_name,
+                "_id": hit["_id"],
+                "routing": owner.tenant,
+                "doc": changed,
+            }
 
     def _bulk(self, actions: Iterable[dict[str, Any]]) -> int:
         done = 0

@@ -45,6 +45,13 @@ class VectorStore(Protocol):
         """Delete entries by id; one that is missing already is a success."""
         ...
 
+    def rescope(self, index_name: str, owner: Owner, scopes: Mapping[str, str]) -> int:
+        """Give the entries of these documents another access scope in place; returns how many.
+
+        Entries that carry it already are left alone.
+        """
+        ...
+
     def refresh(self, index_name: str) -> None:
         """Make what was written visible to searches."""
         ...

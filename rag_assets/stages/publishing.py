@@ -29,6 +29,7 @@ from rag_assets.sources.model import path_of
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.generations import publish_when_complete, require_index
 from rag_assets.stages.progress import Progress
+from rag_assets.stages.scopes import move_scopes
 from rag_assets.stages.slices import ParsedDocument, Work, parsed_documents
 
 _BATCH_CHUNKS = 4_000
@@ -82,6 +83,7 @@ def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
     removed, deleted = remove_deleted(ctx)
     deleted += clean_up(ctx)
     complete = _complete_versions(ctx, work)
+    move_scopes(ctx, work, {version.item.document.document_id for version in complete})
     intact = ctx.catalog.index.intact(
         ctx.ref.id, generation.number, [v.item.document.document_id for v in complete]
     )

@@ -1,0 +1,124 @@
+"""The chain without Dagster: the five stages in order, under the tenant's lock, until drained.
+
+A run in process costs about a second of Dagster's own; where the stages themselves are tested,
+this does the same work in a fraction of it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+
+from rag_assets.catalog.lock import Holder
+from rag_assets.commands.session import Session
+from rag_assets.embedding.registry import build_embedder
+from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.stages.chunking import chunk_documents
+from rag_assets.stages.context import SliceLimits, TenantContext
+from rag_assets.stages.embedding import embed_chunks
+from rag_assets.stages.listing import list_documents
+from rag_assets.stages.parsing import parse_documents
+from rag_assets.stages.publishing import publish_slice
+from rag_assets.stages.slices import plan_work
+from rag_assets.stages.tenancy import reconcile_tenants
+from rag_assets.tenants.model import Tenant
+from tests.installation import Installation
+
+_MOST_RUNS = 50
+
+
+class Driver:
+    """Drives tenants of one installation; keeps its connections for all of them.
+
+    Args:
+        installation: whose tenants.
+        limits: of each run's slice.
+    """
+
+    def __init__(self, installation: Installation, limits: SliceLimits | None = None) -> None:
+        self._installation = installation
+        self._limits = limits or SliceLimits()
+
+    @cached_property
+    def session(self) -> Session:
+        """The session that all work is done in."""
+        return self._installation.session()
+
+    @cached_property
+    def _scanner(self) -> SecretScanner:
+        return SecretScanner(self.session.settings.local / "cache")
+
+    @contextmanager
+    def locked(self, tenant_id: str) -> Iterator[TenantContext]:
+        """The context of a tenant's stages, under its lock, with tenants.yaml read again."""
+        catalog = self.session.catalog
+        reconcile_tenants(catalog, self.session.settings)
+        record = catalog.tenants.get(tenant_id)
+        tenant = Tenant.from_config(record.config)
+        with catalog.lock.hold(tenant_id, Holder.here("a test")) as held:
+            yield TenantContext(
+                tenant=tenant,
+                ref=record.ref,
+                settings=self.session.settings,
+                catalog=catalog,
+                lake=self.session.lake.tenant(record.id, record.incarnation, guard=held.check),
+                store=self.session.store,
+                embedder=build_embedder(tenant.embedder),
+                guard=held.check,
+                log=lambda line: None,
+                limits=self._limits,
+            )
+
+    def sync(self, tenant_id: str, *, allow_deletes: bool = False) -> Counter[str]:
+        """Carry everything through the chain; returns what was done over all runs."""
+        with self.locked(tenant_id) as ctx:
+            return drain(ctx, self._scanner, allow_deletes=allow_deletes)
+
+    def run_once(self, tenant_id: str) -> Counter[str]:
+        """One run's slice; returns what was done, and how many documents are `pending`."""
+        with self.locked(tenant_id) as ctx:
+            return run_slice(ctx, self._scanner)
+
+
+def drain(
+    ctx: TenantContext, scanner: SecretScanner, *, allow_deletes: bool = False
+) -> Counter[str]:
+    """Run slices until nothing is pending."""
+    done: Counter[str] = Counter()
+    for _ in range(_MOST_RUNS):
+        run = run_slice(ctx, scanner, allow_deletes=allow_deletes)
+        pending = run.pop("pending", 0)
+        done += run
+        if not pending:
+            return done
+    raise AssertionError(f"{pending} documents make no progress")
+
+
+def run_slice(
+    ctx: TenantContext, scanner: SecretScanner, *, allow_deletes: bool = False
+) -> Counter[str]:
+    """One run: list, plan, parse, chunk, embed, publish."""
+    ctx = replace(ctx)
+    listed = list_documents(ctx, scanner, allow_deletes=allow_deletes)
+    work = plan_work(ctx, str(uuid.uuid4()))
+    parsed = parse_documents(ctx, work)
+    chunked = chunk_documents(ctx, work)
+    embedded = embed_chunks(ctx, work)
+    published = publish_slice(ctx, work)
+    return Counter(
+        added=listed.added,
+        changed=listed.changed,
+        removed=listed.removed,
+        held=listed.held,
+        parsed=parsed.parsed,
+        failed=parsed.failed,
+        chunks=chunked.chunks,
+        embedded=embedded.embedded,
+        upserted=published.upserted,
+        deleted=published.deleted,
+        pending=published.pending,
+    )

@@ -1,0 +1,221 @@
+"""Builds side by side: which one answers, what a change costs, what becomes of the old ones."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from rag_assets.stages.context import SliceLimits
+from rag_assets.stages.drift import inspect_index
+from rag_assets.stages.upkeep import GRACE, compact, drop_old_generations
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+CHUNKED = {"chunker": {"chunker": "heading", "max_tokens": 40, "overlap": 8}}
+SPARSE = {"embedder": {"provider": "deterministic", "dimensions": 64}}
+
+
+@pytest.fixture
+def files(shared_installation: Installation, request: pytest.FixtureRequest) -> Path:
+    """The folder of a tenant named after the test, with three documents."""
+    folder = shared_installation.add_tenant(tenant_of(request), **FAST)
+    for name in ("one", "two", "three"):
+        prose = " ".join(f"Sentence {n} of {name} is about topic {n}." for n in range(30))
+        (folder / f"{name}.md").write_text(f"# About {name}\n\n{prose}\n")
+    return folder
+
+
+@pytest.fixture
+def tenant(files: Path, request: pytest.FixtureRequest) -> str:
+    return tenant_of(request)
+
+
+def tenant_of(request: pytest.FixtureRequest) -> str:
+    return request.node.name.removeprefix("test_").replace("_", "-").partition("[")[0][:60]
+
+
+def configure(installation: Installation, tenant_id: str, **config: Any) -> None:
+    """Set or, with None, take away fields of a tenant in tenants.yaml."""
+    yaml = YAML()
+    path = installation.home / "tenants.yaml"
+    document = yaml.load(path.read_text())
+    for entry in document["tenants"]:
+        if entry["id"] == tenant_id:
+            for name, value in config.items():
+                entry.pop(name, None)
+                if value is not None:
+                    entry[name] = value
+    with path.open("w") as stream:
+        yaml.dump(document, stream)
+
+
+def test_the_old_build_answers_until_the_new_one_is_complete(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    driver.sync(tenant)
+    before = shared_installation.entries(tenant)
+    configure(shared_installation, tenant, **CHUNKED)
+    slowly = Driver(shared_installation, SliceLimits(documents=1))
+    for left in (2, 1):
+        assert slowly.run_once(tenant)["pending"] == left
+        assert shared_installation.entries(tenant) == before
+        assert shared_installation.search(tenant, "Sentence 7 of two", mode="text")
+    assert slowly.run_once(tenant)["pending"] == 0
+    after = shared_installation.entries(tenant)
+    assert len(after) > len(before)
+    assert after.keys().isdisjoint(before)
+    assert shared_installation.search(tenant, "Sentence 7 of two", mode="text")
+
+
+@pytest.mark.parametrize("change", [CHUNKED, SPARSE], ids=["chunker", "embedder"])
+def test_changing_back_costs_nothing(
+    shared_installation: Installation, driver: Driver, change: dict[str, Any]
+) -> None:
+    tenant = f"back-{'chunker' if 'chunker' in change else 'embedder'}"
+    folder = shared_installation.add_tenant(tenant, **FAST)
+    (folder / "a.md").write_text("# A\n\n" + "Every word counts. " * 60)
+    (folder / "b.md").write_text("# B\n\n" + "No word counts. " * 60)
+    driver.sync(tenant)
+    first = shared_installation.entries(tenant)
+    configure(shared_installation, tenant, **change)
+    assert driver.sync(tenant)["embedded"] > 0
+    configure(shared_installation, tenant, chunker=None, **FAST)
+    back = driver.sync(tenant)
+    assert (back["parsed"], back["chunks"], back["embedded"], back["upserted"]) == (0, 0, 0, 0)
+    assert shared_installation.entries(tenant) == first
+    (folder / "a.md").touch()
+    shared_installation.synced(tenant)
+    assert_nothing_to_do(shared_installation, tenant)
+
+
+def test_what_happened_meanwhile_is_in_the_build_that_is_gone_back_to(
+    shared_installation: Installation, driver: Driver, tenant: str, files: Path
+) -> None:
+    driver.sync(tenant)
+    configure(shared_installation, tenant, **CHUNKED)
+    driver.sync(tenant)
+    (files / "one.md").unlink()
+    (files / "two.md").write_text("# About two\n\nOnly this is left.\n")
+    driver.sync(tenant)
+    configure(shared_installation, tenant, chunker=None)
+    driver.sync(tenant)
+    found = {uri for uri, _, _ in shared_installation.entries(tenant).values()}
+    assert found == {"files/two.md", "files/three.md"}
+    hits = shared_installation.search(tenant, "Only this is left", mode="text", top_k=50)
+    assert sum(hit.uri == "files/two.md" for hit in hits) == 1
+
+
+def test_deletions_reach_every_build_that_is_kept(
+    shared_installation: Installation, driver: Driver, tenant: str, files: Path
+) -> None:
+    driver.sync(tenant)
+    configure(shared_installation, tenant, **CHUNKED)
+    driver.sync(tenant)
+    (files / "one.md").unlink()
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        for generation in ctx.catalog.generations.live(tenant):
+            ctx.store.refresh(generation.index_name)
+            stored = ctx.store.stored(generation.index_name, ctx.owner(generation.number))
+            assert {hit.fields["uri"] for hit in stored} == {"files/two.md", "files/three.md"}
+        assert all(state.healthy for state in inspect_index(ctx))
+
+
+def test_another_access_scope_moves_entries_of_every_build_and_embeds_nothing(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    driver.sync(tenant)
+    configure(shared_installation, tenant, **CHUNKED)
+    driver.sync(tenant)
+    configure(shared_installation, tenant, access={"scope": "team-only"}, **CHUNKED)
+    moved = driver.sync(tenant)
+    assert (moved["parsed"], moved["chunks"], moved["embedded"]) == (0, 0, 0)
+    with driver.locked(tenant) as ctx:
+        assert len(ctx.catalog.generations.live(tenant)) == 2
+        for generation in ctx.catalog.generations.live(tenant):
+            ctx.store.refresh(generation.index_name)
+            owner = ctx.owner(generation.number)
+            stored = list(ctx.store.stored(generation.index_name, owner))
+            assert stored
+            assert {hit.fields["access_scope"] for hit in stored} == {"team-only"}
+        assert all(state.healthy for state in inspect_index(ctx))
+
+
+def test_old_builds_go_after_their_grace_and_abandoned_ones_too(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    driver.sync(tenant)
+    configure(shared_installation, tenant, **CHUNKED)
+    Driver(shared_installation, SliceLimits(documents=1)).run_once(tenant)  # never completed
+    configure(shared_installation, tenant, chunker=None, **SPARSE)
+    driver.sync(tenant)
+    kept = shared_installation.entries(tenant)
+    with driver.locked(tenant) as ctx:
+        assert drop_old_generations(ctx, now=datetime.now(UTC)) == 0
+        later = datetime.now(UTC) + GRACE + timedelta(hours=1)
+        old = ctx.catalog.generations.live(tenant)[:-1]
+        assert len(old) == 2
+        assert drop_old_generations(ctx, now=later) == 2
+        for generation in old:
+            assert ctx.store.count(generation.index_name, ctx.owner(generation.number)) == 0
+    assert shared_installation.entries(tenant) == kept
+    # With one build left the lake lets go of what only the others needed.
+    with driver.locked(tenant) as ctx:
+        compact(ctx)
+        other = "deterministic/hash@384"
+        hashes = {text for _, text, _ in kept.values()}
+        assert ctx.lake.missing_vectors(other, hashes) == hashes
+        assert ctx.lake.missing_vectors(ctx.embedder.embedder_id, hashes) == set()
+    assert driver.sync(tenant)["embedded"] == 0
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "bbq_hnsw"])
+def test_each_kind_of_vector_index_finds(
+    shared_installation: Installation, driver: Driver, kind: str
+) -> None:
+    tenant = f"kind-{kind.replace('_', '-')}"
+    config = {**FAST, "index": {"vector_index": kind}}
+    folder = shared_installation.add_tenant(tenant, **config)
+    for n in range(12):
+        (folder / f"{n}.md").write_text(f"# Number {n}\n\nThe text of number {n}.\n")
+    driver.sync(tenant)
+    hits = shared_installation.search(tenant, "Number 5\nThe text of number 5.", mode="knn")
+    assert len(hits) == 5
+    with driver.locked(tenant) as ctx:
+        assert all(state.healthy for state in inspect_index(ctx))
+
+
+def test_a_dedicated_tenant_has_an_index_alone(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    driver.sync(tenant)
+    shared = shared_installation.entries(tenant)
+    configure(shared_installation, tenant, index={"placement": "dedicated"})
+    moved = driver.sync(tenant)
+    assert moved["embedded"] == 0
+    assert sorted(shared_installation.entries(tenant).values()) == sorted(shared.values())
+    with driver.locked(tenant) as ctx:
+        serving = ctx.catalog.generations.serving(tenant)
+        assert serving is not None
+        assert ctx.store.is_dedicated(serving.index_name, tenant)
+        assert ctx.store.tenants_in(serving.index_name) == [(tenant, ctx.ref.incarnation)]
+    assert shared_installation.search(tenant, "Sentence 7 of two", mode="text")
+
+
+def assert_nothing_to_do(installation: Installation, tenant_id: str) -> None:
+    """The planning that sync and the daemon share sees no reason for a run."""
+    from rag_assets.settings import Settings
+    from rag_assets.tenants.model import Tenant
+    from sensors.planning import why_due
+    from sensors.state import tenant_state
+
+    catalog = installation.session().catalog
+    record = catalog.tenants.get(tenant_id)
+    tenant = Tenant.from_config(record.config)
+    state = tenant_state(catalog, record, tenant, Settings.from_environment())
+    reason = why_due(state, datetime.now(UTC))
+    assert reason is None or "may have changed once more" in reason
