@@ -34,6 +34,20 @@ def test_a_healthy_tenant_passes_all_and_says_what_was_compared(tenant: CheckedT
     )
 
 
+def test_a_run_of_the_whole_graph_checks_the_slice_that_it_carried(
+    make_tenant: MakeTenant,
+) -> None:
+    tenant = make_tenant("growing")
+    (tenant.folder / "new.md").write_text("# New\n\nCame later.\n")
+    outcome = tenant.run("__ASSET_JOB")
+    assert outcome.failing == set()
+    assert outcome.checks["chunks.secrets"].metadata["documents scanned"] == 1
+    assert outcome.checks["chunks.expectations"].metadata["rows"] == 1
+    assert outcome.checks["embeddings.dimensions"].metadata["vectors"] == 1
+    whole = tenant.check(tables=False)
+    assert whole.checks["chunks.secrets"].metadata["documents scanned"] == len(DOCUMENTS) + 1
+
+
 def test_an_empty_tenant_passes_all(make_tenant: MakeTenant) -> None:
     assert make_tenant("empty", files={}).check().failing == set()
 
