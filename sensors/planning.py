@@ -63,7 +63,9 @@ def _why_sources(state: TenantState) -> str | None:
             return f"source {source!r} changed"
         if sync.config_key is not None and sync.config_key != state.config_key:
             return "the configuration changed"
-    return "a source was taken away" if set(state.syncs) - set(state.digests) else None
+    gone = set(state.syncs) - set(state.digests)
+    waiting = {source for source in gone if state.syncs[source].held_deletions}
+    return "a source was taken away" if gone - waiting else None
 
 
 def _why_left(state: TenantState, now: datetime) -> str | None:

@@ -345,9 +345,10 @@ def _is_pending(config_key: str) -> ColumnElement[bool]:
         documents.c.failed_config_key.in_((config_key, "*")),
         or_(documents.c.retry_at.is_(None), documents.c.retry_at > func.now()),
     )
+    # What was edited and edited back holds the right version, but has to be said to be ready.
     return and_(
         documents.c.status != "DELETED",
-        _is_behind(config_key),
+        or_(_is_behind(config_key), documents.c.status == "PROCESSING"),
         ~func.coalesce(quarantined, False),
     )
 

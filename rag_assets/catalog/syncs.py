@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.catalog.database import Database, TenantRef
@@ -96,6 +96,13 @@ class SyncTable:
                 update(syncs)
                 .where(syncs.c.tenant == ref.id)
                 .values(listing_digest=None, attempts=0, retry_at=None, last_error=None)
+            )
+
+    def forget(self, ref: TenantRef, source: str) -> None:
+        """A source was taken away, and so are its documents."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                delete(syncs).where(syncs.c.tenant == ref.id, syncs.c.source == source)
             )
 
     def put_slice(self, ref: TenantRef, work: Slice) -> None:

@@ -13,7 +13,6 @@ from rag_assets.hashing import key_of
 from rag_assets.indexing.identifiers import lexical_terms
 from rag_assets.indexing.model import SCHEMA_VERSION, Entry, IndexSpec, Owner
 
-
 _KEYWORD = {"type": "keyword"}
 _INTEGER = {"type": "integer"}
 _STORED_INTEGER = {"type": "integer", "index": False, "doc_values": False}

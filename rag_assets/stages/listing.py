@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
@@ -147,6 +147,16 @@ def compare_source(source: DocumentSource, known: Iterable[Known]) -> SourceList
     )
 
 
+def without_buried(ctx: TenantContext, listing: SourceListing) -> SourceListing:
+    """Leave out what was pruned for its age and is in the source still, unchanged."""
+    if not listing.changes:
+        return listing
+    buried = ctx.catalog.documents.buried(ctx.ref.id)
+    changes = tuple(change for change in listing.changes if not _is_buried(change, buried))
+    unchanged = listing.unchanged + len(listing.changes) - len(changes)
+    return replace(listing, changes=changes, unchanged=unchanged)
+
+
 def list_documents(
     ctx: TenantContext, scanner: SecretScanner, *, allow_deletes: bool = False
 ) -> ListingReport:
@@ -165,7 +175,7 @@ def list_documents(
     ):
         named.add(source.name)
         known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
-        listing = compare_source(source, known)
+        listing = without_buried(ctx, compare_source(source, known))
         report = _record(ctx, config, listing, known, scanner, allow_deletes=allow_deletes)
         total = _sum(total, report)
     total = _sum(total, _drop_other_sources(ctx, named, allow_deletes=allow_deletes))
@@ -221,14 +231,9 @@ def _record(
 def _write_changes(
     ctx: TenantContext, listing: SourceListing, scanner: SecretScanner, scope: str
 ) -> None:
-    buried = ctx.catalog.documents.buried(ctx.ref.id) if listing.changes else {}
     written = 0
     for batch in _batched(listing.changes, _BATCH):
-        rows = [
-            _row(change, listing.listed_at_ns, scanner, scope)
-            for change in batch
-            if not _is_buried(change, buried)
-        ]
+        rows = [_row(change, listing.listed_at_ns, scanner, scope) for change in batch]
         urgent = max(0, _URGENT - written)
         ctx.guard()
         ctx.catalog.documents.record(ctx.ref, rows[:urgent], lane=0)
@@ -237,13 +242,11 @@ def _write_changes(
 
 
 def _rescope(ctx: TenantContext, listing: SourceListing, known: list[Known], scope: str) -> None:
-    changed = {change.document.document_id for change in listing.changes}
+    settled = listing.removed | {change.document.document_id for change in listing.changes}
     moved = [
         row.document_id
         for row in known
-        if row.access_scope != scope
-        and row.status != "DELETED"
-        and row.document_id not in changed | listing.removed
+        if row.access_scope != scope and row.status != "DELETED" and row.document_id not in settled
     ]
     for batch in _batched(moved, _BATCH):
         rows = ctx.catalog.documents.find(ctx.ref.id, batch)
@@ -255,14 +258,21 @@ def _drop_other_sources(
 ) -> ListingReport:
     """Delete documents of sources that the tenant's configuration no longer has."""
     removed = held = 0
-    for name in set(ctx.catalog.syncs.all(ctx.ref.id)) - named:
+    for name in sorted(set(ctx.catalog.syncs.all(ctx.ref.id)) - named):
         rows = ctx.catalog.documents.known(ctx.ref.id, name)
-        gone = [row.document_id for row in rows if row.status != "DELETED"]
+        gone = {row.document_id: row.uri for row in rows if row.status != "DELETED"}
+        ctx.guard()
         if not allow_deletes and deletions_suspicious(len(gone), len(gone)):
+            ctx.catalog.syncs.listed(
+                ctx.ref, name, digest="", at_ns=time.time_ns(), held_deletions=len(gone)
+            )
             held += len(gone)
             continue
-        ctx.guard()
-        ctx.catalog.documents.mark_deleted(ctx.ref, gone)
+        ctx.catalog.documents.mark_deleted(ctx.ref, list(gone))
+        ctx.catalog.events.write(
+            ctx.ref, "document_removed", [{"uri": uri} for uri in gone.values()]
+        )
+        ctx.catalog.syncs.forget(ctx.ref, name)
         removed += len(gone)
     return ListingReport(removed=removed, held=held)
 
@@ -327,8 +337,10 @@ def _known_failure(change: Change, rows: Mapping[str, Known]) -> bool:
 
 
 def _is_buried(change: Change, buried: Mapping[str, str]) -> bool:
+    """Whether a document was pruned and has not changed since; a living one never is."""
     content = change.content_sha256
-    return content is not None and buried.get(change.document.document_id) == content
+    same = content is not None and buried.get(change.document.document_id) == content
+    return same and change.kind == "added"
 
 
 def _batched(items: Iterable[_T], size: int) -> Iterator[list[_T]]:

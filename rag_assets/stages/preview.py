@@ -16,7 +16,7 @@ from rag_assets.parsing.records import parsed_digest
 from rag_assets.sources.diff import deletions_suspicious
 from rag_assets.sources.model import DocumentSource
 from rag_assets.stages.context import TenantContext, config_key, generation_key
-from rag_assets.stages.listing import SourceListing, compare_source, open_sources
+from rag_assets.stages.listing import SourceListing, compare_source, open_sources, without_buried
 
 _BATCH = 200
 
@@ -108,7 +108,7 @@ def preview(ctx: TenantContext) -> Preview:
     deleted = [d for ids in ctx.catalog.index.removals(ctx.ref.id).values() for d in ids]
     for source in open_sources(ctx.tenant, ctx.settings):
         known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
-        listing = compare_source(source, known)
+        listing = without_buried(ctx, compare_source(source, known))
         listings.append(listing)
         due += _due(ctx, source, listing, pending)
         if not deletions_suspicious(listing.lost, listing.known):
