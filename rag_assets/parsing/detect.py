@@ -152,7 +152,8 @@ def parse(
     if kind == PDF:
         from rag_assets.parsing.pdf import parse_pdf
 
-        return parse_pdf(data, limits, **known)
+        # liteparse wants the mark at the very start.
+        return parse_pdf(data[data.find(_PDF_MARK) :], limits, **known)
     from rag_assets.parsing.markdown import parse_markdown
 
     return parse_markdown(_decoded(data, limits))

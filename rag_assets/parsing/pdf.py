@@ -19,9 +19,10 @@ from rag_assets.parsing.pdf_outline import Bookmarks, inspect_pdf
 from rag_assets.parsing.pdf_text import clean, plain
 
 if TYPE_CHECKING:
-    from liteparse import LayoutBlock, ParsedPage
+    from liteparse import LayoutBlock, LiteParse, ParsedPage
 
 _BATCH_PAGES = 32
+_LEAST_KEPT = 0.6
 _BLANK_LINE = "\n\n"
 _DEEPEST_LEVEL = 6
 _KINDS: Mapping[str, BlockKind] = {
@@ -133,25 +134,55 @@ def _pieces(data: bytes, limits: ParseLimits, *, keep_headers_footers: bool) -> 
 
 
 def _pages(data: bytes, limits: ParseLimits, *, keep_headers_footers: bool) -> Iterator[ParsedPage]:
-    from liteparse import LiteParse, ParseError
+    from liteparse import ParseError
 
-    parser = LiteParse(
+    parser = _parser(limits, keep_headers_footers=keep_headers_footers)
+    try:
+        for batch in parser.parse_batches(data, batch_size=_BATCH_PAGES):
+            stripped = [page.page_num for page in batch.result.pages if _lost_text(page)]
+            whole = _whole_pages(data, limits, stripped)
+            yield from (whole.get(page.page_num, page) for page in batch.result.pages)
+    except ParseError:
+        # Its message may quote the document.
+        raise DocumentRejected("it is damaged: a page of it cannot be read") from None
+
+
+def _whole_pages(data: bytes, limits: ParseLimits, numbers: list[int]) -> dict[int, ParsedPage]:
+    """Pages with their headers and footers, for those that would have little left without."""
+    if not numbers:
+        return {}
+    target = ",".join(map(str, numbers))
+    parser = _parser(limits, keep_headers_footers=True, target_pages=target)
+    return {page.page_num: page for page in parser.parse(data).pages}
+
+
+def _lost_text(page: ParsedPage) -> bool:
+    """Whether most of a page was taken for headers: forms and slides resemble each other."""
+    kept = sum(_visible(_text_of(block)) for block in page.blocks or [])
+    return kept < _LEAST_KEPT * _visible(page.text)
+
+
+def _visible(text: str) -> int:
+    return sum(map(len, text.split()))
+
+
+def _parser(
+    limits: ParseLimits, *, keep_headers_footers: bool, target_pages: str | None = None
+) -> LiteParse:
+    from liteparse import LiteParse
+
+    return LiteParse(
         ocr_enabled=False,
         output_format="markdown",
         image_mode="off",
         extract_links=False,
         extract_blocks=True,
         keep_headers_footers=keep_headers_footers,
+        target_pages=target_pages,
         max_pages=limits.pages,
         num_workers=1,
         quiet=True,
     )
-    try:
-        for batch in parser.parse_batches(data, batch_size=_BATCH_PAGES):
-            yield from batch.result.pages
-    except ParseError:
-        # Its message may quote the document.
-        raise DocumentRejected("it is damaged: a page of it cannot be read") from None
 
 
 def _text_of(block: LayoutBlock) -> str:

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rag_assets.errors import RagAssetsError
+from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.pool import ParseLimits, ParserPool, ParseTask
+
+Parse = Callable[..., ParsedText | RagAssetsError]
+
+
+@pytest.fixture(scope="session")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rules")
+
+
+@pytest.fixture(scope="session")
+def pool(cache_dir: Path) -> Iterator[ParserPool]:
+    """One worker with the default limits, for all tests of what becomes of a document."""
+    with ParserPool(1, ParseLimits(), cache_dir) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="session")
+def parse(pool: ParserPool) -> Parse:
+    """Parse one document in a worker process, as production does."""
+
+    def parse(data: bytes, media_type: str | None = None, **options: bool):  # type: ignore[no-untyped-def]
+        task = ParseTask("key", "name", media_type, lambda: data, options)
+        [outcome] = pool.parse_many([task])
+        assert outcome.key == "key"
+        return outcome.result
+
+    return parse

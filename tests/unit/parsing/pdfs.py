@@ -1,0 +1,115 @@
+"""Small PDFs, some of them hostile, written by hand; reportlab where a real layout matters."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Sequence
+from typing import Literal
+
+Style = Literal["heading", "subheading", "body", "code"]
+_FONTS = {
+    "heading": ("Helvetica-Bold", 22),
+    "subheading": ("Helvetica-Bold", 15),
+    "body": ("Helvetica", 11),
+    "code": ("Courier", 10),
+}
+_EDGE, _TOP, _BOTTOM = 72, 740, 60
+
+
+def laid_out(
+    pages: Sequence[Sequence[tuple[Style, str]]],
+    *,
+    title: str | None = None,
+    outline: Sequence[tuple[int, int, str]] = (),
+    password: str | None = None,
+) -> bytes:
+    """Lines on pages.
+
+    Args:
+        outline: (page from 1, level from 0, title) of each bookmark.
+        password: encrypts the file with it.
+    """
+    from reportlab.lib.pdfencrypt import StandardEncryption
+    from reportlab.pdfgen.canvas import Canvas
+
+    out = io.BytesIO()
+    encryption = StandardEncryption(password, canPrint=0) if password else None
+    canvas = Canvas(out, pagesize=(612, 792), encrypt=encryption, invariant=1)
+    canvas.setTitle(title or "")
+    for number, lines in enumerate(pages, start=1):
+        for page, level, text in outline:
+            if page == number:
+                canvas.bookmarkPage(text)
+                canvas.addOutlineEntry(text, text, level)
+        y = _TOP
+        for style, line in lines:
+            font, size = _FONTS[style]
+            y -= 22 if style in {"heading", "subheading"} else 0
+            canvas.setFont(font, size)
+            canvas.drawString(_EDGE, y, line)
+            y -= size + 4
+        canvas.showPage()
+    canvas.save()
+    return out.getvalue()
+
+
+def image_only(pages: int = 1) -> bytes:
+    """Pages that hold nothing but a picture, as a scanner makes them."""
+    from reportlab.lib.utils import ImageReader
+    from reportlab.pdfgen.canvas import Canvas
+
+    picture = io.BytesIO(b"P6 2 2 255 " + bytes(range(12)))
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=(612, 792), invariant=1)
+    for _ in range(pages):
+        canvas.drawImage(ImageReader(picture), 0, 0, 612, 792)
+        canvas.showPage()
+    canvas.save()
+    return out.getvalue()
+
+
+def by_hand(content: bytes, *, filters: str = "", pages: int = 1, catalog: str = "") -> bytes:
+    """A PDF whose pages all show the same content stream.
+
+    Args:
+        content: the stream as it is stored.
+        filters: the PDF array of filters that decode it.
+    """
+    kids = " ".join(f"{4 + i} 0 R" for i in range(pages))
+    page = (
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 3 0 R"
+        "/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>"
+    )
+    decoding = f"/Filter {filters}" if filters else ""
+    objects = [
+        f"<</Type/Catalog/Pages 2 0 R{catalog}>>".encode(),
+        f"<</Type/Pages/Kids[{kids}]/Count {pages}>>".encode(),
+        f"<</Length {len(content)}{decoding}>>stream\n".encode() + content + b"\nendstream",
+        *[page.encode()] * pages,
+    ]
+    out = bytearray(b"%PDF-1.4\n")
+    offsets = []
+    for number, body in enumerate(objects, start=1):
+        offsets.append(len(out))
+        out += b"%d 0 obj\n%b\nendobj\n" % (number, body)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    out += b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
+    return bytes(out)
+
+
+def bomb(megabytes: int) -> bytes:
+    """A content stream that unpacks to the given size, deflated twice: a few kilobytes."""
+    packer = zlib.compressobj(9)
+    block = b" " * 1_000_000
+    packed = b"".join(packer.compress(block) for _ in range(megabytes)) + packer.flush()
+    return by_hand(zlib.compress(packed, 9), filters="[/FlateDecode/FlateDecode]")
+
+
+def endless(repetitions: int) -> bytes:
+    """A page with very many pieces of text, which takes a layout engine very long."""
+    piece = b"BT /F1 4 Tf %d %d Td (word) Tj ET\n"
+    content = b"".join(piece % (i * 7 % 600, i * 13 % 780) for i in range(repetitions))
+    return by_hand(zlib.compress(content), filters="/FlateDecode")

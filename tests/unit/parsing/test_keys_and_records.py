@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.parsing import detect
+from rag_assets.parsing.detect import PDF, TEXT, parse_key
+from rag_assets.parsing.markdown import parse_markdown
+from rag_assets.parsing.model import Block, MaskedSpan, ParsedText
+from rag_assets.parsing.records import from_record, parsed_digest, to_record
+
+PARSED = replace(
+    parse_markdown("# A\n\ntext é🔒\n\n## B\n\n- x\n"), masked=(MaskedSpan(5, 9, "rule"),), pages=3
+)
+
+
+@given(st.text(alphabet="# ab\n-`|é", max_size=60))
+def test_a_record_gives_back_what_it_was_made_of(text: str) -> None:
+    parsed = parse_markdown(text)
+    assert from_record(json.loads(json.dumps(to_record(parsed)))) == parsed
+
+
+def test_a_digest_is_of_everything() -> None:
+    blocks = PARSED.blocks
+    others = [
+        replace(PARSED, text=PARSED.text + " "),
+        replace(PARSED, title="B"),
+        replace(PARSED, pages=None),
+        replace(PARSED, masked=()),
+        replace(PARSED, blocks=blocks[:-1]),
+        replace(PARSED, blocks=(replace(blocks[0], page=1), *blocks[1:])),
+        replace(PARSED, blocks=(replace(blocks[0], level=2), *blocks[1:])),
+        replace(PARSED, blocks=(replace(blocks[0], heading_path=("C",)), *blocks[1:])),
+    ]
+    digests = {parsed_digest(parsed) for parsed in [PARSED, *others]}
+    assert len(digests) == len(others) + 1
+    assert parsed_digest(from_record(to_record(PARSED))) == parsed_digest(PARSED)
+
+
+def test_a_key_depends_on_all_that_determines_the_text(monkeypatch: object) -> None:
+    keys = {
+        parse_key("a" * 64, TEXT),
+        parse_key("b" * 64, TEXT),
+        parse_key("a" * 64, PDF),
+        parse_key("a" * 64, PDF, {"keep_headers_footers": True}),
+    }
+    assert len(keys) == 4
+    # A default that is spelled out changes nothing.
+    assert parse_key("a" * 64, PDF, {"keep_headers_footers": False}) in keys
+
+
+def test_a_key_changes_with_the_rules_and_the_parser(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    before = parse_key("a" * 64, TEXT)
+    with monkeypatch.context() as patch:
+        patch.setattr(detect, "rules_version", lambda: "other rules")
+        assert parse_key("a" * 64, TEXT) != before
+    with monkeypatch.context() as patch:
+        patch.setattr(detect, "_package_version", lambda _package: "99.0")
+        assert parse_key("a" * 64, TEXT) != before
+    assert parse_key("a" * 64, TEXT) == before
+
+
+def test_paths_are_listed_once() -> None:
+    long_path = ("x" * 300, "y" * 300)
+    blocks = tuple(Block("paragraph", i, i + 1, long_path) for i in range(1000))
+    assert len(json.dumps(to_record(ParsedText("a" * 1000, blocks)))) < 60_000
