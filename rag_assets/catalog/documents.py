@@ -14,7 +14,7 @@ from sqlalchemy.sql import func
 from rag_assets.catalog.database import Database, TenantRef
 from rag_assets.catalog.tables import document_index, documents, tombstones
 from rag_assets.hashing import key_of
-from rag_assets.sources.model import RACY_NS, ListingFacts
+from rag_assets.sources.model import FUTURE_NS, RACY_NS, ListingFacts
 
 Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
 _BATCH = 2_000
@@ -276,6 +276,7 @@ class DocumentTable:
                 documents.c.tenant == tenant_id,
                 documents.c.status != "DELETED",
                 documents.c.mtime_ns + RACY_NS > documents.c.listed_at_ns,
+                documents.c.mtime_ns <= documents.c.listed_at_ns + FUTURE_NS,
             )
         )
         with self._database.begin() as connection:

@@ -13,6 +13,9 @@ from rag_assets.hashing import key_of
 RACY_NS = 2_000_000_000
 """A file modified this shortly before its listing may change again without a new mtime."""
 
+FUTURE_NS = 3_600_000_000_000
+"""A file dated this far ahead was dated by hand: the next write gives it another mtime."""
+
 # Not the mimetypes module: it reads the machine's own tables, and parse keys hash the type.
 MEDIA_TYPES = {
     ".adoc": "text/asciidoc",
@@ -59,7 +62,8 @@ class ListingFacts:
             other: the facts of the previous listing.
             listed_at_ns: when the previous listing began, in nanoseconds since the epoch.
         """
-        return self == other and self.mtime_ns + RACY_NS <= listed_at_ns
+        settled = self.mtime_ns + RACY_NS <= listed_at_ns
+        return self == other and (settled or self.mtime_ns > listed_at_ns + FUTURE_NS)
 
 
 @dataclass(frozen=True, slots=True)
