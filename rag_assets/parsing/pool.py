@@ -13,7 +13,7 @@ from typing import Self
 from rag_assets.errors import RagAssetsError
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
-from rag_assets.parsing.process import WorkerProcess
+from rag_assets.parsing.process import WorkerProcess, WorkerUnavailable
 
 __all__ = ["ParseLimits", "ParseOutcome", "ParseTask", "ParserPool"]
 
@@ -184,6 +184,8 @@ class _Run:
             if self._stopped.is_set():
                 worker.kill()
             return ParseOutcome(task.key, worker.parse(task.read(), task.media_type, task.options))
+        except WorkerUnavailable:
+            raise
         except RagAssetsError as error:
             return ParseOutcome(task.key, error)
         finally:

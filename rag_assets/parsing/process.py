@@ -14,7 +14,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rag_assets.errors import DocumentRejected, DocumentTimeout, DocumentTooCostly
+from rag_assets.errors import (
+    DocumentRejected,
+    DocumentTimeout,
+    DocumentTooCostly,
+    ServiceUnavailable,
+)
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.messages import read_message, write_message
 from rag_assets.parsing.model import ParsedText
@@ -27,7 +32,7 @@ _KEPT = ("PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _OUT_OF_MEMORY = (-signal.SIGABRT, -signal.SIGKILL)
 
 
-class WorkerUnavailable(RuntimeError):
+class WorkerUnavailable(ServiceUnavailable):
     """No worker process could be started: an installation's fault and no document's."""
 
 
@@ -110,7 +115,8 @@ class WorkerProcess:
             if self._killed.is_set():
                 return
             raise WorkerUnavailable(
-                f"a parser process ended while it started (exit code {self._process.wait()})"
+                f"a parser process ended while it started (exit code {self._process.wait()})",
+                hint="see what `python -m rag_assets.parsing.worker < /dev/null` says",
             )
         self._ready = True
 

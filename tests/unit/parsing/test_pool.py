@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from rag_assets.errors import (
     DocumentTimeout,
     DocumentTooCostly,
     DocumentTooLarge,
+    ServiceUnavailable,
 )
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.pool import ParseLimits, ParseOutcome, ParserPool, ParseTask
@@ -186,6 +188,17 @@ def test_an_unexpected_error_of_reading_or_listing_is_raised(cache_dir: Path) ->
         with pytest.raises(LookupError, match="a bug"):
             list(pool.parse_many(broken()))
         assert titles(by_key(pool.parse_many([ok(2)]))) == ["Title 2"]
+
+
+def test_workers_that_do_not_start_are_no_document_s_fault(
+    cache_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with (
+        ParserPool(1, ParseLimits(), cache_dir) as pool,
+        pytest.raises(ServiceUnavailable, match=r"ended while it started \(exit code 1\)"),
+    ):
+        list(pool.parse_many([ok(1)]))
 
 
 def test_an_unknown_option_is_the_configuration_s_fault() -> None:

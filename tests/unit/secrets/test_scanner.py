@@ -78,6 +78,9 @@ def test_a_line_that_says_begin_rsa_goes_whole(scanner: SecretScanner) -> None:
 
 def test_an_aws_secret_is_found_by_its_company(scanner: SecretScanner) -> None:
     assert found(scanner, f"AWS secret:\n\n    {planted.AWS_SECRET}\n") == [planted.AWS_SECRET]
+    far = f"AWS secret {planted.AWS_SECRET}\n" + "word " * 200 + f"\naws: {planted.AWS_SECRET}"
+    assert found(scanner, far) == [planted.AWS_SECRET] * 2
+    assert found(scanner, f"AWS {'word ' * 200}{planted.AWS_SECRET}") == []
     alone = "commit 0b1f3a5c7e9d2b4f6a8c0e1d3f5b7a9c1e3d5f7b"
     assert found(scanner, f"aws-cli at {alone}") == []
 
