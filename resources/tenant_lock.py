@@ -55,6 +55,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 on_wait=lambda holder: log.info(f"waiting for {holder}") if log else None,
                 on_takeover=take_over,
             ) as held:
+                fail_abandoned_runs(instance, self.postgres.catalog(), tenant_id)
                 self._held = held
                 yield self
         except RagAssetsError as error:
@@ -75,10 +76,15 @@ def fail_abandoned_run(instance: dg.DagsterInstance, former: Holder) -> bool:
     Returns:
         whether there was such a run.
     """
-    run = instance.get_run_by_id(former.run_id) if former.run_id else None
+    return former.run_id is not None and _fail(instance, former.run_id, str(former))
+
+
+def _fail(instance: dg.DagsterInstance, run_id: str, who: str) -> bool:
+    # Read again: it may have ended in order between being listed and its process being looked for.
+    run = instance.get_run_by_id(run_id)
     if run is None or run.status not in _UNFINISHED:
         return False
-    instance.report_run_failed(run, message=f"its process died: {former}")
+    instance.report_run_failed(run, message=f"its process died: {who}")
     return True
 
 
@@ -88,8 +94,10 @@ def process_tags() -> dict[str, str]:
     return {PROCESS_TAG: f"{socket.gethostname()} {pid} {birth_of(pid)}"}
 
 
-def fail_abandoned_runs(instance: dg.DagsterInstance, catalog: Catalog) -> list[str]:
-    """Mark every unfinished run of a tenant failed whose process died.
+def fail_abandoned_runs(
+    instance: dg.DagsterInstance, catalog: Catalog, tenant_id: str | None = None
+) -> list[str]:
+    """Mark every unfinished run of a tenant, by default of any, failed whose process died.
 
     Such is a run that noted itself in a lock which nobody holds any more, or one of a process on
     this machine that is gone, whether it held the lock, waited for it or had not come to it.
@@ -99,18 +107,21 @@ def fail_abandoned_runs(instance: dg.DagsterInstance, catalog: Catalog) -> list[
         ids of the runs.
     """
     failed = []
-    for run in instance.get_runs(filters=dg.RunsFilter(statuses=list(_UNFINISHED))):
-        tenant_id = run.tags.get(PARTITION_TAG)
-        if tenant_id is None:
+    tags = {} if tenant_id is None else {PARTITION_TAG: tenant_id}
+    filters = dg.RunsFilter(statuses=list(_UNFINISHED), tags=tags)
+    for run in instance.get_runs(filters=filters):
+        whose = run.tags.get(PARTITION_TAG)
+        if whose is None:
             continue
-        holder = catalog.lock.holder(tenant_id)
+        holder = catalog.lock.holder(whose)
         if holder is not None and holder.run_id == run.run_id:
             # The note is read again: who lets go in order removes it before the lock.
-            left = not catalog.lock.is_held(tenant_id) and catalog.lock.holder(tenant_id) == holder
+            left = not catalog.lock.is_held(whose) and catalog.lock.holder(whose) == holder
             if left and fail_abandoned_run(instance, holder):
                 failed.append(run.run_id)
-        elif _process_died(run.tags.get(PROCESS_TAG)):
-            instance.report_run_failed(run, message="the process that executed it died")
+        elif _process_died(run.tags.get(PROCESS_TAG)) and _fail(
+            instance, run.run_id, "the command that executed it"
+        ):
             failed.append(run.run_id)
     return failed
 
