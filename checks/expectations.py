@@ -180,4 +180,4 @@ def _by_column(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Colum
 
 
 def _docs(ctx: TenantContext, asset: str) -> Path:
-    return ctx.settings.local / "data_docs" / ctx.ref.id / asset
+    return ctx.settings.data_docs / ctx.ref.id / asset

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,10 +12,13 @@ from checks.running import checked_tenant, parsed_batches, result_of
 from checks.verdict import Compared, Verdict, counted
 from rag_assets.assets.chunks import chunks
 from rag_assets.catalog.documents import Failure
+from rag_assets.catalog.lock import Holder
+from rag_assets.errors import TenantLocked
 from rag_assets.lake.model import ChunkSetRow
 from rag_assets.partitions import tenants_partitions
 from rag_assets.secrets.rules import SecretSpan
 from rag_assets.stages.context import TenantContext, config_key
+from rag_assets.stages.publishing import clean_up
 from rag_assets.stages.slices import ParsedDocument
 from resources.workbench import Workbench
 
@@ -78,8 +82,7 @@ def judge(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
     if leaking:
         description = (
             f"{counted(leaks, 'credential')} left in {counted(len(leaking), 'document')}, now"
-            " quarantined; a version that is being served stays searchable until the document"
-            " is mended or taken out of its source"
+            " quarantined and out of every answer"
         )
     else:
         description = f"no credential in {counted(scanned.chunks, 'chunk')}"
@@ -168,13 +171,18 @@ def _quarantine(ctx: TenantContext, leaking: Sequence[LeakingDocument]) -> None:
         )
         for document in leaking
     ]
-    if failures:
-        key = config_key(ctx.tenant, ctx.embedder.embedder_id)
-        ctx.catalog.documents.fail(ctx.ref, failures, config_key=key)
-        reasons = [
-            {"uri": d.uri, "reason": f.message} for d, f in zip(leaking, failures, strict=True)
-        ]
-        ctx.catalog.events.write(ctx.ref, "document_failed", reasons)
+    if not failures:
+        return
+    key = config_key(ctx.tenant, ctx.embedder.embedder_id)
+    ctx.catalog.documents.fail(ctx.ref, failures, config_key=key)
+    # Another failure keeps the former version searchable; a credential does not.
+    ctx.catalog.index.withhold(ctx.ref, [document.document_id for document in leaking])
+    reasons = [{"uri": d.uri, "reason": f.message} for d, f in zip(leaking, failures, strict=True)]
+    ctx.catalog.events.write(ctx.ref, "document_failed", reasons)
+    # Whoever holds the lock deletes the entries at its next run; nobody answers with them.
+    holder = Holder.here("secrets check")
+    with suppress(TenantLocked), ctx.catalog.lock.hold(ctx.ref.id, holder):
+        clean_up(ctx)
 
 
 def _leak(

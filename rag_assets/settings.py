@@ -45,6 +45,11 @@ class Settings:
         return self.home / ".local"
 
     @property
+    def data_docs(self) -> Path:
+        """Pages of the expectations check, one folder per tenant."""
+        return self.local / "data_docs"
+
+    @property
     def tenants_file(self) -> Path:
         """The operator's list of tenants."""
         return self.home / "tenants.yaml"

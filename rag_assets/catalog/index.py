@@ -274,6 +274,19 @@ class IndexTable:
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
+    def withhold(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
+        """Return no version of these documents any more; the next run deletes their entries."""
+        nothing = {"indexed_key": None, "document_key": None, "config_key": None}
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(document_index)
+                .where(
+                    document_index.c.tenant == ref.id,
+                    document_index.c.document_id.in_(document_ids),
+                )
+                .values(**nothing, chunk_count=0, dirty=True)
+            )
+
     def keys(self, tenant_id: str, generation: int, document_ids: Sequence[str]) -> dict[str, str]:
         """The version of each named document that may be returned, deleted ones left out."""
         query = (

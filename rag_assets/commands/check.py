@@ -31,9 +31,10 @@ def run_checks(session: Session, tenant_id: str) -> list[CheckResult]:
     results: list[CheckResult] = []
     for job_name in ("check_tenant", "expectations"):
         run = runner.run(job_name, tenant_id)
-        results += run.checks
-        if run.failure is not None and not run.checks:
+        if run.failure is not None:
+            # A check that could not be made must not pass for one that found nothing.
             raise run.failure
+        results += run.checks
     if not results:
         raise RagAssetsError("no check was run", hint="see the run in the Dagster UI")
     return results

@@ -106,7 +106,7 @@ def remove(tenant_id: str, *, confirmed: bool, as_json: bool) -> None:
     lock = session.catalog.lock
     with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_waiting):
         TenantsFile(session.settings.tenants_file).remove(tenant_id)
-        entries = purge_tenant(session.catalog, lake, store, record)
+        entries = purge_tenant(session.catalog, lake, store, record, session.settings)
     _forget_runs(session, tenant_id)
     if as_json:
         print_json({"id": tenant_id, "removed": True, "entries": entries})

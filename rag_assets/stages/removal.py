@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.errors import IndexInconsistent
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.lake.store import Lake
+from rag_assets.settings import Settings
 
 _SWEEPS = 5
 
 
-def purge_tenant(catalog: Catalog, lake: Lake, store: VectorStore, record: TenantRecord) -> int:
+def purge_tenant(
+    catalog: Catalog, lake: Lake, store: VectorStore, record: TenantRecord, settings: Settings
+) -> int:
     """Delete every entry, file and row of a tenant; the caller holds its lock.
 
     The state REMOVING, written first, turns away every writer that still believes in the tenant.
@@ -29,6 +34,7 @@ def purge_tenant(catalog: Catalog, lake: Lake, store: VectorStore, record: Tenan
     for tenant_id, incarnation in list(lake.stored()):
         if tenant_id == record.id:
             lake.tenant(tenant_id, incarnation).purge()
+    shutil.rmtree(settings.data_docs / record.id, ignore_errors=True)
     catalog.tenants.delete(record.ref)
     return entries
 

@@ -71,6 +71,8 @@ def test_a_credential_in_a_stored_chunk_fails_secrets_and_quarantines(
     assert quarantined.status == "FAILED"
     assert "credential" in (quarantined.error_message or "")
     assert tenant.document("leave.md").status == "READY"
+    served = tenant.ctx.catalog.index.held(tenant.name, tenant.generation.number)
+    assert quarantined.document_id not in {version.document_id for version in served}
     events = tenant.ctx.catalog.events.latest(tenant.name, kind="document_failed")
     for shown in (repr(secrets), quarantined.error_message or "", repr(events)):
         assert CREDENTIAL not in shown
