@@ -71,9 +71,8 @@ def test_a_document_that_takes_too_long_fails_alone(cache_dir: Path) -> None:
     assert titles(results) == ["Title 1", "Title 2"]
 
 
-@pytest.mark.parametrize("megabytes", [2_000])
-def test_a_decompression_bomb_fails_alone(cache_dir: Path, megabytes: int) -> None:
-    data = pdfs.bomb(megabytes)
+def test_a_decompression_bomb_fails_alone(cache_dir: Path) -> None:
+    data = pdfs.bomb(600)
     assert len(data) < 100_000
     limits = ParseLimits(seconds=60, memory_bytes=300 * 1024**2)
     with ParserPool(1, limits, cache_dir) as pool:
