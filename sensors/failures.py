@@ -30,10 +30,22 @@ def run_failures_sensor(
     record = catalog.tenants.find(tenant_id) if tenant_id else None
     if record is None or record.state == "REMOVING":
         return dg.SkipReason("the run belongs to no tenant that is left")
-    message = (context.failure_event.message or "the run failed").splitlines()[0][:500]
+    message = _reason(context)
     syncs = catalog.syncs.all(record.id)
     for source in Tenant.from_config(record.config).sources:
         attempts = syncs[source.name].attempts if source.name in syncs else 0
         retry_at = datetime.now(UTC) + timedelta(seconds=backoff_seconds(attempts))
         catalog.syncs.failed(record.ref, source.name, message, retry_at)
     return dg.SkipReason(f"noted the failure of tenant {record.id}")
+
+
+def _reason(context: dg.RunFailureSensorContext) -> str:
+    """The first line of what the first failed step said, else of what the run said."""
+    said = [context.failure_event.message]
+    for event in context.get_step_failure_events():
+        data = event.step_failure_data
+        if data.user_failure_data is not None:
+            said.insert(0, data.user_failure_data.description)
+            break
+    words = next((line for text in said if text for line in text.splitlines()), "the run failed")
+    return words[:500]

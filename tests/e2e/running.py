@@ -1,0 +1,145 @@
+"""A running daemon and webserver over an installation, seen as their users see them."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.storage.dagster_run import RunRecord
+
+from rag_assets.catalog.catalog import Catalog
+from tests.installation import Installation
+
+PARTITION_TAG = "dagster/partition"
+PATIENCE = 150
+"""How many seconds to wait for what should take fifteen: the machine may be busy."""
+
+_LAUNCH = """
+mutation Launch($params: ExecutionParams!) {
+  launchPipelineExecution(executionParams: $params) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on PythonError { message }
+  }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """An installation on which Dagster's daemon and webserver run.
+
+    Its catalog was opened before they were started: from then on only the daemon carries
+    tenants.yaml over.
+    """
+
+    installation: Installation
+    catalog: Catalog
+    instance: dg.DagsterInstance
+    url: str
+    logs: Path
+
+    def searchable(self, tenant_id: str, text: str, *, within: float = PATIENCE) -> float:
+        """Wait until a search returns a passage with the text; returns the seconds it took."""
+        return wait_for(lambda: self.finds(tenant_id, text), within, f"{text!r} is found")
+
+    def gone(self, tenant_id: str, text: str, *, within: float = PATIENCE) -> float:
+        """Wait until no search returns the text any more."""
+        return wait_for(lambda: not self.finds(tenant_id, text), within, f"{text!r} is gone")
+
+    def finds(self, tenant_id: str, text: str) -> bool:
+        """Whether a search returns a passage with the text just now."""
+        from rag_assets.errors import UnknownTenant
+
+        try:
+            hits = self.installation.search(tenant_id, text, mode="text", top_k=20)
+        except UnknownTenant:
+            return False
+        return any(text in hit.text for hit in hits)
+
+    def graphql(self, query: str, variables: Mapping[str, Any] | None = None) -> Any:
+        """Ask the webserver what its pages ask."""
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        request = urllib.request.Request(  # noqa: S310 - a loopback address
+            f"{self.url}/graphql", body, {"content-type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310
+            answer = json.load(response)
+        assert "errors" not in answer, answer["errors"]
+        return answer["data"]
+
+    def launch(self, job: str, tenant_id: str | None = None, *assets: str) -> str:
+        """Launch a run as the UI's button does; returns its id.
+
+        Args:
+            job: its name; "__ASSET_JOB" for Materialize on assets' pages.
+            tenant_id: the partition.
+            assets: of the job, if not all.
+        """
+        selector = {
+            "repositoryLocationName": "rag_assets",
+            "repositoryName": "__repository__",
+            "pipelineName": job,
+            "assetSelection": [{"path": [name]} for name in assets] or None,
+            "assetCheckSelection": [] if assets else None,
+        }
+        tags = [{"key": PARTITION_TAG, "value": tenant_id}] if tenant_id else []
+        params = {
+            "selector": selector,
+            "mode": "default",
+            "runConfigData": "{}",
+            "executionMetadata": {"tags": tags},
+        }
+        answer = self.graphql(_LAUNCH, {"params": params})["launchPipelineExecution"]
+        assert answer["__typename"] == "LaunchRunSuccess", answer
+        return str(answer["run"]["runId"])
+
+    def ended(self, run_id: str, *, within: float = PATIENCE) -> RunRecord:
+        """Wait until a run has ended."""
+        wait_for(lambda: self.record(run_id).dagster_run.is_finished, within, "the run ended")
+        return self.record(run_id)
+
+    def record(self, run_id: str) -> RunRecord:
+        """A run with its times."""
+        record = self.instance.get_run_record_by_id(run_id)
+        assert record is not None
+        return record
+
+    def runs(self, tenant_id: str, job: str | None = None) -> list[RunRecord]:
+        """A tenant's runs, the latest first."""
+        wanted = dg.RunsFilter(tags={PARTITION_TAG: tenant_id}, job_name=job)
+        return list(self.instance.get_run_records(filters=wanted))
+
+
+@contextmanager
+def running_daemon(installation: Installation) -> Iterator[Daemon]:
+    """Start the webserver and the daemon as `rag-assets up` does, and stop them again."""
+    session = installation.session()
+    session.prepare_home()
+    catalog = session.catalog
+    assert installation.retriever is not None
+    session.stack.up()
+    try:
+        url = session.stack.dagster.url
+        assert url is not None
+        yield Daemon(installation, catalog, session.instance, url, session.settings.local / "logs")
+    finally:
+        session.stack.dagster.stop()
+
+
+def wait_for(condition: Callable[[], bool], within: float, what: str) -> float:
+    """Wait until it holds; returns the seconds it took."""
+    started = time.monotonic()
+    while not condition():
+        if time.monotonic() - started > within:
+            pytest.fail(f"not within {within} s: {what}")
+        time.sleep(0.5)
+    return time.monotonic() - started
