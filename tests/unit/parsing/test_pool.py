@@ -77,7 +77,7 @@ def test_a_decompression_bomb_fails_alone(cache_dir: Path) -> None:
     limits = ParseLimits(seconds=60, memory_bytes=300 * 1024**2)
     with ParserPool(1, limits, cache_dir) as pool:
         results = by_key(pool.parse_many([ok(1), task("bomb", data), ok(2)]))
-    assert isinstance(results["bomb"], DocumentRejected)
+    assert isinstance(results["bomb"], DocumentTooCostly)
     assert titles(results) == ["Title 1", "Title 2"]
 
 
