@@ -6,12 +6,15 @@ this does the same work in a fraction of it.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+
+import pytest
 
 from rag_assets.catalog.lock import Holder
 from rag_assets.commands.session import Session
@@ -29,6 +32,15 @@ from rag_assets.tenants.model import Tenant
 from tests.installation import Installation
 
 _MOST_RUNS = 50
+
+
+def tenant_named_after(request: pytest.FixtureRequest) -> str:
+    """A tenant's id made of a test's name."""
+    return (
+        re.sub("[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
+        .strip("-")[:60]
+        .strip("-")
+    )
 
 
 class Driver:

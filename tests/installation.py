@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+from ruamel.yaml import YAML
 
 from rag_assets.commands.session import Session
 from rag_assets.commands.sync import TenantSync, sync_tenant
@@ -65,6 +66,19 @@ class Installation:
         entry = {"id": tenant_id, "profile": "documents", "sources": [source], **config}
         TenantsFile(self.home / "tenants.yaml").add(entry)
         return folder
+
+    def configure(self, tenant_id: str, **config: Any) -> None:
+        """Set or, with None, take away fields of a tenant in tenants.yaml."""
+        path = self.home / "tenants.yaml"
+        yaml = YAML()
+        document = yaml.load(path.read_text())
+        entry = next(entry for entry in document["tenants"] if entry["id"] == tenant_id)
+        for name, value in config.items():
+            entry.pop(name, None)
+            if value is not None:
+                entry[name] = value
+        with path.open("w") as stream:
+            yaml.dump(document, stream)
 
     # -- as a user, in another process
 

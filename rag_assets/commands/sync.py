@@ -145,6 +145,7 @@ def show_sync(result: TenantSync) -> None:
 
 def _is_due(session: Session, tenant_id: str) -> bool:
     """Whether there is anything to do, at the price of a listing."""
+    from rag_assets.stages.generations import require_same_index
     from rag_assets.tenants.model import Tenant
     from sensors.planning import why_due
     from sensors.state import tenant_state
@@ -153,6 +154,9 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     record = session.active(tenant_id)
     catalog.documents.retry_passing_failures(record.ref)
     tenant = Tenant.from_config(record.config)
+    serving = catalog.generations.serving(tenant_id)
+    if serving is not None:
+        require_same_index(session.store, tenant_id, serving)
     state = tenant_state(catalog, record, tenant, session.settings)
     return why_due(state, datetime.now(UTC), patient=False) is not None
 

@@ -59,8 +59,10 @@ class ElasticsearchStore:
         with _answers():
             if placement == "dedicated":
                 name = self._names.dedicated(spec, tenant)
+                if not self._fits(name, spec):
+                    self.drop_index(name)  # the tenant's by its name, but nothing we wrote to
             else:
-                name = self._shared_with_room(self._names.shared_stem(spec))
+                name = self._shared_with_room(spec)
             self._create(name, spec)
             uuid = self.uuid_of(name)
         if uuid is None:
@@ -257,9 +259,12 @@ class ElasticsearchStore:
         composite: dict[str, Any] = {"size": _PAGE, "sources": sources}
         with _answers():
             while True:
-                answer = self._client.search(
-                    index=index_name, size=0, aggs={"owners": {"composite": composite}}
-                )["aggregations"]["owners"]
+                try:
+                    answer = self._client.search(
+                        index=index_name, size=0, aggs={"owners": {"composite": composite}}
+                    )["aggregations"]["owners"]
+                except BadRequestError:  # an index of that name which is none of ours
+                    return []
                 found += [(b["key"]["tenant"], b["key"]["incarnation"]) for b in answer["buckets"]]
                 if "after_key" not in answer:
                     return found
@@ -271,7 +276,15 @@ class ElasticsearchStore:
                 self._client.indices.get_settings(index=self._names.patterns, name="index.uuid")
             )
 
-    def _shared_with_room(self, stem: str) -> str:
+    def _fits(self, name: str, spec: IndexSpec) -> bool:
+        try:
+            answer = self._client.indices.get_mapping(index=name)
+        except NotFoundError:
+            return True
+        return mapping.fits(answer[name]["mappings"], spec)
+
+    def _shared_with_room(self, spec: IndexSpec) -> str:
+        stem = self._names.shared_stem(spec)
         settings = self._client.indices.get_settings(index=f"{stem}*", name="index.uuid")
         # One stem may begin another, as the default kind of vector index has no name of its own.
         numbered = re.compile(re.escape(stem) + r"(\d+)")
@@ -280,7 +293,9 @@ class ElasticsearchStore:
             return f"{stem}1"
         newest = f"{stem}{numbers[-1]}"
         full = self._client.count(index=newest)["count"] >= self._shared_limit
-        return f"{stem}{numbers[-1] + 1}" if full else newest
+        # Whoever writes to an index that is gone makes one of that name with any mapping.
+        usable = not full and self._fits(newest, spec)
+        return newest if usable else f"{stem}{numbers[-1] + 1}"
 
     def _create(self, name: str, spec: IndexSpec) -> None:
         if self._client.indices.exists(index=name):
@@ -377,6 +392,12 @@ class ElasticsearchStore:
             except NotFoundError:
                 raise IndexInconsistent(
                     f"index {index_name!r} of tenant {owner.tenant!r} is gone",
+                    hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
+                ) from None
+            except BadRequestError as error:
+                raise IndexInconsistent(
+                    f"index {index_name!r} of tenant {owner.tenant!r} takes no such search:"
+                    f" {error.error}",
                     hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
                 ) from None
         return list(answer["hits"]["hits"])

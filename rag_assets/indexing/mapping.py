@@ -113,6 +113,19 @@ def index_body(spec: IndexSpec) -> dict[str, Any]:
     }
 
 
+def fits(live: Mapping[str, Any], spec: IndexSpec) -> bool:
+    """Whether a live index's mappings are those of a spec; what was added to them is no matter."""
+    wanted = index_body(spec)["mappings"]["properties"]
+    fields = live.get("properties", {})
+    vector = fields.get("vector", {})
+    kind = vector.get("index_options", {}).get("type")
+    return (
+        all(fields.get(name, {}).get("type") == field["type"] for name, field in wanted.items())
+        and (vector.get("dims"), kind) == (spec.dimensions, spec.vector_index)
+        and vector.get("similarity") == wanted["vector"]["similarity"]
+    )
+
+
 def entry_source(entry: Entry) -> dict[str, Any]:
     """The stored fields of an entry, its vector left out, with a digest over all of them."""
     owner, document, chunk = entry.owner, entry.document, entry.chunk

@@ -9,7 +9,8 @@ from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.index import HeldVersion
 from rag_assets.indexing.mapping import owned
 from rag_assets.indexing.model import LiveEntry, Owner, entry_id
-from rag_assets.stages.context import TenantContext
+from rag_assets.stages.context import TenantContext, generation_key
+from rag_assets.stages.generations import drop_generation, publish, target_generation
 from rag_assets.stages.publishing import clean_up, remove_deleted
 
 
@@ -57,9 +58,14 @@ class IndexState:
     drift: Drift
 
     @property
+    def index_lost(self) -> bool:
+        """Whether the index is gone, or is not the one that was written to."""
+        return self.expected_uuid != self.live_uuid
+
+    @property
     def healthy(self) -> bool:
         """Whether nothing is to be mended."""
-        return self.expected_uuid == self.live_uuid and self.alias_correct and self.drift.none
+        return not self.index_lost and self.alias_correct and self.drift.none
 
 
 @dataclass(slots=True)
@@ -129,11 +135,17 @@ def repair_index(ctx: TenantContext) -> list[IndexState]:
     remove_deleted(ctx)
     clean_up(ctx)
     states = inspect_index(ctx)
+    wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
     for state in states:
-        if state.expected_uuid != state.live_uuid:
+        if state.generation.key != wanted:
+            continue
+        if state.index_lost:
             _replace_index(ctx, state.generation)
         elif not state.drift.none:
             _mend(ctx, state)
+    for state in states:
+        if state.generation.key != wanted:
+            _mend_other(ctx, state)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is not None:
         ctx.guard()
@@ -196,6 +208,21 @@ def _mend(ctx: TenantContext, state: IndexState) -> None:
     ctx.catalog.index.unsettle(ctx.ref, generation.number, damaged)
 
 
+def _mend_other(ctx: TenantContext, state: IndexState) -> None:
+    """Mend a build of another configuration, of which nothing can be written again."""
+    generation, drift = state.generation, state.drift
+    damaged = state.index_lost or bool(drift.missing or drift.altered)
+    if not damaged:
+        if not drift.none:
+            _mend(ctx, state)
+        return
+    if generation.state == "SERVING":
+        if not state.index_lost:
+            return  # what is left of it answers until its successor is complete
+        publish(ctx, target_generation(ctx))
+    drop_generation(ctx, generation)
+
+
 def _replace_index(ctx: TenantContext, generation: Generation) -> None:
     ctx.guard()
     ref = ctx.store.place(ctx.index_spec, ctx.ref.id, ctx.tenant.index.placement)
@@ -207,7 +234,7 @@ def _summary(state: IndexState) -> dict[str, object]:
     drift = state.drift
     return {
         "generation": state.generation.number,
-        "index_lost": state.expected_uuid != state.live_uuid,
+        "index_lost": state.index_lost,
         "alias_correct": state.alias_correct,
         "missing_documents": len(drift.missing),
         "altered_documents": len(drift.altered),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_assets.catalog.generations import Generation
 from rag_assets.errors import IndexInconsistent
+from rag_assets.indexing.protocol import VectorStore
 from rag_assets.stages.context import TenantContext, config_key, generation_key
 
 
@@ -33,12 +34,17 @@ def require_index(ctx: TenantContext, generation: Generation) -> None:
     Raises:
         IndexInconsistent: it is gone, or another of the same name stands in its place.
     """
-    uuid = ctx.store.uuid_of(generation.index_name)
+    require_same_index(ctx.store, ctx.ref.id, generation)
+
+
+def require_same_index(store: VectorStore, tenant_id: str, generation: Generation) -> None:
+    """As require_index, for whoever has no context of the tenant."""
+    uuid = store.uuid_of(generation.index_name)
     if uuid != generation.index_uuid:
         what = "is gone" if uuid is None else "was replaced by another"
         raise IndexInconsistent(
-            f"index {generation.index_name!r} of tenant {ctx.ref.id!r} {what}",
-            hint=f"restore it without embedding anything: rag-assets sync {ctx.ref.id} --repair",
+            f"index {generation.index_name!r} of tenant {tenant_id!r} {what}",
+            hint=f"restore it without embedding anything: rag-assets sync {tenant_id} --repair",
         )
 
 
@@ -73,6 +79,25 @@ def publish_when_complete(ctx: TenantContext, generation: Generation) -> bool:
         )
     publish(ctx, generation)
     return True
+
+
+def drop_generation(ctx: TenantContext, generation: Generation) -> None:
+    """Delete a build's entries, then its row."""
+    if ctx.store.uuid_of(generation.index_name) is not None:
+        ctx.store.refresh(generation.index_name)
+        ids = [
+            entry.id
+            for entry in ctx.store.scan(generation.index_name, ctx.ref.id)
+            if (entry.tenant, entry.incarnation, entry.generation)
+            == (ctx.ref.id, ctx.ref.incarnation, generation.number)
+        ]
+        ctx.guard()
+        ctx.store.delete(generation.index_name, ctx.ref.id, ids)
+        ctx.store.refresh(generation.index_name)
+    ctx.catalog.generations.delete(ctx.ref, generation)
+    alone = ctx.store.is_dedicated(generation.index_name, ctx.ref.id)
+    if alone and not ctx.catalog.generations.in_index(generation.index_name):
+        ctx.store.drop_index(generation.index_name)
 
 
 def _open(ctx: TenantContext, key: str) -> Generation:

@@ -10,6 +10,7 @@ from rag_assets.catalog.generations import Generation
 from rag_assets.chunking.chunk_set import chunk_set_key
 from rag_assets.lake.model import Compaction, LiveKeys
 from rag_assets.stages.context import TenantContext, generation_key
+from rag_assets.stages.generations import drop_generation
 from rag_assets.stages.publishing import remove_deleted
 
 GRACE = timedelta(days=7)
@@ -72,22 +73,6 @@ def _retired_at(generation: Generation, wanted: str) -> datetime | None:
     # A build whose configuration went out of force before it was complete never retires.
     given_up = generation.state == "BUILDING" and generation.key != wanted
     return generation.created_at if given_up else generation.retired_at
-
-
-def drop_generation(ctx: TenantContext, generation: Generation) -> None:
-    """Delete a build's entries, then its row."""
-    if ctx.store.uuid_of(generation.index_name) is not None:
-        ctx.store.refresh(generation.index_name)
-        ids = [
-            entry.id
-            for entry in ctx.store.scan(generation.index_name, ctx.ref.id)
-            if (entry.tenant, entry.incarnation, entry.generation)
-            == (ctx.ref.id, ctx.ref.incarnation, generation.number)
-        ]
-        ctx.guard()
-        ctx.store.delete(generation.index_name, ctx.ref.id, ids)
-        ctx.store.refresh(generation.index_name)
-    ctx.catalog.generations.delete(ctx.ref, generation)
 
 
 def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, Compaction]:

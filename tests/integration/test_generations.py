@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from rag_assets.stages.context import SliceLimits
 from rag_assets.stages.drift import inspect_index
 from rag_assets.stages.upkeep import GRACE, compact, drop_old_generations
-from tests.driving import Driver
+from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
 
 CHUNKED = {"chunker": {"chunker": "heading", "max_tokens": 40, "overlap": 8}}
@@ -22,7 +21,7 @@ SPARSE = {"embedder": {"provider": "deterministic", "dimensions": 64}}
 @pytest.fixture
 def files(shared_installation: Installation, request: pytest.FixtureRequest) -> Path:
     """The folder of a tenant named after the test, with three documents."""
-    folder = shared_installation.add_tenant(tenant_of(request), **FAST)
+    folder = shared_installation.add_tenant(tenant_named_after(request), **FAST)
     for name in ("one", "two", "three"):
         prose = " ".join(f"Sentence {n} of {name} is about topic {n}." for n in range(30))
         (folder / f"{name}.md").write_text(f"# About {name}\n\n{prose}\n")
@@ -31,26 +30,7 @@ def files(shared_installation: Installation, request: pytest.FixtureRequest) -> 
 
 @pytest.fixture
 def tenant(files: Path, request: pytest.FixtureRequest) -> str:
-    return tenant_of(request)
-
-
-def tenant_of(request: pytest.FixtureRequest) -> str:
-    return request.node.name.removeprefix("test_").replace("_", "-").partition("[")[0][:60]
-
-
-def configure(installation: Installation, tenant_id: str, **config: Any) -> None:
-    """Set or, with None, take away fields of a tenant in tenants.yaml."""
-    yaml = YAML()
-    path = installation.home / "tenants.yaml"
-    document = yaml.load(path.read_text())
-    for entry in document["tenants"]:
-        if entry["id"] == tenant_id:
-            for name, value in config.items():
-                entry.pop(name, None)
-                if value is not None:
-                    entry[name] = value
-    with path.open("w") as stream:
-        yaml.dump(document, stream)
+    return tenant_named_after(request)
 
 
 def test_the_old_build_answers_until_the_new_one_is_complete(
@@ -58,7 +38,7 @@ def test_the_old_build_answers_until_the_new_one_is_complete(
 ) -> None:
     driver.sync(tenant)
     before = shared_installation.entries(tenant)
-    configure(shared_installation, tenant, **CHUNKED)
+    shared_installation.configure(tenant, **CHUNKED)
     slowly = Driver(shared_installation, SliceLimits(documents=1))
     for left in (2, 1):
         assert slowly.run_once(tenant)["pending"] == left
@@ -81,9 +61,9 @@ def test_changing_back_costs_nothing(
     (folder / "b.md").write_text("# B\n\n" + "No word counts. " * 60)
     driver.sync(tenant)
     first = shared_installation.entries(tenant)
-    configure(shared_installation, tenant, **change)
+    shared_installation.configure(tenant, **change)
     assert driver.sync(tenant)["embedded"] > 0
-    configure(shared_installation, tenant, chunker=None, **FAST)
+    shared_installation.configure(tenant, chunker=None, **FAST)
     back = driver.sync(tenant)
     assert (back["parsed"], back["chunks"], back["embedded"], back["upserted"]) == (0, 0, 0, 0)
     assert shared_installation.entries(tenant) == first
@@ -96,12 +76,12 @@ def test_what_happened_meanwhile_is_in_the_build_that_is_gone_back_to(
     shared_installation: Installation, driver: Driver, tenant: str, files: Path
 ) -> None:
     driver.sync(tenant)
-    configure(shared_installation, tenant, **CHUNKED)
+    shared_installation.configure(tenant, **CHUNKED)
     driver.sync(tenant)
     (files / "one.md").unlink()
     (files / "two.md").write_text("# About two\n\nOnly this is left.\n")
     driver.sync(tenant)
-    configure(shared_installation, tenant, chunker=None)
+    shared_installation.configure(tenant, chunker=None)
     driver.sync(tenant)
     found = {uri for uri, _, _ in shared_installation.entries(tenant).values()}
     assert found == {"files/two.md", "files/three.md"}
@@ -113,7 +93,7 @@ def test_deletions_reach_every_build_that_is_kept(
     shared_installation: Installation, driver: Driver, tenant: str, files: Path
 ) -> None:
     driver.sync(tenant)
-    configure(shared_installation, tenant, **CHUNKED)
+    shared_installation.configure(tenant, **CHUNKED)
     driver.sync(tenant)
     (files / "one.md").unlink()
     driver.sync(tenant)
@@ -129,9 +109,9 @@ def test_another_access_scope_moves_entries_of_every_build_and_embeds_nothing(
     shared_installation: Installation, driver: Driver, tenant: str
 ) -> None:
     driver.sync(tenant)
-    configure(shared_installation, tenant, **CHUNKED)
+    shared_installation.configure(tenant, **CHUNKED)
     driver.sync(tenant)
-    configure(shared_installation, tenant, access={"scope": "team-only"}, **CHUNKED)
+    shared_installation.configure(tenant, access={"scope": "team-only"}, **CHUNKED)
     moved = driver.sync(tenant)
     assert (moved["parsed"], moved["chunks"], moved["embedded"]) == (0, 0, 0)
     with driver.locked(tenant) as ctx:
@@ -149,9 +129,9 @@ def test_old_builds_go_after_their_grace_and_abandoned_ones_too(
     shared_installation: Installation, driver: Driver, tenant: str
 ) -> None:
     driver.sync(tenant)
-    configure(shared_installation, tenant, **CHUNKED)
+    shared_installation.configure(tenant, **CHUNKED)
     Driver(shared_installation, SliceLimits(documents=1)).run_once(tenant)  # never completed
-    configure(shared_installation, tenant, chunker=None, **SPARSE)
+    shared_installation.configure(tenant, chunker=None, **SPARSE)
     driver.sync(tenant)
     kept = shared_installation.entries(tenant)
     with driver.locked(tenant) as ctx:
@@ -194,7 +174,7 @@ def test_a_dedicated_tenant_has_an_index_alone(
 ) -> None:
     driver.sync(tenant)
     shared = shared_installation.entries(tenant)
-    configure(shared_installation, tenant, index={"placement": "dedicated"})
+    shared_installation.configure(tenant, index={"placement": "dedicated"})
     moved = driver.sync(tenant)
     assert moved["embedded"] == 0
     assert sorted(shared_installation.entries(tenant).values()) == sorted(shared.values())

@@ -213,8 +213,6 @@ def test_what_breaks_off_after_the_listing_is_ready_in_the_end(
 def test_a_source_taken_away_is_emptied_once(
     shared_installation: Installation, driver: Driver
 ) -> None:
-    from tests.integration.test_generations import configure
-
     folder = shared_installation.add_tenant("sources", **FAST)
     other = folder.parent / "sources-other"
     other.mkdir()
@@ -222,9 +220,9 @@ def test_a_source_taken_away_is_emptied_once(
     write_old(other / "b.md", page(2))
     files = {"name": "files", "type": "files", "root": str(folder)}
     second = {"name": "second", "type": "files", "root": str(other)}
-    configure(shared_installation, "sources", sources=[files, second])
+    shared_installation.configure("sources", sources=[files, second])
     assert driver.sync("sources")["added"] == 2
-    configure(shared_installation, "sources", sources=[files])
+    shared_installation.configure("sources", sources=[files])
     assert due(shared_installation, "sources") == "a source was taken away"
     assert driver.sync("sources")["removed"] == 1
     assert due(shared_installation, "sources") is None
@@ -235,7 +233,7 @@ def test_a_source_taken_away_is_emptied_once(
 # -- incremental equals fresh
 
 NAMES = ("a.md", "b.md", "deep/c.md", "deep/d.md", "e e.md")
-TEXTS = tuple(page(number, sections=1 + number % 3) for number in range(6)) + ("", "\x00bad")
+TEXTS = (*(page(number, sections=1 + number % 3) for number in range(6)), "", "\x00bad")
 edits = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.sampled_from(NAMES), st.sampled_from(TEXTS)),
