@@ -3,6 +3,7 @@
 import dagster as dg
 
 from rag_assets.jobs import drift_job, repair_job
+from rag_assets.partitions import tenants_partitions
 from resources.stores import PostgresResource
 from resources.workbench import clear_failures
 from sensors.tenants import partitions_under_way
@@ -30,9 +31,10 @@ def drift_offenders_sensor(
     with clear_failures():
         catalog = postgres.catalog()
         busy = partitions_under_way(context.instance)
+        present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))
         requests = []
         for record in catalog.tenants.all():
-            if record.state != "ACTIVE" or record.id in busy:
+            if record.state != "ACTIVE" or record.id not in present - busy:
                 continue
             found = catalog.events.latest(record.id, kind="drift_found", limit=1)
             mended = catalog.events.latest(record.id, kind="index_repaired", limit=1)

@@ -7,7 +7,7 @@ import dagster as dg
 from rag_assets.jobs import sync_job
 from rag_assets.tenants.model import Tenant
 from resources.stores import PostgresResource
-from resources.tenant_lock import PARTITION_TAG
+from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG
 from sensors.planning import backoff_seconds
 
 
@@ -25,6 +25,8 @@ def run_failures_sensor(
     context: dg.RunFailureSensorContext, postgres: PostgresResource
 ) -> dg.SkipReason:
     """Record the failure for every source of the run's tenant."""
+    if PROCESS_TAG in context.dagster_run.tags:
+        return dg.SkipReason("a person ran it, and was told")
     tenant_id = context.dagster_run.tags.get(PARTITION_TAG)
     catalog = postgres.catalog()
     record = catalog.tenants.find(tenant_id) if tenant_id else None

@@ -19,6 +19,7 @@ class TenantState:
         syncs: the last syncs, by source.
         pending: documents whose entries are not the desired ones and may be tried now.
         removals: deleted documents that a generation may still hold.
+        leftovers: documents of which a killed run may have left entries of other versions.
         unsettled: documents that were listed so soon after their last change that another
             change could have gone unnoticed.
         next_expiry: when the oldest document falls due for pruning.
@@ -31,6 +32,7 @@ class TenantState:
     syncs: Mapping[str, Sync]
     pending: int = 0
     removals: int = 0
+    leftovers: int = 0
     unsettled: int = 0
     next_expiry: datetime | None = None
 
@@ -72,6 +74,7 @@ def _why_left(state: TenantState, now: datetime) -> str | None:
     for count, what in (
         (state.pending, "documents wait"),
         (state.removals, "removals wait"),
+        (state.leftovers, "documents were left half replaced"),
         (state.unsettled, "documents may have changed once more"),
     ):
         if count:

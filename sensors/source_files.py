@@ -10,12 +10,13 @@ from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.errors import ConfigurationError, ListingFailed
 from rag_assets.hashing import key_of
 from rag_assets.jobs import sync_job
+from rag_assets.partitions import tenants_partitions
 from rag_assets.settings import Settings
 from rag_assets.tenants.model import Tenant
 from resources.stores import PostgresResource
-from resources.tenant_lock import PARTITION_TAG, fail_abandoned_runs
+from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, fail_abandoned_runs
 from resources.workbench import clear_failures
-from sensors.planning import from_cursor, why_due
+from sensors.planning import backoff_seconds, from_cursor, why_due
 from sensors.state import tenant_state
 from sensors.tenants import partitions_under_way
 
@@ -66,6 +67,7 @@ def source_files_sensor(
     reason = "; ".join(notes) or f"{len(records)} tenants, none due"
     return dg.SensorResult(
         run_requests=requests,
+        dynamic_partitions_requests=_new_partitions(context.instance, requests),
         skip_reason=None if requests else dg.SkipReason(reason),
         cursor=cursor,
     )
@@ -82,6 +84,8 @@ def _request(
     # A key of the listing alone would never follow a change from A to B and back: the attempt is
     # told apart by the tenant's last run.
     last = instance.get_run_records(filters=dg.RunsFilter(tags={PARTITION_TAG: record.id}), limit=1)
+    if last and _just_failed(last[0]):
+        return None
     attempt = last[0].dagster_run.run_id if last else "first"
     listing = key_of("listing", dict(state.digests), state.config_key)
     return dg.RunRequest(
@@ -89,3 +93,23 @@ def _request(
         run_key=f"{record.id}/{record.incarnation}/{listing}/{attempt}",
         tags={"rag_assets/reason": reason},
     )
+
+
+def _just_failed(record: dg.RunRecord) -> bool:
+    """Whether a run of the daemon failed so lately that its failure may not have been noted."""
+    run = record.dagster_run
+    return (
+        run.status is dg.DagsterRunStatus.FAILURE
+        and PROCESS_TAG not in run.tags
+        and record.end_time is not None
+        and time.time() - record.end_time < backoff_seconds(0)
+    )
+
+
+def _new_partitions(
+    instance: dg.DagsterInstance, requests: list[dg.RunRequest]
+) -> list[dg.AddDynamicPartitionsRequest]:
+    """Partitions of tenants that a command made known to the catalog before the tenants sensor."""
+    present = set(instance.get_dynamic_partitions(tenants_partitions.name or ""))
+    new = sorted({request.partition_key or "" for request in requests} - present)
+    return [tenants_partitions.build_add_request(new)] if new else []

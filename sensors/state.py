@@ -32,7 +32,8 @@ def tenant_state(
     key = config_key(tenant, embedder_id)
     wanted = generation_key(tenant, embedder_id)
     # Not simply the newest: somebody may have gone back to an older configuration.
-    builds = [g.number for g in catalog.generations.live(record.id) if g.key == wanted]
+    live = catalog.generations.live(record.id)
+    builds = [generation.number for generation in live if generation.key == wanted]
     oldest = (
         catalog.documents.oldest_change(record.id) if tenant.retention_days is not None else None
     )
@@ -44,6 +45,7 @@ def tenant_state(
         syncs=catalog.syncs.all(record.id),
         pending=catalog.index.pending_count(record.id, builds[-1], key) if builds else 0,
         removals=sum(len(ids) for ids in catalog.index.removals(record.id).values()),
+        leftovers=sum(len(catalog.index.dirty(record.id, build.number)) for build in live),
         unsettled=catalog.documents.unsettled_count(record.id),
         next_expiry=None if oldest is None else oldest + retention,
     )

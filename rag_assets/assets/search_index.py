@@ -3,7 +3,7 @@
 import dagster as dg
 
 from rag_assets.assets.embeddings import embeddings
-from rag_assets.assets.running import GROUP, OWNERS, seconds, tenant_stage
+from rag_assets.assets.running import GROUP, OWNERS, seconds, table, tenant_stage
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.publishing import publish_slice
 from rag_assets.stages.slices import waiting_for_embedder, work_of
@@ -33,6 +33,7 @@ def search_index(
         work = work_of(ctx, context.run.run_id)
         report = publish_slice(ctx, work)
         outage = waiting_for_embedder(ctx, work)
+        standing = ctx.catalog.documents.counts(ctx.ref.id)
         if tidy(ctx):
             context.log.info("merged the small files of the lake")
     metadata: dict[str, dg.RawMetadataValue] = {
@@ -43,7 +44,9 @@ def search_index(
         "removed documents": report.removed,
         "live entries": report.live,
         "generation": report.generation,
+        "index": work.generation.index_name,
         "pending": report.pending,
+        "documents": table({"status": "string", "documents": "int"}, sorted(standing.items())),
         "seconds": seconds(report.seconds),
     }
     if outage is not None:

@@ -118,6 +118,14 @@ class Daemon:
         wanted = dg.RunsFilter(tags={PARTITION_TAG: tenant_id}, job_name=job)
         return list(self.instance.get_run_records(filters=wanted))
 
+    def idle(self, tenant_id: str) -> None:
+        """Wait until no run of the tenant is queued or under way."""
+        wait_for(
+            lambda: all(run.dagster_run.is_finished for run in self.runs(tenant_id)),
+            PATIENCE,
+            f"the runs of {tenant_id} ended",
+        )
+
 
 @contextmanager
 def running_daemon(installation: Installation) -> Iterator[Daemon]:
