@@ -5,13 +5,14 @@ What is written here is what a trusted service sees that queries Elasticsearch d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from rag_assets.hashing import key_of
 from rag_assets.indexing.identifiers import lexical_terms
-from rag_assets.indexing.model import SCHEMA_VERSION, Entry, IndexSpec, Owner
+from rag_assets.indexing.model import SCHEMA_VERSION, Entry, IndexSpec, Owner, VectorIndex
 
 _KEYWORD = {"type": "keyword"}
 _INTEGER = {"type": "integer"}
@@ -45,8 +46,10 @@ class Names:
 
     def is_dedicated(self, index_name: str, tenant: str) -> bool:
         """Whether an index belongs to this tenant alone."""
-        own = index_name.startswith(f"{self.prefix}-own-")
-        return own and index_name.endswith(f"-{tenant}")
+        # Of two tenants "a" and "b-a" the ending alone would not tell whose it is.
+        kinds = "|".join(kind.replace("_", "-") for kind in get_args(VectorIndex))
+        stem = rf"{re.escape(self.prefix)}-own-\d+-v\d+-(?:{kinds})-"
+        return re.fullmatch(stem + re.escape(tenant), index_name) is not None
 
     @property
     def patterns(self) -> list[str]:

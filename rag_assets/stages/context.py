@@ -88,6 +88,8 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
     """Hash of all configuration that determines a tenant's entries.
 
     Parsers and secret rules are in it but do not make a generation: their output replaces the
-    former one document by document.
+    former one document by document. So are the parser's limits: what failed under one limit is
+    tried again under another.
     """
-    return key_of("config", generation_key(tenant, embedder_id), parsers_version())
+    limits = tenant.parser.model_dump(mode="json")
+    return key_of("config", generation_key(tenant, embedder_id), parsers_version(), limits)
