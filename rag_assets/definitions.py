@@ -48,7 +48,8 @@ def build_resources(**overrides: Any) -> dict[str, Any]:
     return {
         "postgres": postgres,
         "workbench": overrides.get("workbench") or workbench,
-        "tenant_lock": overrides.get("tenant_lock") or TenantLockResource(postgres=postgres),
+        "tenant_lock": overrides.get("tenant_lock")
+        or TenantLockResource(postgres=postgres, workbench=overrides.get("workbench") or workbench),
     }
 
 

@@ -11,9 +11,10 @@ from pydantic import PrivateAttr
 
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.lock import HeldLock, Holder
-from rag_assets.errors import RagAssetsError
+from rag_assets.errors import RagAssetsError, TenantLocked
 from rag_assets.local_stack.liveness import birth_of
 from resources.stores import PostgresResource
+from resources.workbench import Workbench
 
 PARTITION_TAG = "dagster/partition"
 PROCESS_TAG = "rag_assets/process"
@@ -33,6 +34,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """
 
     postgres: dg.ResourceDependency[PostgresResource]
+    workbench: dg.ResourceDependency[Workbench]
     wait_seconds: float = 600.0
     _held: HeldLock | None = PrivateAttr(default=None)
 
@@ -57,11 +59,21 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             ) as held:
                 fail_abandoned_runs(instance, self.postgres.catalog(), tenant_id)
                 self._held = held
-                yield self
+                try:
+                    yield self
+                finally:
+                    self._retreat_if_lost(held, tenant_id)
         except RagAssetsError as error:
             raise dg.Failure(f"{error.message}; {error.hint}", allow_retries=False) from None
         finally:
             self._held = None
+
+    def _retreat_if_lost(self, held: HeldLock, tenant_id: str) -> None:
+        try:
+            held.check()
+        except TenantLocked:
+            # The tenant may have been removed meanwhile: then nobody else looks for what is left.
+            self.workbench.retreat(tenant_id)
 
     def guard(self) -> None:
         """Raise when this run no longer holds its tenant's lock."""

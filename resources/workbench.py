@@ -10,6 +10,7 @@ from rag_assets.errors import ConfigurationError, RagAssetsError
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.settings import Settings
 from rag_assets.stages.context import SliceLimits, TenantContext
+from rag_assets.stages.removal import retreat
 from rag_assets.tenants.model import Tenant
 from resources.embedders import EmbedderResource
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
@@ -61,6 +62,10 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
                 self.slice_documents, self.slice_megabytes, self.slice_embed_seconds
             ),
         )
+
+    def retreat(self, tenant_id: str) -> None:
+        """Take back what a run wrote that lost its lock, if its tenant was removed meanwhile."""
+        retreat(self.postgres.catalog(), self.lake.lake(), self.elasticsearch.store(), tenant_id)
 
     def scanner(self) -> SecretScanner:
         """Finds credentials; its rules are compiled once per installation."""

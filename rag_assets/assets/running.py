@@ -21,6 +21,7 @@ def tenant_stage(
 ) -> Iterator[TenantContext]:
     """The context of the run's tenant; errors become step failures with a hint."""
     with clear_failures():
+        tenant_lock.guard()  # first: the id may be another tenant's by now
         yield workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import uuid
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.commands.output import progress
-from rag_assets.errors import RagAssetsError
+from rag_assets.errors import RagAssetsError, TenantGone
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -86,15 +87,22 @@ class Runner:
         if not instance.has_dynamic_partition(name, tenant_id):
             instance.add_dynamic_partitions(name, [tenant_id])
         job = self._repository.get_job(job_name)
+        run_id = str(uuid.uuid4())
         result = job.execute_in_process(
             instance=instance,
+            run_id=run_id,
             partition_key=tenant_id,
             run_config={**(run_config or {}), "loggers": {"console": {}}},
             raise_on_error=False,
             tags=process_tags(),
         )
+        if instance.get_run_by_id(run_id) is None:
+            raise TenantGone(
+                f"tenant {tenant_id!r} was removed while this was at work",
+                hint="nothing of this run was kept; add the tenant again to index it",
+            )
         return RunResult(
-            run_id=result.run_id,
+            run_id=run_id,
             stages=_stages(result),
             checks=_checks(result),
             failure=None if result.success else _failure(result, job_name),

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.index import HeldVersion
-from rag_assets.indexing.mapping import owned
 from rag_assets.indexing.model import LiveEntry, Owner, entry_id
 from rag_assets.stages.context import TenantContext, generation_key
-from rag_assets.stages.generations import drop_generation, publish, target_generation
+from rag_assets.stages.generations import (
+    alias_is_right,
+    drop_generation,
+    publish,
+    target_generation,
+)
 from rag_assets.stages.publishing import clean_up, remove_deleted
 
 
@@ -177,14 +181,9 @@ def _inspect(
         live_uuid=uuid,
         alias_correct=serving is None
         or serving.number != generation.number
-        or _alias_is(ctx, generation, owner),
+        or alias_is_right(ctx, generation),
         drift=compare_index(held, live, owner, others),
     )
-
-
-def _alias_is(ctx: TenantContext, generation: Generation, owner: Owner) -> bool:
-    target = ctx.store.alias_target(ctx.ref.id)
-    return target == (generation.index_name, {"bool": {"filter": owned(owner)}})
 
 
 def _belongs(entry: LiveEntry, owner: Owner, tallies: dict[str, _Tally]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_assets.catalog.generations import Generation
 from rag_assets.errors import IndexInconsistent
+from rag_assets.indexing.mapping import owned
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.stages.context import TenantContext, config_key, generation_key
 
@@ -65,6 +66,7 @@ def publish_when_complete(ctx: TenantContext, generation: Generation) -> bool:
     """
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is not None and serving.number == generation.number:
+        _mend_alias(ctx, generation)
         return False
     key = config_key(ctx.tenant, ctx.embedder.embedder_id)
     if ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, key):
@@ -98,6 +100,19 @@ def drop_generation(ctx: TenantContext, generation: Generation) -> None:
     alone = ctx.store.is_dedicated(generation.index_name, ctx.ref.id)
     if alone and not ctx.catalog.generations.in_index(generation.index_name):
         ctx.store.drop_index(generation.index_name)
+
+
+def _mend_alias(ctx: TenantContext, generation: Generation) -> None:
+    """Point the alias again where a run was killed right after it had published."""
+    if not alias_is_right(ctx, generation):
+        ctx.guard()
+        ctx.store.point_alias(generation.index_name, ctx.owner(generation.number))
+
+
+def alias_is_right(ctx: TenantContext, generation: Generation) -> bool:
+    """Whether the tenant's alias shows exactly this build."""
+    shown = (generation.index_name, {"bool": {"filter": owned(ctx.owner(generation.number))}})
+    return ctx.store.alias_target(ctx.ref.id) == shown
 
 
 def _open(ctx: TenantContext, key: str) -> Generation:

@@ -7,6 +7,7 @@ import shutil
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.errors import IndexInconsistent
+from rag_assets.indexing.model import Owner
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.lake.store import Lake
 from rag_assets.settings import Settings
@@ -41,17 +42,48 @@ def purge_tenant(
 
 def sweep_strays(catalog: Catalog, lake: Lake, store: VectorStore) -> int:
     """Delete what writers left that outlived their tenant; returns entries and lake folders."""
-    known = {(record.id, record.incarnation) for record in catalog.tenants.all()}
+    return _sweep_strays(catalog, lake, store, None)
+
+
+def retreat(catalog: Catalog, lake: Lake, store: VectorStore, tenant_id: str) -> None:
+    """Delete what this writer may have written after its tenant was removed.
+
+    For a writer that has lost the tenant's lock. What belongs to the id's present use, if there
+    is one, is another writer's and stays.
+    """
+    _sweep_strays(catalog, lake, store, tenant_id)
+    if catalog.tenants.find(tenant_id) is None:
+        store.drop_alias(tenant_id)
+        for index_name in store.indexes():
+            if store.is_dedicated(index_name, tenant_id):
+                store.drop_index(index_name)
+        return
+    serving = catalog.generations.serving(tenant_id)
+    if serving is not None:
+        ref = catalog.tenants.get(tenant_id).ref
+        store.point_alias(serving.index_name, Owner(ref.id, ref.incarnation, serving.number))
+
+
+def _sweep_strays(catalog: Catalog, lake: Lake, store: VectorStore, only: str | None) -> int:
     swept = 0
     for index_name in store.indexes():
+        if only is not None:
+            store.refresh(index_name)
         for tenant_id, incarnation in store.tenants_in(index_name):
-            if (tenant_id, incarnation) not in known:
+            if only in {None, tenant_id} and _is_stray(catalog, tenant_id, incarnation):
                 swept += _sweep(store, index_name, tenant_id, incarnation)
     for tenant_id, incarnation in list(lake.stored()):
-        if (tenant_id, incarnation) not in known:
+        if only in {None, tenant_id} and _is_stray(catalog, tenant_id, incarnation):
             lake.tenant(tenant_id, incarnation).purge()
             swept += 1
     return swept
+
+
+def _is_stray(catalog: Catalog, tenant_id: str, incarnation: int) -> bool:
+    # Asked after something of it was found: then a use of the id that is not known now never
+    # comes back, whatever is added meanwhile.
+    record = catalog.tenants.find(tenant_id)
+    return record is None or record.incarnation != incarnation
 
 
 def _sweep(
