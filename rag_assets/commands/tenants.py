@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_assets.commands.output import print_json, print_table, progress, say
 from rag_assets.commands.session import Session
 from rag_assets.errors import ConfigurationError
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 
 def list_tenants(*, as_json: bool) -> None:
@@ -77,6 +81,11 @@ def set_enabled(tenant_id: str, *, enabled: bool, as_json: bool) -> None:
     """Enable or disable a tenant; enabling it has everything looked at again."""
     session = Session()
     record = session.catalog.tenants.get(tenant_id)
+    if record.state == "REMOVING":
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} is being removed",
+            hint=f"finish that with `rag-assets tenants remove {tenant_id} --yes`",
+        )
     if record.origin == "file":
         TenantsFile(session.settings.tenants_file).set_enabled(tenant_id, enabled=enabled)
     session.catalog.tenants.set_state(tenant_id, "ACTIVE" if enabled else "DISABLED")
@@ -119,7 +128,7 @@ def _sources(folders: list[Path], home: Path) -> list[dict[str, Any]]:
     names: set[str] = set()
     for folder in folders:
         root = folder.expanduser().resolve()
-        stem = name = root.name or "files"
+        stem = name = _slug(root.name)
         number = 1
         while name in names:
             number += 1
@@ -129,6 +138,11 @@ def _sources(folders: list[Path], home: Path) -> list[dict[str, Any]]:
         shown = str(root.relative_to(home)) if inside else str(root)
         sources.append({"name": name, "type": "files", "root": shown})
     return sources
+
+
+def _slug(folder: str) -> str:
+    """A folder's name as the name of a source, which is part of every document's identity."""
+    return re.sub("[^a-z0-9]+", "-", folder.lower())[:40].strip("-") or "files"
 
 
 def _require_sources(config: dict[str, Any], session: Session) -> None:
@@ -156,11 +170,34 @@ def _forget_runs(session: Session, tenant_id: str) -> None:
 
     instance = session.instance
     tag = {"dagster/partition": tenant_id}
-    for run in instance.get_runs(filters=dg.RunsFilter(tags=tag)):
-        instance.delete_run(run.run_id)
+    run_ids = [run.run_id for run in instance.get_runs(filters=dg.RunsFilter(tags=tag))]
+    for run_id in run_ids:
+        instance.delete_run(run_id)
+    _forget_materializations(instance, run_ids)
     name = tenants_partitions.name or ""
     if instance.has_dynamic_partition(name, tenant_id):
         instance.delete_dynamic_partition(name, tenant_id)
+
+
+def _forget_materializations(instance: dg.DagsterInstance, run_ids: list[str]) -> None:
+    """Have Dagster forget what it keeps of assets beside the events: it names partitions.
+
+    Only what was last materialized, and a cache of each partition's state, which it makes again.
+    """
+    from dagster._core.storage.event_log import SqlEventLogStorage
+    from dagster._core.storage.event_log.schema import AssetKeyTable
+
+    storage = instance.event_log_storage
+    if not isinstance(storage, SqlEventLogStorage):
+        return
+    forgotten = {"last_materialization": None, "last_run_id": None}
+    with storage.index_connection() as connection:
+        connection.execute(
+            AssetKeyTable.update()
+            .where(AssetKeyTable.c.last_run_id.in_(run_ids))
+            .values(**forgotten)
+        )
+        connection.execute(AssetKeyTable.update().values(cached_status_data=None))
 
 
 def _waiting(holder: object) -> None:
