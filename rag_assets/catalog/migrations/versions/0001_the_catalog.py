@@ -199,7 +199,10 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.ForeignKeyConstraint(
-            ["tenant"], ["rag_catalog.tenants.id"], name=op.f("fk_events_tenant"), ondelete="CASCADE"
+            ["tenant"],
+            ["rag_catalog.tenants.id"],
+            name=op.f("fk_events_tenant"),
+            ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_events")),
         schema="rag_catalog",
@@ -342,7 +345,10 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.ForeignKeyConstraint(
-            ["tenant"], ["rag_catalog.tenants.id"], name=op.f("fk_slices_tenant"), ondelete="CASCADE"
+            ["tenant"],
+            ["rag_catalog.tenants.id"],
+            name=op.f("fk_slices_tenant"),
+            ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("tenant", name=op.f("pk_slices")),
         schema="rag_catalog",
