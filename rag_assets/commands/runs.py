@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import uuid
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,18 @@ class Runner:
     def run(
         self, job_name: str, tenant_id: str, run_config: Mapping[str, Any] | None = None
     ) -> RunResult:
-        """Run a job for one tenant's partition and report what it did."""
+        """Run a job for one tenant's partition and report what it did.
+
+        Raises:
+            TenantGone: the tenant was removed meanwhile, and the run's record with it.
+            ServiceUnavailable: Postgres went away, so that Dagster cannot record the run.
+        """
+        with _postgres_outages():
+            return self._run(job_name, tenant_id, run_config)
+
+    def _run(
+        self, job_name: str, tenant_id: str, run_config: Mapping[str, Any] | None
+    ) -> RunResult:
         from rag_assets.partitions import tenants_partitions
         from resources.tenant_lock import process_tags
 
@@ -107,6 +119,23 @@ class Runner:
             checks=_checks(result),
             failure=None if result.success else _failure(result, job_name),
         )
+
+
+@contextmanager
+def _postgres_outages() -> Iterator[None]:
+    """Dagster's own words for a Postgres that is away, in the project's."""
+    from dagster_postgres.utils import DagsterPostgresException
+    from sqlalchemy.exc import InterfaceError, OperationalError
+
+    from rag_assets.catalog.database import unavailable
+
+    try:
+        yield
+    except DagsterPostgresException as error:
+        cause = error.__cause__
+        raise unavailable(cause if isinstance(cause, Exception) else error) from None
+    except (OperationalError, InterfaceError) as error:
+        raise unavailable(error) from None
 
 
 def _stages(result: dg.ExecuteInProcessResult) -> dict[str, StageResult]:

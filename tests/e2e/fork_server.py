@@ -1,0 +1,206 @@
+"""Runs `rag-assets` commands in forks of one process that has imported everything, and kills them.
+
+A command costs no imports that way, so that a test can afford to kill dozens of them. Each is the
+real command line in a process of its own; nothing is opened before the fork. What to do is read
+from standard input as JSON lines, what became of it is written to standard output (see `Job` and
+`Outcome` in tests/e2e/killing.py).
+
+The boundaries at which a command can be killed are found from outside, so that the product holds
+no hook: a catalog transaction that wrote and is about to commit, a commit to the lake, a request
+to Elasticsearch that writes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+_MODULES = (
+    *("polars", "deltalake", "elasticsearch", "elasticsearch.helpers", "psycopg", "psycopg2"),
+    *("dagster", "dagster_postgres", "rich.console", "rich.table", "sqlalchemy.event"),
+    *("rag_assets.cli", "rag_assets.definitions", "rag_assets.catalog.migrate"),
+    *("rag_assets.commands.sync", "rag_assets.commands.tenants", "rag_assets.commands.session"),
+    *("rag_assets.lake.rows", "rag_assets.lake.table", "rag_assets.lake.compaction"),
+    *("rag_assets.indexing.elasticsearch", "rag_assets.stages.removal", "sensors.state"),
+)
+_WRITING_SQL = re.compile(r"\s*(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
+_READING_PATHS = ("_search", "_count", "_pit", "_mget", "_mapping", "_settings")
+
+
+class Boundaries:
+    """Counts the moments at which something is about to become durable; ends the process at one.
+
+    Args:
+        kill_before: the number of the boundary, from 1; 0 only counts.
+        stop_before: the name of a boundary at which to wait, the first time, until continued.
+        report: the file that the name of each boundary is added to.
+    """
+
+    def __init__(self, kill_before: int, stop_before: str | None, report: Path) -> None:
+        self._left = kill_before
+        self._stop_before = stop_before
+        self._report = report
+        self._guard = threading.Lock()
+
+    def reach(self, name: str) -> None:
+        """Take note of a boundary."""
+        with self._guard:
+            self._left -= 1
+            with self._report.open("a") as report:
+                report.write(name + "\n")
+            if self._left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if name == self._stop_before:
+                self._stop_before = None
+                os.kill(os.getpid(), signal.SIGSTOP)
+
+    def watch(self) -> None:
+        """Be told of all boundaries of this process."""
+        self._watch_catalog()
+        self._watch_lake()
+        self._watch_elasticsearch()
+
+    def _watch_catalog(self) -> None:
+        from sqlalchemy import Engine, event
+
+        def executing(connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+            # Dagster keeps its own tables with another driver; the random kills meet those.
+            if connection.dialect.driver != "psycopg" or not _WRITING_SQL.match(statement):
+                return
+            table = statement.split()[1 if statement.lstrip()[0] in "uU" else 2]
+            if connection.connection.dbapi_connection.autocommit:
+                self.reach(f"catalog {table}")
+            else:
+                connection.info["writes"] = table
+
+        def committing(connection: Any) -> None:
+            table = connection.info.pop("writes", None)
+            if table is not None:
+                self.reach(f"catalog {table}")
+
+        event.listen(Engine, "before_cursor_execute", executing)
+        event.listen(Engine, "commit", committing)
+
+    def _watch_lake(self) -> None:
+        from rag_assets.lake import table
+
+        write = table.write_deltalake
+
+        def writing(url: str, *arguments: Any, **options: Any) -> None:
+            self.reach(f"lake {url.rstrip('/').rsplit('/', 1)[-1]}")
+            write(url, *arguments, **options)
+
+        table.write_deltalake = writing  # type: ignore[assignment]
+
+    def _watch_elasticsearch(self) -> None:
+        from elastic_transport import Transport
+
+        perform = Transport.perform_request
+
+        def performing(transport: Any, method: str, target: str, **options: Any) -> Any:
+            path = target.partition("?")[0].rsplit("/", 1)[-1]
+            if method not in {"HEAD", "GET"} and path not in _READING_PATHS:
+                self.reach(f"elasticsearch {method} {path if path[0] == '_' else 'index'}")
+            return perform(transport, method, target, **options)
+
+        Transport.perform_request = performing  # type: ignore[method-assign, assignment]
+
+
+def main() -> None:
+    """Serve until standard input closes."""
+    for module in _MODULES:
+        importlib.import_module(module)
+    answers = os.fdopen(os.dup(1), "w")
+    _answer(answers, {"threads": threading.active_count()})
+    for line in sys.stdin:
+        _carry_out(json.loads(line), answers)
+
+
+def _answer(answers: Any, value: dict[str, Any]) -> None:
+    answers.write(json.dumps(value) + "\n")
+    answers.flush()
+
+
+def _carry_out(job: dict[str, Any], answers: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        files = {name: Path(folder) / name for name in ("out", "err", "boundaries")}
+        for path in files.values():
+            path.touch()
+        pid = os.fork()
+        if pid == 0:
+            _as_command(job, files)
+        if job["stop_before"] is not None:
+            _wait_until_told(pid, answers)
+        status = _wait(pid, job["kill_after"])
+        read = {name: path.read_text() for name, path in files.items()}
+    outcome = {
+        "code": os.waitstatus_to_exitcode(status),
+        "out": read["out"],
+        "err": read["err"],
+        "boundaries": read["boundaries"].splitlines(),
+    }
+    _answer(answers, outcome)
+
+
+def _wait_until_told(pid: int, answers: Any) -> None:
+    """Wait for the command to stop, say so, and let it go on when the next line comes."""
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    _answer(answers, {"stopped": os.WIFSTOPPED(status)})
+    sys.stdin.readline()
+    os.kill(pid, signal.SIGCONT)
+
+
+def _wait(pid: int, kill_after: float | None) -> int:
+    if kill_after is not None:
+        deadline = time.monotonic() + kill_after
+        while time.monotonic() < deadline:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return status
+            time.sleep(0.002)
+        os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
+
+
+def _as_command(job: dict[str, Any], files: dict[str, Path]) -> None:
+    """Become the command; never returns."""
+    code = 1
+    try:
+        _redirect(0, os.devnull, os.O_RDONLY)
+        _redirect(1, files["out"], os.O_WRONLY)
+        _redirect(2, files["err"], os.O_WRONLY)
+        os.environ.update(job["environment"])
+        if job["kill_before"] is not None or job["stop_before"] is not None:
+            number = job["kill_before"] or 0
+            Boundaries(number, job["stop_before"], files["boundaries"]).watch()
+        from rag_assets.cli import main as command_line
+
+        command_line(job["arguments"])
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _redirect(number: int, path: Path | str, flags: int) -> None:
+    opened = os.open(path, flags)
+    os.dup2(opened, number)
+    os.close(opened)
+
+
+if __name__ == "__main__":
+    main()

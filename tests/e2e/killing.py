@@ -1,0 +1,111 @@
+"""The tests' side of tests/e2e/fork_server.py."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parents[2]
+KILLED = -9
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command, and when it is to be killed.
+
+    Attributes:
+        kill_before: the write boundary, counted from 1, right before which it is killed; 0 only
+            counts them; None leaves the process alone.
+        kill_after: seconds after which it is killed.
+        stop_before: the name of a boundary at which it stops until it is told to go on.
+    """
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    kill_before: int | None = None
+    kill_after: float | None = None
+    stop_before: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a command; boundaries are named in the order in which they were reached."""
+
+    code: int
+    out: str
+    err: str
+    boundaries: list[str]
+
+    @property
+    def json(self) -> Any:
+        """What the command answered."""
+        return json.loads(self.out)
+
+
+class ForkServer:
+    """Runs commands one after the other, each in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str], environment: Mapping[str, str]) -> None:
+        self._process = process
+        self._environment = dict(environment)
+
+    def run(
+        self, *arguments: str, kill_before: int | None = None, kill_after: float | None = None
+    ) -> Outcome:
+        """Run a command to its end, or to the moment at which it is killed."""
+        self._write(asdict(Job(arguments, self._environment, kill_before, kill_after)))
+        return Outcome(**self._read())
+
+    @contextmanager
+    def stopped(self, *arguments: str, before: str) -> Iterator[Callable[[], Outcome]]:
+        """A command that has stopped before a boundary; call what is given to let it go on."""
+        self._write(asdict(Job(arguments, self._environment, stop_before=before)))
+        answer = self._read()
+        assert answer == {"stopped": True}, f"{arguments} never came to {before}"
+        outcomes: list[Outcome] = []
+
+        def go_on() -> Outcome:
+            self._write({})
+            outcomes.append(Outcome(**self._read()))
+            return outcomes[0]
+
+        try:
+            yield go_on
+        finally:
+            if not outcomes:
+                go_on()
+
+    def _write(self, value: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(value) + "\n")
+        self._process.stdin.flush()
+
+    def _read(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the fork server died"
+        return json.loads(line)
+
+
+@contextmanager
+def fork_server(environment: Mapping[str, str]) -> Iterator[ForkServer]:
+    """A fork server for commands with this environment."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "tests.e2e.fork_server"],
+        cwd=PROJECT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        server = ForkServer(process, environment)
+        assert server._read() == {"threads": 1}
+        yield server
+    finally:
+        process.communicate()

@@ -1,0 +1,290 @@
+"""kill -9 at every write boundary and at random moments; then a sync, and nothing tells.
+
+The syncs are real commands in processes of their own (see fork_server.py). Two lanes, each with a
+tenant, go through the same states of a folder: edits, new files, removed, renamed and touched
+ones, and content that comes back. In every round a sync is killed once and run again. What must be
+in the index then is taken from a twin that was never disturbed and holds every content that any
+state holds; which vectors were lost is read from the lake in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from rag_assets.stages.context import TenantContext
+from rag_assets.stages.drift import inspect_index
+from resources.tenant_lock import PARTITION_TAG, fail_abandoned_runs
+from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server
+from tests.installation import FAST, Installation
+
+LANES = 2
+RANDOM_KILLS = 14
+STATES = 40
+SETTINGS = {**FAST, "chunker": {"max_tokens": 32, "overlap": 0}}
+SEED = 7
+
+Folder = dict[str, str]
+Entries = frozenset[tuple[int, str, str, tuple[str, ...]]]
+
+
+def document(name: str, version: int) -> str:
+    """A document of three chunks; two versions differ in one sentence of one of them."""
+    steady = "The steward on duty decides, and writes down why."
+    return (
+        f"# {name}\n\nAbout {name}. {steady} Nobody else has to be asked about that.\n\n"
+        f"## Today\n\nThis is version {version} of {name}.\n\n"
+        f"## Always\n\n{steady} {name} never changes here.\n"
+    )
+
+
+def states() -> list[Folder]:
+    """What the folder holds, round by round: each state follows from the one before."""
+    folder = {f"d{n}.md": document(f"d{n}", 0) for n in range(8)}
+    made = [folder]
+    for turn in range(1, STATES):
+        folder = dict(folder)
+        folder[f"d{turn % 4}.md"] = document(f"d{turn % 4}", turn)
+        folder["back-and-forth.md"] = document("back-and-forth", turn % 2)
+        folder[f"new/n{turn}.md"] = document(f"n{turn}", turn)
+        folder.pop(f"new/n{turn - 3}.md", None)
+        moved = next(name for name in sorted(folder) if name.startswith(("d7", "moved")))
+        folder[f"moved-{turn}.md"] = folder.pop(moved)
+        made.append(folder)
+    return made
+
+
+def put(folder: Path, state: Folder) -> None:
+    """Make the folder hold this state; a file that only has another name is renamed."""
+    present = {str(path.relative_to(folder)): path for path in folder.rglob("*.md")}
+    contents = {path.read_text(): path for name, path in present.items() if name not in state}
+    for name, content in state.items():
+        target = folder / name
+        target.parent.mkdir(exist_ok=True)
+        if name not in present and content in contents:
+            contents.pop(content).rename(target)
+        elif name not in present or target.read_text() != content:
+            target.write_text(content)
+    for name in present.keys() - state.keys():
+        (folder / name).unlink(missing_ok=True)
+    (folder / "d5.md").touch()
+
+
+def entries_by_uri(ctx: TenantContext) -> dict[str, Entries]:
+    """Every entry of the serving generation, the stale ones included."""
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    assert serving is not None
+    ctx.store.refresh(serving.index_name)
+    found: dict[str, list[tuple[int, str, str, tuple[str, ...]]]] = {}
+    for hit in ctx.store.stored(serving.index_name, ctx.owner(serving.number)):
+        fields = hit.fields
+        entry = (
+            fields["ordinal"],
+            fields["text_sha256"],
+            fields["text"],
+            tuple(fields["heading_path"]),
+        )
+        found.setdefault(fields["uri"], []).append(entry)
+    assert all(len(entries) == len(set(entries)) for entries in found.values()), "doubled"
+    return {uri: frozenset(entries) for uri, entries in found.items()}
+
+
+@dataclass(frozen=True)
+class Twin:
+    """What an undisturbed sync makes of every content."""
+
+    entries: dict[str, Entries]
+
+    def of(self, state: Folder) -> dict[str, Entries]:
+        """The entries of a folder's state, by uri."""
+        return {f"files/{name}": self.entries[content] for name, content in state.items()}
+
+    def texts(self, state: Folder) -> set[str]:
+        """Everything that has to be embedded for a state."""
+        return {entry[1] for content in state.values() for entry in self.entries[content]}
+
+
+@pytest.fixture(scope="module")
+def twin(shared_installation: Installation) -> Twin:
+    """Every content of every state, indexed by a sync that nobody disturbs."""
+    contents = sorted({content for state in states() for content in state.values()})
+    names = {hashlib.sha256(content.encode()).hexdigest()[:16]: content for content in contents}
+    folder = shared_installation.add_tenant("twin", **SETTINGS)
+    for name, content in names.items():
+        (folder / f"{name}.md").write_text(content)
+    shared_installation.synced("twin")
+    found = entries_by_uri(shared_installation.context("twin"))
+    assert all(len(entries) >= 2 for entries in found.values())
+    return Twin({content: found[f"files/{name}.md"] for name, content in names.items()})
+
+
+@pytest.fixture(scope="module")
+def servers(shared_installation: Installation) -> Iterator[list[ForkServer]]:
+    """A fork server for each lane."""
+    environment = shared_installation.environment
+    with fork_server(environment) as one, fork_server(environment) as other:
+        yield [one, other]
+
+
+@dataclass
+class Lane:
+    """A tenant whose syncs are killed, and where its folder stands."""
+
+    tenant: str
+    folder: Path
+    server: ForkServer
+    twin: Twin
+    instance: dg.DagsterInstance
+    installation: Installation
+    turn: int = 0
+
+    def begin(self) -> None:
+        """Index the first state, undisturbed."""
+        put(self.folder, states()[0])
+        self.sync()
+        self.context = self.installation.context(self.tenant)
+
+    def sync(self, **kill: float | None) -> Outcome:
+        """Sync in a process of its own."""
+        outcome = self.server.run("sync", self.tenant, "--json", **kill)  # type: ignore[arg-type]
+        assert outcome.code in (0, KILLED), (outcome.out, outcome.err[-2000:])
+        return outcome
+
+    def round(self, **kill: float | None) -> Outcome:
+        """Go on to the next state, kill the sync that follows, sync again, and look closely."""
+        self.turn += 1
+        state = states()[self.turn]
+        put(self.folder, state)
+        killed = self.sync(**kill)
+        kept = self.context.lake.vector_hashes(self.context.embedder.embedder_id)
+        again = self.sync()
+        assert again.code == 0, again.err
+        assert again.json["error"] is None
+        lost = self.twin.texts(state) - kept
+        assert again.json["stages"]["embeddings"]["embedded"] == len(lost), killed.boundaries
+        self.inspect(state, killed.boundaries)
+        if again.json["nothing_to_do"]:
+            # Killed after its last write; the source files sensor does this at every tick.
+            fail_abandoned_runs(self.instance, self.context.catalog)
+        assert unfinished(self.instance, self.tenant) == [], killed.boundaries
+        return killed
+
+    def inspect(self, state: Folder, boundaries: list[str]) -> None:
+        """Index, catalog, lake and runs are what they are after an undisturbed sync."""
+        ctx = self.context
+        assert entries_by_uri(ctx) == self.twin.of(state), boundaries
+        assert all(found.healthy for found in inspect_index(ctx)), boundaries
+        documents = {document.uri: document for document in ctx.catalog.documents.all(ctx.ref.id)}
+        assert documents.keys() == {f"files/{name}" for name in state}
+        for uri, entries in self.twin.of(state).items():
+            assert documents[uri].status == "READY", (uri, boundaries)
+            assert documents[uri].chunk_count == len(entries)
+        generation = ctx.catalog.generations.live(ctx.ref.id)[-1].number
+        assert not ctx.catalog.index.dirty(ctx.ref.id, generation), boundaries
+        assert not ctx.catalog.index.removals(ctx.ref.id)
+        assert ctx.lake.size().tables["parsed_text"].rows == len(ctx.lake.parsed_keys())
+        vectors = ctx.lake.vector_hashes(ctx.embedder.embedder_id)
+        assert self.vector_rows() == len(vectors), boundaries
+        assert not ctx.catalog.lock.is_held(self.tenant)
+
+    def vector_rows(self) -> int:
+        """Rows of vectors in the lake, doubled ones counted twice."""
+        sizes = self.context.lake.size().tables
+        return sum(size.rows for name, size in sizes.items() if name.startswith("embeddings"))
+
+
+def unfinished(instance: dg.DagsterInstance, tenant: str) -> list[dg.DagsterRun]:
+    """Runs of a tenant that seem to be under way."""
+    ended = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE}
+    runs = instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: tenant}))
+    return [run for run in runs if run.status not in ended]
+
+
+@pytest.fixture(scope="module")
+def lanes(shared_installation: Installation, servers: list[ForkServer], twin: Twin) -> list[Lane]:
+    """Lanes with their first state indexed."""
+    instance = shared_installation.session().instance
+    made = []
+    for number, server in enumerate(servers):
+        tenant = f"lane-{number}"
+        folder = shared_installation.add_tenant(tenant, **SETTINGS)
+        made.append(Lane(tenant, folder, server, twin, instance, shared_installation))
+    side_by_side(made, lambda lane: lane.begin())
+    return made
+
+
+def side_by_side(lanes: list[Lane], work: Callable[[Lane], object]) -> None:
+    """Do the same in every lane at once."""
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        for done in [pool.submit(work, lane) for lane in lanes]:
+            done.result()
+
+
+def test_killed_at_every_write_boundary(lanes: list[Lane]) -> None:
+    undisturbed = lanes[0].round(kill_before=0)
+    count = len(undisturbed.boundaries)
+    assert {name.partition(" ")[0] for name in undisturbed.boundaries} == {
+        "catalog",
+        "lake",
+        "elasticsearch",
+    }
+    killed: list[int] = []
+
+    def go(lane: Lane) -> None:
+        for number in range(1 + lanes.index(lane), count + 1, LANES):
+            outcome = lane.round(kill_before=number)
+            assert outcome.code == KILLED
+            assert outcome.boundaries == undisturbed.boundaries[:number]
+            killed.append(number)
+
+    side_by_side(lanes, go)
+    assert sorted(killed) == list(range(1, count + 1))
+    assert count >= 20
+
+
+def test_killed_at_random_moments(lanes: list[Lane]) -> None:
+    chance = random.Random(SEED)
+    moments = [chance.uniform(0.05, 2.5) for _ in range(RANDOM_KILLS)]
+    killed: list[float] = []
+
+    def go(lane: Lane) -> None:
+        mine = moments[lanes.index(lane) :: LANES]
+        killed.extend(moment for moment in mine if lane.round(kill_after=moment).code == KILLED)
+
+    side_by_side(lanes, go)
+    assert len(killed) >= RANDOM_KILLS // 2
+
+
+def test_a_first_sync_killed_at_every_write_boundary(
+    shared_installation: Installation, servers: list[ForkServer]
+) -> None:
+    server = servers[0]
+
+    def add(name: str) -> None:
+        folder = shared_installation.add_tenant(name, **FAST, index={"placement": "dedicated"})
+        (folder / "only.md").write_text(f"# Only\n\nOf {name}.\n")
+
+    add("first-0")
+    undisturbed = server.run("sync", "first-0", kill_before=0)
+    assert undisturbed.code == 0, undisturbed.err
+    names = undisturbed.boundaries
+    begin = names.index("elasticsearch PUT index")
+    end = next(n for n, name in enumerate(names) if name.startswith("lake"))
+    assert end - begin >= 5
+    for number in range(begin + 1, end + 1):
+        tenant = f"first-{number}"
+        add(tenant)
+        assert server.run("sync", tenant, kill_before=number).boundaries == names[:number]
+        again = server.run("sync", tenant)
+        assert again.code == 0, again.err
+        ctx = shared_installation.context(tenant)
+        (state,) = inspect_index(ctx)
+        assert state.healthy, (names[number - 1], state)
+        assert list(entries_by_uri(ctx)) == ["files/only.md"]

@@ -1,0 +1,77 @@
+"""A way to a server that can be cut: to its clients the server is then away, even in mid-call."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit, urlunsplit
+
+_READ_BYTES = 65_536
+
+
+class Proxy:
+    """Passes connections on to a server while it is not cut."""
+
+    def __init__(self, url: str) -> None:
+        self._parts = urlsplit(url)
+        assert self._parts.hostname
+        assert self._parts.port
+        self._target = (self._parts.hostname, self._parts.port)
+        self._open: set[socket.socket] = set()
+        self._listener: socket.socket | None = None
+        self._port = 0
+        self.restore()
+
+    @property
+    def url(self) -> str:
+        """The server's address by this way."""
+        account = self._parts.netloc.rpartition("@")[0]
+        netloc = f"{account}@" if account else ""
+        return urlunsplit(self._parts._replace(netloc=f"{netloc}127.0.0.1:{self._port}"))
+
+    def cut(self) -> None:
+        """Refuse connections from now on, and break those that are open."""
+        assert self._listener is not None
+        listener, self._listener = self._listener, None
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for connection in list(self._open):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def restore(self) -> None:
+        """Pass connections on again, at the same address."""
+        self._listener = socket.create_server(("127.0.0.1", self._port))
+        self._port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                server = socket.create_connection(self._target)
+                for one, other in ((client, server), (server, client)):
+                    self._open.add(one)
+                    threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
+
+    def _pass(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(_READ_BYTES):
+                target.sendall(data)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
+        self._open.discard(source)
+        source.close()
+
+
+@contextmanager
+def proxied(url: str) -> Iterator[Proxy]:
+    """A way to the server at this address."""
+    proxy = Proxy(url)
+    try:
+        yield proxy
+    finally:
+        proxy.cut()
