@@ -11,7 +11,9 @@ from functools import cache
 from typing import Any
 
 _WORD = re.compile(r"[^\W_]+(?:[_.\-/:][^\W_]+)*")
-_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+# Words of a language rather than of a program: cut at signs and digits only, never at an umlaut.
+_PLAIN_PART = re.compile(r"[^\W\d_]+|\d+")
 _MAX_WORD = 100
 
 
@@ -33,7 +35,7 @@ def lexical_terms(text: str) -> str:
         word = match[0]
         if len(word) > _MAX_WORD:
             continue
-        parts = _PART.findall(word)
+        parts = (_PART if word.isascii() else _PLAIN_PART).findall(word)
         if len(parts) > 1:
             terms.append(word.lower())
         terms.extend(part.lower() for part in parts)

@@ -105,14 +105,19 @@ class Tenant(_Model):
             UnknownProfile: there is no profile of that name.
             ConfigurationError: something in it is not usable; names the field.
         """
+        filled = with_profile(config)
         try:
-            tenant = cls.model_validate(with_profile(config))
+            tenant = cls.model_validate(filled)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "configuration"
             raise ConfigurationError(
                 f"tenant {config.get('id')!r}: {where}: {first['msg']}",
                 hint="docs/operations.md lists what a tenant may hold",
+            ) from None
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"tenant {config.get('id')!r}: {error.message}", hint=error.hint
             ) from None
         names = [source.name for source in tenant.sources]
         if len(set(names)) < len(names):

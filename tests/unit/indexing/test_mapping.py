@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_assets.chunking.model import Chunk
+from rag_assets.indexing.mapping import Names, digest_of, entry_source, fits, index_body, owned
+from rag_assets.indexing.model import Entry, EntryDocument, IndexSpec, Owner, entry_id, indexed_key
+
+OWNER = Owner("acme", 7, 2)
+DOCUMENT = EntryDocument(
+    document_id="d" * 32,
+    indexed_key="k" * 32,
+    source="files",
+    source_type="file",
+    path="guide.md",
+    uri="files/guide.md",
+    title="Guide",
+    access_scope="public",
+)
+
+
+def chunk(**changes: Any) -> Chunk:
+    values: dict[str, Any] = {
+        "ordinal": 0,
+        "text": "Turn the wheel.",
+        "start": 3,
+        "end": 18,
+        "byte_start": 4,
+        "line_start": 1,
+        "line_end": 2,
+        "page": None,
+        "heading_path": ("Guide", "Wheels"),
+        "token_count": 4,
+        "text_sha256": "a" * 64,
+    }
+    return Chunk(**{name: v for name, v in {**values, **changes}.items() if name in FIELDS})
+
+
+FIELDS = set(Chunk.__dataclass_fields__)
+
+
+def entry(**changes: Any) -> Entry:
+    return Entry(OWNER, DOCUMENT, chunk(**changes), np.ones(4, dtype=np.float32))
+
+
+def test_every_stored_field_has_its_place_in_the_mapping() -> None:
+    mapped = index_body(IndexSpec(4))["mappings"]["properties"]
+    stored = entry_source(entry(page=3))
+    assert stored.keys() | {"vector"} == mapped.keys()
+    assert index_body(IndexSpec(4))["mappings"]["dynamic"] == "strict"
+
+
+def test_an_entry_names_its_chunk_for_people() -> None:
+    stored = entry_source(entry())
+    assert stored["chunk_id"] == "acme:guide.md:4"
+    assert "page" not in stored
+    assert stored["terms"].split()[:2] == ["guid", "guid"]  # the title, then the headings
+
+
+def test_the_digest_tells_any_change_of_a_stored_field() -> None:
+    stored = entry_source(entry(page=3))
+    assert digest_of(stored) == stored["digest"]
+    assert digest_of({**stored, "vector": [1.0]}) == stored["digest"]
+    for name in stored.keys() - {"digest"}:
+        assert digest_of({**stored, name: "other"}) != stored["digest"], name
+        assert digest_of({k: v for k, v in stored.items() if k != name}) != stored["digest"], name
+
+
+def test_an_entrys_id_hangs_on_everything_that_tells_entries_apart() -> None:
+    ids = {
+        entry_id(OWNER, "d", "k", 0),
+        entry_id(OWNER, "d", "k", 1),
+        entry_id(OWNER, "d", "other", 0),
+        entry_id(OWNER, "other", "k", 0),
+        *(
+            entry_id(replace(OWNER, **other), "d", "k", 0)
+            for other in ({"tenant": "b"}, {"incarnation": 8}, {"generation": 3})
+        ),
+    }
+    assert len(ids) == 7
+
+
+def test_an_index_key_hangs_on_everything_an_entry_holds() -> None:
+    same: dict[str, Any] = {
+        "title": "t",
+        "uri": "u",
+        "access_scope": "s",
+        "tags": (),
+        "metadata": {},
+    }
+    changes: list[dict[str, Any]] = [
+        {},
+        {"title": None},
+        {"uri": "v"},
+        {"access_scope": "p"},
+        {"tags": ("x",)},
+        {"metadata": {"a": 1}},
+    ]
+    keys = {indexed_key("digest", "embedder", **{**same, **change}) for change in changes}
+    keys |= {indexed_key("other", "embedder", **same), indexed_key("digest", "other", **same)}
+    assert len(keys) == len(changes) + 2
+
+
+@pytest.mark.parametrize("kind", ["int8_hnsw", "hnsw", "bbq_hnsw"])
+def test_an_index_fits_the_spec_it_was_made_from_and_no_other(kind: Any) -> None:
+    spec = IndexSpec(64, kind)
+    live = index_body(spec)["mappings"]
+    assert fits(live, spec)
+    live["properties"]["more"] = {"type": "keyword"}
+    assert fits(live, spec)
+    assert not fits(live, replace(spec, dimensions=65))
+    other: Any = "hnsw" if kind != "hnsw" else "int8_hnsw"
+    assert not fits(live, replace(spec, vector_index=other))
+    live["properties"]["tenant"] = {"type": "text"}
+    assert not fits(live, spec)
+    assert not fits({}, spec)
+
+
+def test_only_its_own_index_is_a_tenants() -> None:
+    names = Names("rag")
+    for spec in (IndexSpec(384), IndexSpec(64, "hnsw"), IndexSpec(64, "bbq_hnsw")):
+        own = names.dedicated(spec, "b-a")
+        assert names.is_dedicated(own, "b-a")
+        assert not names.is_dedicated(own, "a")
+        assert not names.is_dedicated(own, "hnsw-b-a")
+        assert not Names("other").is_dedicated(own, "b-a")
+    assert not names.is_dedicated(names.shared_stem(IndexSpec(384)) + "1", "1")
+
+
+def test_names_of_different_specs_differ() -> None:
+    names = Names("rag")
+    kinds: tuple[Any, ...] = ("int8_hnsw", "hnsw", "bbq_hnsw")
+    specs = [IndexSpec(dims, kind) for dims in (64, 384) for kind in kinds]
+    assert len({names.shared_stem(spec) for spec in specs}) == len(specs)
+    assert len({names.dedicated(spec, "a") for spec in specs}) == len(specs)
+
+
+def test_owned_asks_for_tenant_use_and_generation() -> None:
+    assert owned(OWNER) == [
+        {"term": {"tenant": "acme"}},
+        {"term": {"incarnation": 7}},
+        {"term": {"generation": 2}},
+    ]

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.catalog.syncs import Sync
+from sensors.planning import TenantState, backoff_seconds, from_cursor, why_due
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def sync(**changes: Any) -> Sync:
+    values: dict[str, Any] = {
+        "source": "files",
+        "listing_digest": "A",
+        "listed_at_ns": 1,
+        "config_key": "config",
+        "held_deletions": 0,
+        "attempts": 0,
+        "last_error": None,
+        "retry_at": None,
+        "succeeded_at": NOW,
+    }
+    return Sync(**{**values, **changes})
+
+
+DONE = TenantState("acme", {"files": "A"}, "config", {"files": sync()})
+
+
+def test_nothing_is_due_when_nothing_changed() -> None:
+    assert why_due(DONE, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"digests": {"files": "B"}}, "changed"),
+        ({"syncs": {}}, "never synced"),
+        ({"syncs": {"files": sync(listing_digest=None)}}, "never synced"),
+        ({"digests": {"files": "A", "more": "C"}}, "'more' was never synced"),
+        ({"config_key": "other"}, "configuration"),
+        ({"digests": {}}, "taken away"),
+        ({"pending": 3}, "3 documents wait"),
+        ({"removals": 2}, "2 removals wait"),
+        ({"unsettled": 1}, "1 documents may have changed"),
+        ({"next_expiry": NOW}, "retention"),
+    ],
+)
+def test_each_reason_is_seen(changes: dict[str, Any], reason: str) -> None:
+    assert reason in (why_due(replace(DONE, **changes), NOW) or "")
+
+
+def test_a_change_there_and_back_is_followed_each_time() -> None:
+    recorded = "A"
+    for listed in ("B", "A", "B", "A"):
+        state = replace(
+            DONE, digests={"files": listed}, syncs={"files": sync(listing_digest=recorded)}
+        )
+        assert why_due(state, NOW) is not None
+        recorded = listed
+        state = replace(state, syncs={"files": sync(listing_digest=recorded)})
+        assert why_due(state, NOW) is None
+
+
+def test_what_waits_for_a_person_asks_for_no_run() -> None:
+    held = replace(DONE, syncs={"files": sync(held_deletions=30)})
+    assert why_due(held, NOW) is None
+    gone = sync(source="gone", listing_digest="", held_deletions=30)
+    assert why_due(replace(DONE, syncs={**DONE.syncs, "gone": gone}), NOW) is None
+    let_go = replace(gone, held_deletions=0)
+    assert why_due(replace(DONE, syncs={**DONE.syncs, "gone": let_go}), NOW) is not None
+
+
+def test_after_a_failure_only_a_person_does_not_wait() -> None:
+    failed = replace(
+        DONE,
+        digests={"files": "B"},
+        syncs={"files": sync(retry_at=NOW + timedelta(seconds=30), attempts=1)},
+    )
+    assert why_due(failed, NOW) is None
+    assert why_due(failed, NOW, patient=False) is not None
+    assert why_due(failed, NOW + timedelta(seconds=31)) is not None
+
+
+def test_what_expires_later_is_not_due_yet() -> None:
+    assert why_due(replace(DONE, next_expiry=NOW + timedelta(seconds=1)), NOW) is None
+
+
+@given(attempts=st.integers(-5, 10_000))
+def test_backing_off_grows_to_an_hour(attempts: int) -> None:
+    assert 30 <= backoff_seconds(attempts) <= backoff_seconds(attempts + 1) <= 3600
+
+
+def test_backing_off_begins_with_half_a_minute() -> None:
+    assert [backoff_seconds(n) for n in range(4)] == [30, 60, 120, 240]
+
+
+@given(ids=st.lists(st.sampled_from("abcdef"), unique=True).map(sorted), data=st.data())
+def test_every_tenant_has_its_turn(ids: list[str], data: st.DataObject) -> None:
+    cursor = data.draw(st.none() | st.sampled_from("abcdefg"))
+    turn = from_cursor(ids, cursor)
+    assert sorted(turn) == ids
+    if cursor is not None and ids and max(ids) > cursor:
+        assert turn[0] == min(id_ for id_ in ids if id_ > cursor)

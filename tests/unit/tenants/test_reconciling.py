@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from rag_assets.tenants.directory import plan_tenants
+
+
+@dataclass
+class Record:
+    id: str
+    state: str = "ACTIVE"
+    origin: str = "file"
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+def known(*records: Record) -> dict[str, Record]:
+    return {record.id: record for record in records}
+
+
+CONFIG = {"id": "a"}
+
+
+def test_what_agrees_is_left_alone() -> None:
+    changes = plan_tenants({"a": CONFIG}, known(Record("a", config=CONFIG)))
+    assert (changes.put, changes.disable) == ((), ())
+    off = {"id": "a", "enabled": False}
+    changes = plan_tenants({"a": off}, known(Record("a", "DISABLED", config=off)))
+    assert (changes.put, changes.disable) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        None,
+        Record("a", config={"id": "a", "retention_days": 3}),
+        Record("a", "DISABLED", config=CONFIG),
+        Record("a", origin="api", config=CONFIG),
+    ],
+    ids=["new", "changed", "listed again", "made over the API"],
+)
+def test_what_the_file_says_is_put(record: Record | None) -> None:
+    changes = plan_tenants({"a": CONFIG}, known(record) if record else {})
+    assert changes.put == ((CONFIG, True),)
+
+
+def test_what_is_switched_off_is_put_disabled() -> None:
+    off = {"id": "a", "enabled": False}
+    assert plan_tenants({"a": off}, {}).put == ((off, False),)
+
+
+def test_absence_disables_and_never_more() -> None:
+    records = known(
+        Record("a"),
+        Record("api", origin="api"),
+        Record("off", "DISABLED"),
+        Record("going", "REMOVING"),
+    )
+    changes = plan_tenants({}, records)
+    assert (changes.put, changes.disable) == ((), ("a",))
+
+
+def test_who_is_being_removed_is_left_to_that() -> None:
+    changes = plan_tenants({"a": CONFIG}, known(Record("a", "REMOVING")))
+    assert (changes.put, changes.disable) == ((), ())

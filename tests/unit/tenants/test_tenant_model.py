@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.errors import ConfigurationError, UnknownProfile
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import PROFILES, with_profile
+
+ID = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
+
+
+@given(tenant_id=st.text("abz09._-A /", max_size=8) | st.text(max_size=4))
+def test_an_id_is_lower_case_words_joined_by_single_signs(tenant_id: str) -> None:
+    if ID.fullmatch(tenant_id):
+        assert Tenant.from_config({"id": tenant_id}).id == tenant_id
+    else:
+        with pytest.raises(ConfigurationError, match="id"):
+            Tenant.from_config({"id": tenant_id})
+
+
+@pytest.mark.parametrize("tenant_id", ["a\n", "a..b", "a...b", "x" * 64])
+def test_ids_that_would_break_something_else_are_refused(tenant_id: str) -> None:
+    with pytest.raises(ConfigurationError, match="id"):
+        Tenant.from_config({"id": tenant_id})
+
+
+def test_an_id_may_have_63_characters() -> None:
+    assert Tenant.from_config({"id": "x" * 63}).id == "x" * 63
+
+
+def test_a_profile_fills_in_what_is_not_said() -> None:
+    tenant = Tenant.from_config({"id": "a", "profile": "workspace", "chunker": {"overlap": 20}})
+    assert (tenant.chunker.max_tokens, tenant.chunker.overlap) == (1200, 20)
+    assert tenant.retrieval.top_k == 8
+    assert Tenant.from_config({"id": "a"}).chunker.max_tokens == 220
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_profile_makes_a_tenant(profile: str) -> None:
+    assert Tenant.from_config({"id": "a", "profile": profile}).profile == profile
+
+
+def test_a_profile_is_not_changed_by_who_uses_it() -> None:
+    before = repr(PROFILES)
+    with_profile({"id": "a", "chunker": {"max_tokens": 50}, "retrieval": {"top_k": 1}})
+    assert repr(PROFILES) == before
+
+
+def test_an_unknown_profile_names_those_there_are() -> None:
+    with pytest.raises(UnknownProfile) as raised:
+        Tenant.from_config({"id": "a", "profile": "nope"})
+    assert all(name in (raised.value.hint or "") for name in PROFILES)
+
+
+SOURCE = {"name": "files", "type": "files", "root": "/tmp"}
+
+
+@pytest.mark.parametrize(
+    ("config", "where"),
+    [
+        ({"colour": "red"}, "colour"),
+        ({"retention_days": 0}, "retention_days"),
+        ({"freshness_minutes": 0}, "freshness_minutes"),
+        ({"chunker": {"max_tokens": 1}}, "max_tokens"),
+        ({"retrieval": {"top_k": 101}}, "top_k"),
+        ({"retrieval": {"min_score": 2}}, "min_score"),
+        ({"retrieval": {"mode": "magic"}}, "mode"),
+        ({"parser": {"seconds": 0}}, "seconds"),
+        ({"parser": {"seconds": float("inf")}}, "seconds"),
+        ({"parser": {"seconds": float("nan")}}, "seconds"),
+        ({"index": {"vector_index": "flat"}}, "vector_index"),
+        ({"access": {"scope": ""}}, "scope"),
+        ({"sources": [SOURCE, SOURCE]}, "two sources of one name"),
+        ({"sources": [{**SOURCE, "name": "A B"}]}, "name"),
+        ({"sources": [{**SOURCE, "include": []}]}, "include"),
+    ],
+)
+def test_what_is_not_usable_is_named(config: dict[str, Any], where: str) -> None:
+    with pytest.raises(ConfigurationError, match=where) as raised:
+        Tenant.from_config({"id": "acme", **config})
+    assert "acme" in raised.value.message
+    assert raised.value.hint
+    assert "\n" not in raised.value.message
