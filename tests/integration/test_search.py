@@ -1,0 +1,111 @@
+"""What a search returns: ranked, thresholded, and only what the catalog vouches for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rag_assets.chunking.model import embedding_text
+from rag_assets.errors import IndexInconsistent
+from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.stages.listing import list_documents
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+BODY = "The text of page {} names handleHTTPError and nothing else."
+
+
+@pytest.fixture(scope="module")
+def folder(shared_installation: Installation, driver: Driver) -> Path:
+    folder = shared_installation.add_tenant("asked", **FAST)
+    for number in range(20):
+        (folder / f"{number}.md").write_text(f"# Page {number}\n\n{BODY.format(number)}\n")
+    driver.sync("asked")
+    return folder
+
+
+def as_embedded(number: int) -> str:
+    """A question that the deterministic embedder finds page `number` by, and no other."""
+    text = f"# Page {number}\n\n{BODY.format(number)}"
+    return embedding_text(f"Page {number}", (f"Page {number}",), text)
+
+
+def test_vectors_find_the_nearest(shared_installation: Installation, folder: Path) -> None:
+    hits = shared_installation.search("asked", as_embedded(7), mode="knn", top_k=3)
+    assert (hits[0].uri, round(hits[0].score, 2)) == ("files/7.md", 1.0)
+    assert len(hits) == 3
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_a_threshold_holds_in_every_mode(shared_installation: Installation, folder: Path) -> None:
+    for mode in ("knn", "text", "hybrid"):
+        hits = shared_installation.search("asked", as_embedded(7), mode=mode, min_score=0.9)
+        assert [hit.uri for hit in hits] == ["files/7.md"], mode
+
+
+@pytest.mark.parametrize("asked", ["http error handling", "handleHTTPError", "HANDLE_HTTP_ERROR"])
+def test_words_find_a_name_however_it_is_typed(
+    shared_installation: Installation, folder: Path, asked: str
+) -> None:
+    assert len(shared_installation.search("asked", asked, mode="text", top_k=50)) == 20
+
+
+def test_a_hit_cites_its_source(shared_installation: Installation, folder: Path) -> None:
+    hit = shared_installation.search("asked", as_embedded(3))[0]
+    source = (folder / "3.md").read_text()
+    assert source[hit.start : hit.end] == hit.text
+    assert (hit.title, hit.heading_path, hit.line_start) == ("Page 3", ("Page 3",), 1)
+
+
+def test_nothing_but_the_catalogs_version_is_returned(
+    shared_installation: Installation, driver: Driver, folder: Path
+) -> None:
+    """Entries of another version may be in the index, before or after a crash; none is a hit."""
+    before = shared_installation.search("asked", as_embedded(5), mode="knn", top_k=1)
+    with driver.locked("asked") as ctx:
+        serving = ctx.catalog.generations.serving("asked")
+        assert serving is not None
+        ids = {before[0].document_id: None}
+        owner = ctx.owner(serving.number)
+        [id_] = ctx.store.ids_of(serving.index_name, owner, ids)
+    import httpx2 as httpx
+
+    url = f"{shared_installation.environment['ELASTICSEARCH_URL']}/{serving.index_name}/_doc"
+    found = httpx.get(f"{url}/{id_}?routing=asked").json()["_source"]
+    stale = {**found, "index_key": "former", "text": "Former text.", "vector": [1.0] + [0.0] * 383}
+    httpx.put(f"{url}/stale?routing=asked&refresh=true", json=stale).raise_for_status()
+    for mode in ("knn", "text", "hybrid"):
+        hits = shared_installation.search("asked", "Former text.", mode=mode, top_k=100)
+        assert "Former text." not in {hit.text for hit in hits}
+    assert shared_installation.search("asked", as_embedded(5), mode="knn", top_k=1) == before
+    httpx.delete(f"{url}/stale?routing=asked&refresh=true")
+
+
+def test_a_deletion_holds_as_soon_as_it_is_listed(
+    shared_installation: Installation, driver: Driver, folder: Path
+) -> None:
+    (folder / "9.md").unlink()
+    with driver.locked("asked") as ctx:
+        list_documents(ctx, SecretScanner())
+    assert "files/9.md" in {uri for uri, _, _ in shared_installation.entries("asked").values()}
+    hits = shared_installation.search("asked", as_embedded(9), mode="knn", top_k=50)
+    assert "files/9.md" not in {hit.uri for hit in hits}
+    assert len(hits) == 19
+
+
+def test_a_question_is_embedded_as_the_entries_were(
+    shared_installation: Installation, driver: Driver, folder: Path
+) -> None:
+    serving = driver.session.catalog.generations.serving("asked")
+    assert serving is not None
+    altered = replace(serving, embedder={"provider": "deterministic", "dimensions": 64})
+    with pytest.raises(IndexInconsistent, match="was built by"):
+        shared_installation.retriever.embed(replace(altered, embedder_id="other/one@64"), "q")
+
+
+def test_who_was_never_synced_has_no_answer(shared_installation: Installation) -> None:
+    shared_installation.add_tenant("unsynced", **FAST)
+    shared_installation.session().catalog  # noqa: B018 - reads tenants.yaml
+    assert shared_installation.search("unsynced", "anything") == ()
