@@ -79,7 +79,7 @@ def clear_failures() -> Iterator[None]:
         yield
     except RagAssetsError as error:
         hint = f"\n{error.hint}" if error.hint else ""
-        raise dg.Failure(f"{error.message}{hint}", allow_retries=False) from error
+        raise dg.Failure(f"{error.message}{hint}", allow_retries=False) from None
 
 
 def _require_active(record: TenantRecord) -> None:

@@ -36,9 +36,19 @@ def run_failures_sensor(
     syncs = catalog.syncs.all(record.id)
     for source in Tenant.from_config(record.config).sources:
         attempts = syncs[source.name].attempts if source.name in syncs else 0
+        if _reached_its_end(context):
+            attempts = 0
         retry_at = datetime.now(UTC) + timedelta(seconds=backoff_seconds(attempts))
         catalog.syncs.failed(record.ref, source.name, message, retry_at)
     return dg.SkipReason(f"noted the failure of tenant {record.id}")
+
+
+def _reached_its_end(context: dg.RunFailureSensorContext) -> bool:
+    """Whether everything that could be done was done, such as all but what has no vector.
+
+    Then the documents themselves wait for their next try; removals and edits must not wait.
+    """
+    return any(event.step_key == "search_index" for event in context.get_step_failure_events())
 
 
 def _reason(context: dg.RunFailureSensorContext) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from rag_assets.catalog.syncs import Sync
@@ -15,6 +15,7 @@ class TenantState:
 
     Attributes:
         digests: of the listing just taken, by source.
+        unlisted: why a source could not be listed, by source; nothing is concluded of it.
         config_key: of the configuration and components in force.
         syncs: the last syncs, by source.
         pending: documents whose entries are not the desired ones and may be tried now.
@@ -23,7 +24,6 @@ class TenantState:
         unsettled: documents that were listed so soon after their last change that another
             change could have gone unnoticed.
         next_expiry: when the oldest document falls due for pruning.
-        held: whether vanished documents wait for a person.
     """
 
     tenant_id: str
@@ -35,6 +35,7 @@ class TenantState:
     leftovers: int = 0
     unsettled: int = 0
     next_expiry: datetime | None = None
+    unlisted: Mapping[str, str] = field(default_factory=dict)
 
 
 def why_due(state: TenantState, now: datetime, *, patient: bool = True) -> str | None:
@@ -65,7 +66,7 @@ def _why_sources(state: TenantState) -> str | None:
             return f"source {source!r} changed"
         if sync.config_key is not None and sync.config_key != state.config_key:
             return "the configuration changed"
-    gone = set(state.syncs) - set(state.digests)
+    gone = set(state.syncs) - set(state.digests) - set(state.unlisted)
     waiting = {source for source in gone if state.syncs[source].held_deletions}
     return "a source was taken away" if gone - waiting else None
 

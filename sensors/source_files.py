@@ -7,10 +7,12 @@ import dagster as dg
 
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.tenants import TenantRecord
-from rag_assets.errors import ConfigurationError, ListingFailed
+from rag_assets.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.hashing import key_of
 from rag_assets.jobs import sync_job
 from rag_assets.partitions import tenants_partitions
+from rag_assets.secrets.masking import redact
+from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.settings import Settings
 from rag_assets.tenants.model import Tenant
 from resources.stores import PostgresResource
@@ -45,23 +47,23 @@ def source_files_sensor(
             context.log.warning(f"run {run_id} was left behind by a process that died")
         records = {r.id: r for r in catalog.tenants.all() if r.state == "ACTIVE"}
         busy = partitions_under_way(context.instance)
-        requests, notes, cursor = [], [], None
+        notes: list[str] = []
+        requests: list[dg.RunRequest] = []
+        cursor = None
         deadline = time.monotonic() + _TICK_SECONDS
         for tenant_id in from_cursor(sorted(records), context.cursor):
             if time.monotonic() > deadline:
                 break
             cursor = tenant_id
-            if tenant_id in busy:
-                continue
-            try:
-                request = _request(context.instance, catalog, records[tenant_id])
-            except (ListingFailed, ConfigurationError) as error:
-                notes.append(f"{tenant_id}: {error.message}")
-                continue
-            if request is not None:
-                requests.append(request)
+            if tenant_id not in busy:
+                record = records[tenant_id]
+                requests += _requests(context.instance, catalog, record, notes)
         else:
             cursor = None
+    if notes:
+        # A folder's name can be a credential, too.
+        scanner = SecretScanner(Settings.from_environment().local / "cache")
+        notes = [redact(note, scanner) for note in notes]
     for note in notes:
         context.log.error(note)
     reason = "; ".join(notes) or f"{len(records)} tenants, none due"
@@ -73,11 +75,29 @@ def source_files_sensor(
     )
 
 
+def _requests(
+    instance: dg.DagsterInstance, catalog: Catalog, record: TenantRecord, notes: list[str]
+) -> list[dg.RunRequest]:
+    """What a tenant asks for; its trouble is noted, and is not the other tenants'."""
+    try:
+        request = _request(instance, catalog, record, notes)
+    except ServiceUnavailable:
+        raise
+    except ConfigurationError as error:
+        notes.append(f"{record.id}: {error.message}")
+    except Exception as error:
+        notes.append(f"{record.id}: unexpected {type(error).__name__}")
+    else:
+        return [request] if request is not None else []
+    return []
+
+
 def _request(
-    instance: dg.DagsterInstance, catalog: Catalog, record: TenantRecord
+    instance: dg.DagsterInstance, catalog: Catalog, record: TenantRecord, notes: list[str]
 ) -> dg.RunRequest | None:
     tenant = Tenant.from_config(record.config)
     state = tenant_state(catalog, record, tenant, Settings.from_environment())
+    notes += [f"{record.id}: {message}" for message in state.unlisted.values()]
     reason = why_due(state, datetime.now(UTC))
     if reason is None:
         return None

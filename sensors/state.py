@@ -7,9 +7,10 @@ from datetime import timedelta
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.embedding.registry import embedder_id_of
+from rag_assets.errors import ListingFailed
 from rag_assets.settings import Settings
 from rag_assets.stages.context import config_key, generation_key
-from rag_assets.stages.listing import ListingDigest, open_sources
+from rag_assets.stages.listing import ListingDigest, open_sources, settings_key
 from rag_assets.tenants.model import Tenant
 from sensors.planning import TenantState
 
@@ -17,17 +18,18 @@ from sensors.planning import TenantState
 def tenant_state(
     catalog: Catalog, record: TenantRecord, tenant: Tenant, settings: Settings
 ) -> TenantState:
-    """List a tenant's sources and read what is recorded of them.
-
-    Raises:
-        ListingFailed: a source could not be listed.
-    """
-    digests = {}
-    for source in open_sources(tenant, settings):
-        digest = ListingDigest()
-        for _ in digest.through(source.list()):
-            pass
-        digests[source.name] = digest.hexdigest()
+    """List a tenant's sources and read what is recorded of them."""
+    digests: dict[str, str] = {}
+    unlisted: dict[str, str] = {}
+    for config, source in zip(tenant.sources, open_sources(tenant, settings), strict=True):
+        digest = ListingDigest(settings_key(tenant, config))
+        try:
+            for _ in digest.through(source.list()):
+                pass
+        except ListingFailed as error:
+            unlisted[source.name] = error.message
+        else:
+            digests[source.name] = digest.hexdigest()
     embedder_id = embedder_id_of(tenant.embedder)
     key = config_key(tenant, embedder_id)
     wanted = generation_key(tenant, embedder_id)
@@ -41,9 +43,11 @@ def tenant_state(
     return TenantState(
         tenant_id=record.id,
         digests=digests,
+        unlisted=unlisted,
         config_key=key,
         syncs=catalog.syncs.all(record.id),
-        pending=catalog.index.pending_count(record.id, builds[-1], key) if builds else 0,
+        # Of a build that is not begun yet, everything is lacking.
+        pending=catalog.index.pending_count(record.id, builds[-1] if builds else 0, key),
         removals=sum(len(ids) for ids in catalog.index.removals(record.id).values()),
         leftovers=sum(len(catalog.index.dirty(record.id, build.number)) for build in live),
         unsettled=catalog.documents.unsettled_count(record.id),

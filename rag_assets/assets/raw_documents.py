@@ -44,7 +44,9 @@ def raw_documents(
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         report = list_documents(ctx, workbench.scanner(), allow_deletes=config.allow_deletes)
         pruned = bury_expired(ctx)
-        work = plan_work(ctx, context.run.run_id)
+        work = plan_work(ctx, context.run.run_id, report.unlisted)
+    for message in report.unlisted:
+        context.log.error(message)
     if report.held:
         context.log.warning(
             f"{report.held} documents vanished at once and are kept. If they are meant to go:"

@@ -49,9 +49,10 @@ def search_index(
         "documents": table({"status": "string", "documents": "int"}, sorted(standing.items())),
         "seconds": seconds(report.seconds),
     }
+    trouble = list(work.unlisted)
     if outage is not None:
+        trouble.append(f"documents wait for the embedder: {outage}")
+    if trouble:
         # Everything that could be done is done; the run is red so that somebody looks.
-        raise dg.Failure(
-            f"documents wait for the embedder: {outage}", metadata=metadata, allow_retries=False
-        )
+        raise dg.Failure("; ".join(trouble), metadata=metadata, allow_retries=False)
     return dg.MaterializeResult(metadata=metadata)

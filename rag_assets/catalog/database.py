@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, create_engine, select
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    Engine,
+    Text,
+    any_,
+    create_engine,
+    literal,
+    select,
+)
 from sqlalchemy.exc import InterfaceError, OperationalError
 
 from rag_assets.catalog import tables
@@ -38,6 +48,8 @@ class Database:
             pool_size=4,
             max_overflow=8,
             pool_pre_ping=True,
+            # What was to be written is no business of an error's reader.
+            hide_parameters=True,
             connect_args={"connect_timeout": 10, "application_name": "rag-assets"},
         )
 
@@ -94,6 +106,11 @@ class Database:
     def close(self) -> None:
         """Give all connections back."""
         self._engine.dispose()
+
+
+def among(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
+    """Whether a column's value is one of these, however many they are: one parameter for all."""
+    return column == any_(literal(list(values), ARRAY(Text)))
 
 
 def unavailable(error: Exception) -> ServiceUnavailable:

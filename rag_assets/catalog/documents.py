@@ -11,7 +11,7 @@ from sqlalchemy import Row, and_, case, delete, exists, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
-from rag_assets.catalog.database import Database, TenantRef
+from rag_assets.catalog.database import Database, TenantRef, among
 from rag_assets.catalog.tables import document_index, documents, tombstones
 from rag_assets.hashing import key_of
 from rag_assets.sources.model import FUTURE_NS, RACY_NS, ListingFacts
@@ -171,7 +171,7 @@ class DocumentTable:
                     update(documents)
                     .where(
                         documents.c.tenant == ref.id,
-                        documents.c.document_id.in_(batch),
+                        among(documents.c.document_id, batch),
                         documents.c.status != "DELETED",
                     )
                     .values(
@@ -224,7 +224,7 @@ class DocumentTable:
         """The named documents, in the order of their work."""
         query = (
             select(documents)
-            .where(documents.c.tenant == tenant_id, documents.c.document_id.in_(document_ids))
+            .where(documents.c.tenant == tenant_id, among(documents.c.document_id, document_ids))
             .order_by(documents.c.lane, documents.c.changed_at, documents.c.document_id)
         )
         with self._database.begin() as connection:
@@ -237,6 +237,16 @@ class DocumentTable:
             query = query.where(documents.c.status != "DELETED")
         with self._database.begin() as connection:
             return [_document(row) for row in connection.execute(query)]
+
+    def sources(self, tenant_id: str) -> list[str]:
+        """Names of the sources that living documents are from."""
+        query = (
+            select(documents.c.source)
+            .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
+            .distinct()
+        )
+        with self._database.begin() as connection:
+            return list(connection.scalars(query))
 
     def counts(self, tenant_id: str) -> dict[str, int]:
         """How many documents stand where."""
@@ -275,6 +285,8 @@ class DocumentTable:
             .where(
                 documents.c.tenant == tenant_id,
                 documents.c.status != "DELETED",
+                # What could not be read is read again at every listing anyway.
+                documents.c.content_sha256.is_not(None),
                 documents.c.mtime_ns + RACY_NS > documents.c.listed_at_ns,
                 documents.c.mtime_ns <= documents.c.listed_at_ns + FUTURE_NS,
             )

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.catalog.database import Database, TenantRef
+from rag_assets.catalog.database import Database, TenantRef, among
 from rag_assets.catalog.tables import document_index, documents
 
 _BATCH = 2_000
@@ -123,7 +123,7 @@ class IndexTable:
     def entries_of(self, tenant_id: str, document_ids: Sequence[str]) -> int:
         """How many entries all generations should have of these documents."""
         query = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-            document_index.c.tenant == tenant_id, document_index.c.document_id.in_(document_ids)
+            document_index.c.tenant == tenant_id, among(document_index.c.document_id, document_ids)
         )
         with self._database.begin() as connection:
             return int(connection.scalar(query) or 0)
@@ -149,7 +149,7 @@ class IndexTable:
         query = select(document_index.c.document_id, document_index.c.indexed_key).where(
             document_index.c.tenant == tenant_id,
             document_index.c.generation == generation,
-            document_index.c.document_id.in_(document_ids),
+            among(document_index.c.document_id, document_ids),
             document_index.c.indexed_key.is_not(None),
             document_index.c.document_key.is_not(None),
         )
@@ -164,7 +164,7 @@ class IndexTable:
         """
         table = document_index
         before = select(table.c.document_id).where(
-            _rows(ref, generation), table.c.document_id.in_(document_ids)
+            _rows(ref, generation), among(table.c.document_id, document_ids)
         )
         rows = [
             {"tenant": ref.id, "generation": generation, "document_id": document_id}
@@ -221,7 +221,7 @@ class IndexTable:
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(document_index)
-                .where(_rows(ref, generation), document_index.c.document_id.in_(document_ids))
+                .where(_rows(ref, generation), among(document_index.c.document_id, document_ids))
                 .values(dirty=False)
             )
 
@@ -242,7 +242,7 @@ class IndexTable:
                 batch = document_ids[start : start + _BATCH]
                 connection.execute(
                     delete(document_index).where(
-                        _rows(ref, generation), document_index.c.document_id.in_(batch)
+                        _rows(ref, generation), among(document_index.c.document_id, batch)
                     )
                 )
 
@@ -256,7 +256,7 @@ class IndexTable:
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(document_index)
-                .where(_rows(ref, generation), document_index.c.document_id.in_(document_ids))
+                .where(_rows(ref, generation), among(document_index.c.document_id, document_ids))
                 .values(document_key=None, dirty=True)
             )
 
@@ -267,7 +267,7 @@ class IndexTable:
         query = select(document_index.c.document_id, document_index.c.document_key).where(
             document_index.c.tenant == tenant_id,
             document_index.c.generation == generation,
-            document_index.c.document_id.in_(document_ids),
+            among(document_index.c.document_id, document_ids),
             document_index.c.indexed_key.is_not(None),
             document_index.c.document_key.is_not(None),
         )
@@ -282,7 +282,7 @@ class IndexTable:
                 update(document_index)
                 .where(
                     document_index.c.tenant == ref.id,
-                    document_index.c.document_id.in_(document_ids),
+                    among(document_index.c.document_id, document_ids),
                 )
                 .values(**nothing, chunk_count=0, dirty=True)
             )
@@ -295,7 +295,7 @@ class IndexTable:
             .where(
                 document_index.c.tenant == tenant_id,
                 document_index.c.generation == generation,
-                document_index.c.document_id.in_(document_ids),
+                among(document_index.c.document_id, document_ids),
                 document_index.c.indexed_key.is_not(None),
                 documents.c.status != "DELETED",
             )

@@ -38,12 +38,17 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The bounded share of a tenant's work that one run carries through the chain."""
+    """The bounded share of a tenant's work that one run carries through the chain.
+
+    Attributes:
+        unlisted: why sources could not be listed when the run began.
+    """
 
     run_id: str
     generation: int
     config_key: str
     document_ids: tuple[str, ...]
+    unlisted: tuple[str, ...] = ()
 
 
 class SyncTable:
@@ -112,6 +117,7 @@ class SyncTable:
             "generation": work.generation,
             "config_key": work.config_key,
             "document_ids": list(work.document_ids),
+            "unlisted": list(work.unlisted),
             "created_at": func.now(),
         }
         with self._database.begin_for(ref) as connection:
@@ -128,7 +134,13 @@ class SyncTable:
             row = connection.execute(query).first()
         if row is None:
             return None
-        return Slice(row.run_id, row.generation, row.config_key, _strings(row.document_ids))
+        return Slice(
+            row.run_id,
+            row.generation,
+            row.config_key,
+            _strings(row.document_ids),
+            _strings(row.unlisted),
+        )
 
     def _put(self, ref: TenantRef, source: str, **values: Any) -> None:
         with self._database.begin_for(ref) as connection:

@@ -304,6 +304,7 @@ slices = Table(
     Column("generation", Integer, nullable=False),
     Column("config_key", Text, nullable=False),
     _json("document_ids", "[]"),
+    _json("unlisted", "[]"),
     _now("created_at"),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -12,7 +13,7 @@ from typing import Any
 
 from rag_assets.errors import RagAssetsError
 
-
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _PIPED_WIDTH = 240
 """Columns where nobody's terminal says how many there are."""
 
@@ -24,18 +25,18 @@ def print_json(value: Any) -> None:
 
 def say(line: str = "") -> None:
     """A line of the result, for people."""
-    sys.stdout.write(line + "\n")
+    sys.stdout.write(harmless(line) + "\n")
 
 
 def progress(line: str) -> None:
     """A line on how far things are."""
-    sys.stderr.write(f"  {line}\n")
+    sys.stderr.write(f"  {harmless(line)}\n")
     sys.stderr.flush()
 
 
 def warn(line: str) -> None:
     """A line that somebody should read, although nothing failed."""
-    sys.stderr.write(f"warning: {line}\n")
+    sys.stderr.write(f"warning: {harmless(line)}\n")
 
 
 def print_error(error: RagAssetsError, *, as_json: bool) -> None:
@@ -43,9 +44,14 @@ def print_error(error: RagAssetsError, *, as_json: bool) -> None:
     if as_json:
         print_json({"error": error.message, "hint": error.hint})
         return
-    sys.stderr.write(f"error: {error.message}\n")
+    sys.stderr.write(f"error: {harmless(error.message)}\n")
     if error.hint:
-        sys.stderr.write(f"hint: {error.hint}\n")
+        sys.stderr.write(f"hint: {harmless(error.hint)}\n")
+
+
+def harmless(text: str) -> str:
+    """The text without what could steer a terminal: documents and file names may hold anything."""
+    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -58,7 +64,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+        table.add_row(*(Text("" if cell is None else harmless(str(cell))) for cell in row))
     Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH).print(table)
 
 

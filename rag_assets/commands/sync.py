@@ -158,7 +158,8 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     if serving is not None:
         require_same_index(session.store, tenant_id, serving)
     state = tenant_state(catalog, record, tenant, session.settings)
-    return why_due(state, datetime.now(UTC), patient=False) is not None
+    # A source that cannot be listed is reason enough: the run says so, and fails.
+    return bool(state.unlisted) or why_due(state, datetime.now(UTC), patient=False) is not None
 
 
 def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes: bool) -> None:

@@ -61,11 +61,7 @@ def add(
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
     config["sources"] = _sources(sources, session.settings.home)
     file = TenantsFile(session.settings.tenants_file)
-    if session.catalog.tenants.find(tenant_id) is not None:
-        raise ConfigurationError(
-            f"tenant {tenant_id!r} exists already",
-            hint=f"`rag-assets tenants enable {tenant_id}` if it is disabled, or choose another id",
-        )
+    _require_free(session, file, tenant_id)
     _require_sources(config, session)
     file.add(config)
     from rag_assets.stages.tenancy import reconcile_tenants
@@ -75,6 +71,23 @@ def add(
         print_json({"tenant": session.catalog.tenants.get(tenant_id).config})
         return
     say(f"Tenant {tenant_id} added to {file.path.name}. Index it with: rag-assets sync {tenant_id}")
+
+
+def _require_free(session: Session, file: TenantsFile, tenant_id: str) -> None:
+    """Refuse an id that is taken; one that was only taken off the list may be listed again."""
+    record = session.catalog.tenants.find(tenant_id)
+    if record is None:
+        return
+    if record.state == "REMOVING":
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} is being removed",
+            hint=f"finish that first: rag-assets tenants remove {tenant_id} --yes",
+        )
+    if record.origin != "file" or tenant_id in file.load():
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} exists already",
+            hint=f"`rag-assets tenants enable {tenant_id}` if it is disabled, or choose another id",
+        )
 
 
 def set_enabled(tenant_id: str, *, enabled: bool, as_json: bool) -> None:

@@ -124,10 +124,21 @@ class _Search:
             if all(id_ in cosines for id_ in best):
                 break
         found = {candidate.id: candidate for ranking in rankings for candidate in ranking}
+        if not found:
+            self._require_index()
         hits = [_hit(found[id_], cosines[id_]) for id_ in best if id_ in cosines]
         if self._min_score is not None:
             hits = [hit for hit in hits if hit.score >= self._min_score]
         return tuple(hits[: self._top_k])
+
+    def _require_index(self) -> None:
+        """Tell an index that has nothing to say from one that was replaced by an empty one."""
+        serving = self._serving
+        if self._store.uuid_of(serving.index_name) != serving.index_uuid:
+            raise IndexInconsistent(
+                f"index {serving.index_name!r} of tenant {self._owner.tenant!r} was replaced",
+                hint=f"restore it with `rag-assets sync {self._owner.tenant} --repair`",
+            )
 
     def _fetch(self, mode: SearchMode) -> list[list[Candidate]]:
         index_name = self._serving.index_name

@@ -19,6 +19,8 @@ DEFAULT_MAX_BYTES = 50 * 1024 * 1024
 
 SourceName = Annotated[str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=63)]
 
+_LATEST_NS = 1 << 62  # the year 2116
+
 
 class FilesConfig(BaseModel):
     """Which files of which folder.
@@ -110,8 +112,8 @@ class FilesSource:
                     uri=uri_of(name, path),
                     media_type=media_type_of(path),
                     size=facts.st_size,
-                    mtime_ns=facts.st_mtime_ns,
-                    ctime_ns=facts.st_ctime_ns,
+                    mtime_ns=_storable(facts.st_mtime_ns),
+                    ctime_ns=_storable(facts.st_ctime_ns),
                     inode=facts.st_ino,
                 )
         except ListingFailed as error:
@@ -140,3 +142,8 @@ def _require_usable(
                 f"source {name}: {root} overlaps the project's own state in {state}",
                 hint="name a folder that holds documents only, such as one beside it",
             )
+
+
+def _storable(nanoseconds: int) -> int:
+    """A file's time within what a database stores; anybody can set any time of a file."""
+    return max(-_LATEST_NS, min(nanoseconds, _LATEST_NS))

@@ -9,7 +9,8 @@ from itertools import islice
 from typing import TypeVar
 
 from rag_assets.catalog.documents import Document, DocumentChange, Known
-from rag_assets.hashing import sha256_hex
+from rag_assets.errors import ListingFailed
+from rag_assets.hashing import key_of, sha256_hex
 from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.settings import Settings
@@ -38,6 +39,7 @@ class ListingReport:
         failed: documents that cannot be read, now or ever.
         bytes: size of what was added or changed.
         sample: the first changes, as (kind, uri, bytes).
+        unlisted: why sources could not be listed; the others were.
     """
 
     added: int = 0
@@ -49,6 +51,7 @@ class ListingReport:
     failed: int = 0
     bytes: int = 0
     sample: tuple[tuple[str, str, int], ...] = ()
+    unlisted: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -75,9 +78,14 @@ class SourceListing:
 
 
 class ListingDigest:
-    """A digest of a listing that does not depend on its order, made as it streams by."""
+    """A digest of a listing that does not depend on its order, made as it streams by.
 
-    def __init__(self) -> None:
+    Args:
+        settings: what else decides what becomes of the listed documents; see settings_key.
+    """
+
+    def __init__(self, settings: str = "") -> None:
+        self._settings = settings
         self._sum = 0
         self._count = 0
 
@@ -92,7 +100,13 @@ class ListingDigest:
 
     def hexdigest(self) -> str:
         """The digest so far."""
-        return f"{self._count:x}-{self._sum % (1 << 128):032x}"
+        return f"{self._count:x}-{self._sum % (1 << 128):032x}{self._settings[:8]}"
+
+
+def settings_key(tenant: Tenant, config: FilesConfig) -> str:
+    """Hash of the settings that change what a listing means without changing what is listed."""
+    settings = config.model_dump(mode="json", exclude={"name", "root"})
+    return key_of("source", tenant.access.scope, settings)
 
 
 def open_sources(tenant: Tenant, settings: Settings) -> list[DocumentSource]:
@@ -112,8 +126,15 @@ def open_sources(tenant: Tenant, settings: Settings) -> list[DocumentSource]:
     ]
 
 
-def compare_source(source: DocumentSource, known: Iterable[Known]) -> SourceListing:
+def compare_source(
+    source: DocumentSource, known: Iterable[Known], settings: str = ""
+) -> SourceListing:
     """List a source, hash what may have changed, and compare; writes nothing.
+
+    Args:
+        source: to be listed.
+        known: the catalog's documents of it.
+        settings: see settings_key.
 
     Raises:
         ListingFailed: the source could not be listed completely.
@@ -130,7 +151,7 @@ def compare_source(source: DocumentSource, known: Iterable[Known]) -> SourceList
         )
         for row in rows.values()
     )
-    digest = ListingDigest()
+    digest = ListingDigest(settings)
     suspects = comparison.suspects(digest.through(source.list()))
     judged = comparison.judge(hash_documents(source, suspects))
     changes = tuple(change for change in judged if not _known_failure(change, rows))
@@ -162,10 +183,11 @@ def list_documents(
 ) -> ListingReport:
     """Bring the catalog's documents in line with every source of the tenant.
 
-    Each source is listed completely before anything of it is written.
+    Each source is listed completely before anything of it is written. One that cannot be listed
+    keeps its documents as they are, and the others from nothing.
 
     Raises:
-        ListingFailed: a source could not be listed; sources before it are recorded.
+        ListingFailed: no source could be listed.
     """
     started = time.monotonic()
     total = ListingReport()
@@ -175,9 +197,19 @@ def list_documents(
     ):
         named.add(source.name)
         known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
-        listing = without_buried(ctx, compare_source(source, known))
+        try:
+            compared = compare_source(source, known, settings_key(ctx.tenant, config))
+        except ListingFailed as error:
+            message = redact(error.message, scanner)
+            if len(ctx.tenant.sources) == 1:
+                raise ListingFailed(message, hint=error.hint) from None
+            total = _sum(total, ListingReport(unlisted=(message,)))
+            continue
+        listing = without_buried(ctx, compared)
         report = _record(ctx, config, listing, known, scanner, allow_deletes=allow_deletes)
         total = _sum(total, report)
+    if len(total.unlisted) == len(named) > 0:
+        raise ListingFailed("; ".join(total.unlisted), hint="see that the folders are mounted")
     total = _sum(total, _drop_other_sources(ctx, named, allow_deletes=allow_deletes))
     return _sum(total, ListingReport(seconds=time.monotonic() - started))
 
@@ -258,7 +290,8 @@ def _drop_other_sources(
 ) -> ListingReport:
     """Delete documents of sources that the tenant's configuration no longer has."""
     removed = held = 0
-    for name in sorted(set(ctx.catalog.syncs.all(ctx.ref.id)) - named):
+    recorded = {*ctx.catalog.syncs.all(ctx.ref.id), *ctx.catalog.documents.sources(ctx.ref.id)}
+    for name in sorted(recorded - named):
         rows = ctx.catalog.documents.known(ctx.ref.id, name)
         gone = {row.document_id: row.uri for row in rows if row.status != "DELETED"}
         ctx.guard()
@@ -290,7 +323,7 @@ def _row(change: Change, listed_at_ns: int, scanner: SecretScanner, scope: str) 
         content_sha256=change.content_sha256,
         media_type=document.media_type,
         access_scope=scope,
-        error=None if change.error is None else change.error.message,
+        error=None if change.error is None else redact(change.error.message, scanner),
     )
 
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from rag_assets.catalog.documents import Document, Failure
 from rag_assets.errors import DocumentVanished
@@ -15,6 +16,8 @@ from rag_assets.parsing.detect import media_type_for
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.pool import ParseLimits, ParserPool, ParseTask
 from rag_assets.parsing.records import parsed_digest
+from rag_assets.secrets.masking import redact
+from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.model import DocumentSource
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.listing import open_sources
@@ -22,6 +25,7 @@ from rag_assets.stages.progress import Progress
 from rag_assets.stages.slices import Work
 
 _FLUSH_DOCUMENTS = 250
+_VANISHED_RETRY = timedelta(seconds=30)
 _FLUSH_CHARACTERS = 16_000_000
 
 
@@ -69,6 +73,7 @@ class _Parsing:
         self._rows: list[ParsedRow] = []
         self._characters = 0
         self._failures: list[tuple[Document, str]] = []
+        self._vanished: list[Document] = []
         self._parsed = self._pages = self._masked = 0
 
     def run(self) -> None:
@@ -85,12 +90,15 @@ class _Parsing:
                 documents = self._missing[outcome.key]
                 if isinstance(outcome.result, ParsedText):
                     self._keep(outcome.key, documents[0], outcome.result)
-                elif not isinstance(outcome.result, DocumentVanished):
+                elif isinstance(outcome.result, DocumentVanished):
+                    self._vanished += documents
+                else:
                     self._failures += [(d, outcome.result.message) for d in documents]
                 progress.advance(1)
         self._flush()
         progress.done()
         self._quarantine()
+        self._put_off()
 
     def report(self, reused: int, seconds: float) -> ParsingReport:
         return ParsingReport(
@@ -108,13 +116,15 @@ class _Parsing:
         for key, documents in self._missing.items():
             document = documents[0]
             source = sources.get(document.source)
-            if source is not None:
-                yield ParseTask(
-                    key=key,
-                    name=document.uri,
-                    media_type=document.media_type,
-                    read=_reader(source, document),
-                )
+            if source is None:
+                self._vanished += documents
+                continue
+            yield ParseTask(
+                key=key,
+                name=document.uri,
+                media_type=document.media_type,
+                read=_reader(source, document),
+            )
 
     def _keep(self, key: str, document: Document, parsed: ParsedText) -> None:
         self._rows.append(
@@ -141,6 +151,9 @@ class _Parsing:
         if not self._failures:
             return
         ctx.guard()
+        # A reason may name the file, and a file's name can be a credential.
+        scanner = SecretScanner(ctx.settings.local / "cache")
+        self._failures = [(document, redact(why, scanner)) for document, why in self._failures]
         failures = [
             Failure(document.document_id, document.document_key, reason)
             for document, reason in self._failures
@@ -151,6 +164,21 @@ class _Parsing:
             "document_failed",
             [{"uri": document.uri, "reason": reason} for document, reason in self._failures],
         )
+
+    def _put_off(self) -> None:
+        """Let documents that were not there, or not as listed, make room for others.
+
+        A listing that finds them changed takes them up at once.
+        """
+        if not self._vanished:
+            return
+        self._ctx.guard()
+        retry_at = datetime.now(UTC) + _VANISHED_RETRY
+        failures = [
+            Failure(d.document_id, d.document_key, "not in its source as listed", retry_at)
+            for d in self._vanished
+        ]
+        self._ctx.catalog.documents.fail(self._ctx.ref, failures, config_key=self._work.config_key)
 
 
 def _reader(source: DocumentSource, document: Document) -> Callable[[], bytes]:

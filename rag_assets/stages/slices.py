@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rag_assets.catalog.documents import Document
@@ -21,11 +21,13 @@ class Work:
         generation: the build that the documents go into.
         config_key: the configuration they are made under.
         documents: most urgent first; deleted ones left out.
+        unlisted: why sources could not be listed when the run began.
     """
 
     generation: Generation
     config_key: str
     documents: tuple[Document, ...]
+    unlisted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class ParsedDocument:
     chunk_set_key: str
 
 
-def plan_work(ctx: TenantContext, run_id: str) -> Work:
+def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -> Work:
     """Choose a run's slice and remember it for the stages that follow in that run."""
     generation = target_generation(ctx)
     key = config_key(ctx.tenant, ctx.embedder.embedder_id)
@@ -53,8 +55,9 @@ def plan_work(ctx: TenantContext, run_id: str) -> Work:
         documents_limit=ctx.limits.documents,
         bytes_limit=ctx.limits.megabytes * 1024 * 1024,
     )
-    ctx.catalog.syncs.put_slice(ctx.ref, Slice(run_id, generation.number, key, tuple(document_ids)))
-    return _work(ctx, generation, key, document_ids)
+    work = Slice(run_id, generation.number, key, tuple(document_ids), unlisted)
+    ctx.catalog.syncs.put_slice(ctx.ref, work)
+    return _work(ctx, generation, work)
 
 
 def work_of(ctx: TenantContext, run_id: str) -> Work:
@@ -62,9 +65,12 @@ def work_of(ctx: TenantContext, run_id: str) -> Work:
     planned = ctx.catalog.syncs.slice_of(ctx.ref.id, run_id)
     if planned is None:
         return plan_work(ctx, run_id)
+    if planned.config_key != config_key(ctx.tenant, ctx.embedder.embedder_id):
+        # Somebody changed the configuration while the run was under way.
+        return plan_work(ctx, run_id, planned.unlisted)
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         if generation.number == planned.generation:
-            return _work(ctx, generation, planned.config_key, planned.document_ids)
+            return _work(ctx, generation, planned)
     return plan_work(ctx, run_id)
 
 
@@ -85,16 +91,15 @@ def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[
 
 def waiting_for_embedder(ctx: TenantContext, work: Work) -> str | None:
     """Why documents of the slice wait to be tried again, if any does."""
-    ids = [document.document_id for document in work.documents]
+    # One that could not even be read is none of the embedder's.
+    ids = [p.document.document_id for p in parsed_documents(ctx, work.documents)]
     for document in ctx.catalog.documents.find(ctx.ref.id, ids):
         if document.status == "FAILED" and document.retry_at is not None:
             return document.error_message
     return None
 
 
-def _work(
-    ctx: TenantContext, generation: Generation, key: str, document_ids: Sequence[str]
-) -> Work:
-    documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
+def _work(ctx: TenantContext, generation: Generation, planned: Slice) -> Work:
+    documents = ctx.catalog.documents.find(ctx.ref.id, planned.document_ids)
     living = tuple(document for document in documents if document.status != "DELETED")
-    return Work(generation, key, living)
+    return Work(generation, planned.config_key, living, planned.unlisted)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from rag_assets.catalog.generations import Generation
 from rag_assets.chunking.chunk_set import chunk_set_key
 from rag_assets.lake.model import Compaction, LiveKeys
-from rag_assets.stages.context import TenantContext, generation_key
+from rag_assets.stages.context import TenantContext, config_key, generation_key
 from rag_assets.stages.generations import drop_generation
 from rag_assets.stages.publishing import remove_deleted
 
@@ -97,11 +97,18 @@ def tidy(ctx: TenantContext) -> bool:
 
 
 def _live_keys(ctx: TenantContext) -> LiveKeys:
+    embedder_id = ctx.embedder.embedder_id
     generations = ctx.catalog.generations.live(ctx.ref.id)
-    if len(generations) != 1:
+    if [build.key for build in generations] != [generation_key(ctx.tenant, embedder_id)]:
         # Another build's chunks were cut with parameters that are no longer configured.
         return LiveKeys()
+    key = config_key(ctx.tenant, embedder_id)
     documents = ctx.catalog.documents.all(ctx.ref.id)
+    if ctx.catalog.index.unfinished_count(ctx.ref.id, generations[0].number, key) or any(
+        document.status == "FAILED" for document in documents
+    ):
+        # What is served now, or would be reused, cannot be told from the present contents alone.
+        return LiveKeys()
     parse_keys = {ctx.parse_key(document) for document in documents}
     heads = ctx.lake.parsed_heads(parse_keys)
     chunk_sets = {

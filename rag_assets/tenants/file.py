@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -125,8 +126,14 @@ class TenantsFile:
 
     @contextmanager
     def _edited(self) -> Iterator[dict[str, Any]]:
-        document = self._read()
-        yield document
+        # Two commands at once must not undo each other's edit.
+        with self.path.with_name(f".{self.path.name}.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            document = self._read()
+            yield document
+            self._write(document)
+
+    def _write(self, document: dict[str, Any]) -> None:
         handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".tenants-")
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             _yaml().dump(document, stream)
