@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, delete, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import func
 
 from rag_assets.catalog.database import Database
@@ -66,7 +66,7 @@ class HeldLock:
         """
         try:
             held = self._connection.scalar(self._holds, {"key": self._key})
-        except DBAPIError:
+        except SQLAlchemyError:  # the driver's error at first, then that the connection is invalid
             held = 0
         if not held:
             raise TenantLocked(
@@ -121,7 +121,7 @@ class TenantLock:
                 yield HeldLock(connection, tenant_id, key)
             finally:
                 # A broken connection has freed the lock already; its note stays as evidence.
-                with suppress(DBAPIError):
+                with suppress(SQLAlchemyError):
                     connection.execute(
                         delete(tenant_locks).where(tenant_locks.c.tenant == tenant_id)
                     )
