@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from rag_assets.cli import main
 from tests.driving import Driver
-from tests.installation import FAST, Installation
+from tests.installation import FAST, CommandResult, Installation
 
-
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Said]
+Run = Callable[..., CommandResult]
 
 STAGE_COUNTS = {
     "raw_documents": {"added", "changed", "removed", "failed", "seconds"},
@@ -38,24 +28,11 @@ HIT = {
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], shared_installation: Installation) -> Run:
-    """Runs a command in this process, which saves the imports."""
-
-    def run(*arguments: str) -> Said:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stopped:
-            main(list(arguments))
-        with warnings.catch_warnings():
-            # A command ends with its process, and leaves its connections to that.
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
-        captured = capsys.readouterr()
-        return Said(int(stopped.value.code or 0), captured.out, captured.err)
-
-    return run
+def run(shared_installation: Installation) -> Run:
+    return shared_installation.command
 
 
-def assert_refused(said: Said, *parts: str) -> None:
+def assert_refused(said: CommandResult, *parts: str) -> None:
     """One clear line and a hint, on standard error, and nothing else."""
     assert said.code != 0
     assert said.out == ""
@@ -67,7 +44,7 @@ def assert_refused(said: Said, *parts: str) -> None:
         assert part in said.err, said.err
 
 
-def assert_refused_as_json(said: Said) -> None:
+def assert_refused_as_json(said: CommandResult) -> None:
     assert said.code != 0
     answer = json.loads(said.out)
     assert answer.keys() == {"error", "hint"}
@@ -270,7 +247,7 @@ def test_servers_away_are_named_with_how_to_start_them(
         ({"RAG_ASSETS_HOME": str(tmp_path / "none")}, ("status",), "RAG_ASSETS_HOME"),
     ):
         said = shared_installation.cli(*command, **env)
-        assert_refused(Said(said.code, said.out, said.err), server)
+        assert_refused(said, server)
         assert "hidden" not in said.err
     # A sync that meets it writes nothing, and goes on when the server is back.
     folder = shared_installation.home.parent / "sources" / "somebody"

@@ -86,11 +86,11 @@ def outputs(shared_installation: Installation) -> dict[str, CommandResult]:
     (folder / "bare.md").write_text(f"# Handbook of bare\n\n{FILLER * 4}\n\n## Key\n\n{PEM}\n")
     write_pdf(folder / "manual.pdf")
     said = {
-        "plan": shared_installation.cli("plan", "leaky", "--json"),
+        "plan": shared_installation.command("plan", "leaky", "--json"),
         "sync": shared_installation.cli("sync", "leaky", "--json"),
-        "documents": shared_installation.cli("documents", "leaky"),
-        "documents --json": shared_installation.cli("documents", "leaky", "--json"),
-        "search": shared_installation.cli("search", "leaky", f"what opens {planted.OPENAI}?"),
+        "documents": shared_installation.command("documents", "leaky"),
+        "documents --json": shared_installation.command("documents", "leaky", "--json"),
+        "search": shared_installation.command("search", "leaky", f"what opens {planted.OPENAI}?"),
     }
     Runner(shared_installation.session()).run("check_tenant", "leaky")
     # A second run fails midway and reports it.

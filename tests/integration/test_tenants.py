@@ -97,15 +97,15 @@ def test_a_disabled_tenant_neither_indexes_nor_answers(
     fill(folder)
     driver.sync("resting")
     before = shared_installation.entries("resting")
-    assert shared_installation.cli("tenants", "disable", "resting").code == 0
+    assert shared_installation.command("tenants", "disable", "resting").code == 0
     answer = shared_installation.retriever.search("resting", SearchRequest("tide"))
     assert (answer.disabled, answer.hits) == (True, ())
-    said = shared_installation.cli("sync", "resting")
+    said = shared_installation.command("sync", "resting")
     assert said.code == 1
     assert "disabled" in said.err
     assert "tenants enable resting" in said.err
     assert shared_installation.entries("resting") == before
-    assert shared_installation.cli("tenants", "enable", "resting").code == 0
+    assert shared_installation.command("tenants", "enable", "resting").code == 0
     assert due(shared_installation, "resting") is not None
     done = shared_installation.synced("resting")
     assert (done["embeddings"]["embedded"], done["search_index"]["upserted"]) == (0, 0)
@@ -165,11 +165,11 @@ def test_a_removed_tenant_leaves_nothing_and_its_id_is_free(
     driver.sync(neighbour)
     shared_installation.synced(tenant)  # with a run in Dagster, the last one there
     first = driver.session.catalog.tenants.get(tenant).incarnation
-    refused = shared_installation.cli("tenants", "remove", tenant)
+    refused = shared_installation.command("tenants", "remove", tenant)
     assert refused.code == 1
     assert "--yes" in refused.err
     assert len(shared_installation.entries(tenant)) == 3
-    removed = shared_installation.cli("tenants", "remove", tenant, "--yes", "--json")
+    removed = shared_installation.command("tenants", "remove", tenant, "--yes", "--json")
     assert removed.code == 0, removed.err
     assert removed.json["entries"] == 3
     assert_no_trace(shared_installation, driver, tenant)
