@@ -18,7 +18,7 @@ from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.model import DocumentSource, ListedDocument, uri_of
 from rag_assets.stages.context import TenantContext
-from rag_assets.stages.listing import ListingDigest, open_sources
+from rag_assets.stages.listing import ListingDigest, open_sources, settings_key
 from resources.workbench import Workbench
 
 _BATCH = 500
@@ -189,7 +189,8 @@ def _behind_at_sources(
     by_source: dict[str, dict[str, Document]] = {}
     for row in documents:
         by_source.setdefault(row.source, {})[row.document_id] = row
-    for source in open_sources(ctx.tenant, ctx.settings):
+    opened = open_sources(ctx.tenant, ctx.settings)
+    for config, source in zip(ctx.tenant.sources, opened, strict=True):
         rows = by_source.pop(source.name, {})
         sync = syncs.get(source.name)
         last = _last_listing(sync, now)
@@ -197,7 +198,8 @@ def _behind_at_sources(
             what = f"{source.name}: {counted(sync.held_deletions, 'deletion')}"
             yield Behind(what, "held", last, certain=False)
         try:
-            if _listing_digest(source) != (sync.listing_digest if sync else None):
+            digest = ListingDigest(settings_key(ctx.tenant, config))
+            if _taken_of(source, digest) != (sync.listing_digest if sync else None):
                 yield from behind_at_source(
                     source.list(),
                     rows,
@@ -222,8 +224,7 @@ def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
     return uri_of(document.source, redact(document.path, scanner))
 
 
-def _listing_digest(source: DocumentSource) -> str:
-    digest = ListingDigest()
+def _taken_of(source: DocumentSource, digest: ListingDigest) -> str:
     for _ in digest.through(source.list()):
         pass
     return digest.hexdigest()

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from elastic_transport import ConnectionError as TransportConnectionError
-from elastic_transport import ConnectionTimeout, TransportError
-from elasticsearch import ApiError, BadRequestError, Elasticsearch, NotFoundError
-from elasticsearch.helpers import pack_dense_vector, streaming_bulk
+from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
+from elasticsearch.helpers import streaming_bulk
 
-from rag_assets.errors import IndexInconsistent, ServiceUnavailable
-from rag_assets.indexing import mapping
+from rag_assets.errors import IndexInconsistent
+from rag_assets.indexing import hits, mapping
+from rag_assets.indexing.answers import PASSING, answering, refused
 from rag_assets.indexing.identifiers import lexical_terms
 from rag_assets.indexing.model import (
     Candidate,
@@ -30,7 +28,6 @@ from rag_assets.indexing.model import (
 _BULK_ACTIONS = 500
 _BULK_BYTES = 8 * 1024 * 1024
 _PAGE = 1_000
-_PASSING = (429, 502, 503, 504)
 _STORED = ["*"]
 _NOT_RETURNED = ["terms", "digest"]
 
@@ -47,7 +44,7 @@ class ElasticsearchStore:
     def __init__(self, url: str, *, prefix: str = "rag", shared_limit: int = 2_000_000) -> None:
         self._names = mapping.Names(prefix)
         self._client = Elasticsearch(
-            url, request_timeout=60, max_retries=3, retry_on_status=_PASSING, retry_on_timeout=True
+            url, request_timeout=60, max_retries=3, retry_on_status=PASSING, retry_on_timeout=True
         )
         self._shared_limit = shared_limit
 
@@ -56,7 +53,7 @@ class ElasticsearchStore:
         self._client.close()
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
-        with _answers():
+        with answering():
             if placement == "dedicated":
                 name = self._names.dedicated(spec, tenant)
                 if not self._fits(name, spec):
@@ -72,7 +69,7 @@ class ElasticsearchStore:
         return IndexRef(name, uuid)
 
     def uuid_of(self, index_name: str) -> str | None:
-        with _answers():
+        with answering():
             try:
                 settings = self._client.indices.get_settings(index=index_name, name="index.uuid")
             except NotFoundError:
@@ -80,7 +77,7 @@ class ElasticsearchStore:
         return str(settings[index_name]["settings"]["index"]["uuid"])
 
     def upsert(self, index_name: str, entries: Iterable[Entry]) -> int:
-        return self._bulk(_upsert_action(index_name, entry) for entry in entries)
+        return self._bulk(hits.upsert_action(index_name, entry) for entry in entries)
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
         return self._bulk(
@@ -98,7 +95,7 @@ class ElasticsearchStore:
         )
 
     def refresh(self, index_name: str) -> None:
-        with _answers():
+        with answering():
             self._client.indices.refresh(index=index_name)
 
     def ids_of(
@@ -121,10 +118,10 @@ class ElasticsearchStore:
         # Entries routed as this tenant's but carrying another's id are found as well.
         query = {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
         for hit in self._pages(index_name, None, query, _STORED):
-            yield _live(hit)
+            yield hits.live_entry(hit)
 
     def dimensions_of(self, index_name: str) -> int | None:
-        with _answers():
+        with answering():
             try:
                 answer = self._client.indices.get_mapping(index=index_name)
             except NotFoundError:
@@ -141,11 +138,11 @@ class ElasticsearchStore:
     def stored(self, index_name: str, owner: Owner) -> Iterator[Candidate]:
         query = {"bool": {"filter": mapping.owned(owner)}}
         for hit in self._pages(index_name, owner.tenant, query, _STORED):
-            yield _candidate(hit, 0.0)
+            yield hits.candidate(hit, 0.0)
 
     def count(self, index_name: str, owner: Owner) -> int:
         query = {"bool": {"filter": mapping.owned(owner)}}
-        with _answers():
+        with answering():
             try:
                 answer = self._client.count(index=index_name, query=query, routing=owner.tenant)
             except NotFoundError:
@@ -163,7 +160,7 @@ class ElasticsearchStore:
         ids: Sequence[str] | None = None,
         scopes: Collection[str] | None = None,
     ) -> list[Candidate]:
-        filters = [*mapping.owned(owner), *_scoped(scopes)]
+        filters = [*mapping.owned(owner), *hits.scoped(scopes)]
         if ids is not None:
             filters.append({"ids": {"values": list(ids)}})
         knn: dict[str, Any] = {
@@ -175,9 +172,9 @@ class ElasticsearchStore:
         }
         if min_cosine is not None:
             knn["similarity"] = min_cosine
-        hits = self._search(index_name, owner, {"knn": knn, "size": limit})
+        found = self._search(index_name, owner, {"knn": knn, "size": limit})
         # Elasticsearch scores cosine as (1 + cosine) / 2.
-        return _ranked(_candidate(hit, 2.0 * hit["_score"] - 1.0) for hit in hits)
+        return hits.ranked(hits.candidate(hit, 2.0 * hit["_score"] - 1.0) for hit in found)
 
     def text(
         self,
@@ -199,15 +196,15 @@ class ElasticsearchStore:
         body = {
             "query": {
                 "bool": {
-                    "filter": [*mapping.owned(owner), *_scoped(scopes)],
+                    "filter": [*mapping.owned(owner), *hits.scoped(scopes)],
                     "should": should,
                     "minimum_should_match": 1,
                 }
             },
             "size": limit,
         }
-        hits = self._search(index_name, owner, body)
-        return _ranked(_candidate(hit, hit["_score"]) for hit in hits)
+        found = self._search(index_name, owner, body)
+        return hits.ranked(hits.candidate(hit, hit["_score"]) for hit in found)
 
     def alias_name(self, tenant: str) -> str:
         return self._names.alias(tenant)
@@ -221,12 +218,12 @@ class ElasticsearchStore:
             "routing": owner.tenant,
         }
         remove = {"index": "*", "alias": alias, "must_exist": False}
-        with _answers():
+        with answering():
             self._client.indices.update_aliases(actions=[{"remove": remove}, {"add": add}])
 
     def drop_alias(self, tenant: str) -> None:
         alias = self._names.alias(tenant)
-        with _answers():
+        with answering():
             try:
                 self._client.indices.delete_alias(index="*", name=alias)
             except NotFoundError:
@@ -234,7 +231,7 @@ class ElasticsearchStore:
 
     def alias_target(self, tenant: str) -> tuple[str, Mapping[str, object]] | None:
         alias = self._names.alias(tenant)
-        with _answers():
+        with answering():
             try:
                 answer = self._client.indices.get_alias(name=alias)
             except NotFoundError:
@@ -247,7 +244,7 @@ class ElasticsearchStore:
         return self._names.is_dedicated(index_name, tenant)
 
     def drop_index(self, index_name: str) -> None:
-        with _answers():
+        with answering():
             self._client.indices.delete(index=index_name, ignore_unavailable=True)
 
     def tenants_in(self, index_name: str) -> list[tuple[str, int]]:
@@ -257,7 +254,7 @@ class ElasticsearchStore:
         ]
         found: list[tuple[str, int]] = []
         composite: dict[str, Any] = {"size": _PAGE, "sources": sources}
-        with _answers():
+        with answering():
             while True:
                 try:
                     answer = self._client.search(
@@ -271,7 +268,7 @@ class ElasticsearchStore:
                 composite = {**composite, "after": answer["after_key"]}
 
     def indexes(self) -> list[str]:
-        with _answers():
+        with answering():
             return sorted(
                 self._client.indices.get_settings(index=self._names.patterns, name="index.uuid")
             )
@@ -330,7 +327,7 @@ class ElasticsearchStore:
 
     def _bulk(self, actions: Iterable[dict[str, Any]]) -> int:
         done = 0
-        with _answers():
+        with answering():
             for ok, item in streaming_bulk(
                 self._client,
                 actions,
@@ -339,20 +336,20 @@ class ElasticsearchStore:
                 max_retries=5,
                 initial_backoff=0.5,
                 max_backoff=30,
-                retry_on_status=_PASSING,
+                retry_on_status=PASSING,
                 raise_on_error=False,
                 raise_on_exception=True,
             ):
                 operation, result = next(iter(item.items()))
                 if not ok and not (operation == "delete" and result["status"] == 404):  # noqa: PLR2004
-                    raise _refused(result)
+                    raise refused(result)
                 done += 1
         return done
 
     def _pages(
         self, index_name: str, routing: str | None, query: Mapping[str, Any], fields: list[str]
     ) -> Iterator[Mapping[str, Any]]:
-        with _answers():
+        with answering():
             try:
                 pit = self._client.open_point_in_time(
                     index=index_name, keep_alive="2m", routing=routing
@@ -371,16 +368,16 @@ class ElasticsearchStore:
                         search_after=after,
                         track_total_hits=False,
                     )
-                    hits = answer["hits"]["hits"]
-                    yield from hits
-                    if len(hits) < _PAGE:
+                    page = answer["hits"]["hits"]
+                    yield from page
+                    if len(page) < _PAGE:
                         return
-                    pit, after = answer["pit_id"], hits[-1]["sort"]
+                    pit, after = answer["pit_id"], page[-1]["sort"]
             finally:
                 self._client.close_point_in_time(id=pit)
 
     def _search(self, index_name: str, owner: Owner, body: dict[str, Any]) -> list[Any]:
-        with _answers():
+        with answering():
             try:
                 answer = self._client.search(
                     index=index_name,
@@ -401,79 +398,3 @@ class ElasticsearchStore:
                     hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
                 ) from None
         return list(answer["hits"]["hits"])
-
-
-@contextmanager
-def _answers() -> Iterator[None]:
-    try:
-        yield
-    except (TransportConnectionError, ConnectionTimeout) as error:
-        raise _unavailable(type(error).__name__) from None
-    except ApiError as error:
-        if error.status_code in _PASSING:
-            raise _unavailable(f"status {error.status_code}") from None
-        raise
-    except TransportError as error:
-        raise _unavailable(type(error).__name__) from None
-
-
-def _unavailable(reason: str) -> ServiceUnavailable:
-    return ServiceUnavailable(
-        f"Elasticsearch does not answer ({reason})",
-        hint="start it with `rag-assets up`, or check ELASTICSEARCH_URL",
-    )
-
-
-def _refused(result: Mapping[str, Any]) -> Exception:
-    status = int(result.get("status", 0))
-    error = result.get("error")
-    kind = error.get("type", "unknown") if isinstance(error, Mapping) else "unknown"
-    if status in _PASSING:
-        return _unavailable(f"status {status} on a bulk item")
-    # The reason may quote the document: only its kind is passed on.
-    return IndexInconsistent(
-        f"Elasticsearch refused an entry of index {result.get('_index')!r}: {kind}",
-        hint="the index's mapping may have been altered; `rag-assets check` compares it",
-    )
-
-
-def _upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
-    return {
-        "_op_type": "index",
-        "_index": index_name,
-        "_id": entry.id,
-        "routing": entry.owner.tenant,
-        "_source": {
-            **mapping.entry_source(entry),
-            "vector": pack_dense_vector(np.ascontiguousarray(entry.vector, dtype=np.float32)),
-        },
-    }
-
-
-def _scoped(scopes: Collection[str] | None) -> list[dict[str, Any]]:
-    return [] if scopes is None else [{"terms": {"access_scope": sorted(scopes)}}]
-
-
-def _candidate(hit: Mapping[str, Any], score: float) -> Candidate:
-    fields = hit["_source"]
-    return Candidate(hit["_id"], fields["document_id"], fields["index_key"], float(score), fields)
-
-
-def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
-    return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.id))
-
-
-def _live(hit: Mapping[str, Any]) -> LiveEntry:
-    fields = hit["_source"]
-    return LiveEntry(
-        id=hit["_id"],
-        tenant=fields.get("tenant", ""),
-        incarnation=fields.get("incarnation", 0),
-        generation=fields.get("generation", 0),
-        document_id=fields.get("document_id", ""),
-        index_key=fields.get("index_key", ""),
-        ordinal=fields.get("ordinal", -1),
-        access_scope=fields.get("access_scope", ""),
-        routed_right=hit.get("_routing") == fields.get("tenant"),
-        intact=fields.get("digest") == mapping.digest_of(fields),
-    )

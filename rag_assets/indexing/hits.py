@@ -1,0 +1,59 @@
+"""Between entries and the JSON that Elasticsearch takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from elasticsearch.helpers import pack_dense_vector
+
+from rag_assets.indexing import mapping
+from rag_assets.indexing.model import Candidate, Entry, LiveEntry
+
+
+def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
+    """The bulk action that writes an entry, its vector packed."""
+    return {
+        "_op_type": "index",
+        "_index": index_name,
+        "_id": entry.id,
+        "routing": entry.owner.tenant,
+        "_source": {
+            **mapping.entry_source(entry),
+            "vector": pack_dense_vector(np.ascontiguousarray(entry.vector, dtype=np.float32)),
+        },
+    }
+
+
+def scoped(scopes: Collection[str] | None) -> list[dict[str, Any]]:
+    """Filter clauses that leave entries of these access scopes; None leaves all."""
+    return [] if scopes is None else [{"terms": {"access_scope": sorted(scopes)}}]
+
+
+def candidate(hit: Mapping[str, Any], score: float) -> Candidate:
+    """A search hit as a candidate with the given score."""
+    fields = hit["_source"]
+    return Candidate(hit["_id"], fields["document_id"], fields["index_key"], float(score), fields)
+
+
+def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Best first, ties broken by id."""
+    return sorted(candidates, key=lambda found: (-found.score, found.id))
+
+
+def live_entry(hit: Mapping[str, Any]) -> LiveEntry:
+    """A hit of a scan as what the index really holds."""
+    fields = hit["_source"]
+    return LiveEntry(
+        id=hit["_id"],
+        tenant=fields.get("tenant", ""),
+        incarnation=fields.get("incarnation", 0),
+        generation=fields.get("generation", 0),
+        document_id=fields.get("document_id", ""),
+        index_key=fields.get("index_key", ""),
+        ordinal=fields.get("ordinal", -1),
+        access_scope=fields.get("access_scope", ""),
+        routed_right=hit.get("_routing") == fields.get("tenant"),
+        intact=fields.get("digest") == mapping.digest_of(fields),
+    )
