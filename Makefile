@@ -27,7 +27,7 @@ demo: setup
 	@$(BIN)/rag-assets demo
 
 test: setup
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report=term:skip-covered
 
 test-unit: setup
 	@$(BIN)/python -m pytest tests/unit
