@@ -9,7 +9,7 @@ import dagster as dg
 
 from checks.verdict import Verdict, batches
 from rag_assets.assets.running import table
-from rag_assets.catalog.documents import Document
+from rag_assets.catalog.document_rows import Document
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.slices import ParsedDocument, parsed_documents
 from resources.workbench import Workbench, clear_failures

@@ -11,7 +11,7 @@ import dagster as dg
 from checks.running import checked_tenant, parsed_batches, result_of
 from checks.verdict import Compared, Verdict, counted
 from rag_assets.assets.chunks import chunks
-from rag_assets.catalog.documents import Failure
+from rag_assets.catalog.document_rows import Failure
 from rag_assets.catalog.lock import Holder
 from rag_assets.errors import TenantLocked
 from rag_assets.lake.model import ChunkSetRow

@@ -10,7 +10,7 @@ import dagster as dg
 from checks.running import checked_tenant, result_of
 from checks.verdict import Compared, Severity, Verdict, counted
 from rag_assets.assets.search_index import search_index
-from rag_assets.catalog.documents import Document
+from rag_assets.catalog.document_rows import Document
 from rag_assets.catalog.syncs import Sync
 from rag_assets.errors import ListingFailed
 from rag_assets.partitions import tenants_partitions

@@ -2,110 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
-from sqlalchemy import Row, and_, case, delete, exists, or_, select, update
+from sqlalchemy import and_, case, delete, exists, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
 from rag_assets.catalog.database import Database, TenantRef, among
+from rag_assets.catalog.document_rows import (
+    Document,
+    DocumentChange,
+    Failure,
+    Known,
+    document_of,
+    row_of,
+)
 from rag_assets.catalog.tables import document_index, documents, tombstones
-from rag_assets.hashing import key_of
 from rag_assets.sources.model import FUTURE_NS, RACY_NS, ListingFacts
 
-Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
 _BATCH = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentChange:
-    """A document that a listing found new, changed or merely touched."""
-
-    document_id: str
-    source: str
-    source_type: str
-    path: bytes
-    uri: str
-    facts: ListingFacts
-    listed_at_ns: int
-    content_sha256: str | None
-    media_type: str | None = None
-    access_scope: str = "public"
-    tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    error: str | None = None
-
-    @property
-    def document_key(self) -> str:
-        """Hash of all that is known of the document before it is parsed."""
-        # A document that could not be read has no content hash: its facts stand in, so that it
-        # is tried again when, and only when, it changes.
-        facts = self.facts
-        content = self.content_sha256 or f"{facts.size}/{facts.mtime_ns}/{facts.inode}"
-        return key_of(
-            "document",
-            content,
-            self.media_type,
-            self.uri,
-            self.access_scope,
-            list(self.tags),
-            dict(self.metadata),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a listing is compared with: a row of `documents` without what it need not read."""
-
-    document_id: str
-    uri: str
-    facts: ListingFacts
-    listed_at_ns: int
-    content_sha256: str | None
-    access_scope: str
-    status: Status
-    error_message: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """One row of `documents`."""
-
-    document_id: str
-    source: str
-    source_type: str
-    path: bytes
-    uri: str
-    title: str | None
-    media_type: str | None
-    facts: ListingFacts
-    listed_at_ns: int
-    content_sha256: str | None
-    access_scope: str
-    tags: tuple[str, ...]
-    metadata: Mapping[str, Any]
-    document_key: str
-    status: Status
-    error_message: str | None
-    attempts: int
-    retry_at: datetime | None
-    chunk_count: int
-    dropped_count: int
-    changed_at: datetime
-    updated_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a document is quarantined; with retry_at, the failure may pass."""
-
-    document_id: str
-    document_key: str
-    message: str
-    retry_at: datetime | None = None
 
 
 class DocumentTable:
@@ -159,7 +76,7 @@ class DocumentTable:
             index_elements=["tenant", "document_id"], set_={**listed, **standing}
         )
         for batch in _batches(changes, _BATCH):
-            rows = [_row(ref, change, lane) for change in batch]
+            rows = [row_of(ref, change, lane) for change in batch]
             with self._database.begin_for(ref) as connection:
                 connection.execute(statement, rows)
 
@@ -228,7 +145,7 @@ class DocumentTable:
             .order_by(documents.c.lane, documents.c.changed_at, documents.c.document_id)
         )
         with self._database.begin() as connection:
-            return [_document(row) for row in connection.execute(query)]
+            return [document_of(row) for row in connection.execute(query)]
 
     def all(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
         """Every document of a tenant by uri, those deleted only on request."""
@@ -236,7 +153,7 @@ class DocumentTable:
         if not deleted:
             query = query.where(documents.c.status != "DELETED")
         with self._database.begin() as connection:
-            return [_document(row) for row in connection.execute(query)]
+            return [document_of(row) for row in connection.execute(query)]
 
     def sources(self, tenant_id: str) -> list[str]:
         """Names of the sources that living documents are from."""
@@ -266,7 +183,7 @@ class DocumentTable:
             documents.c.changed_at < cutoff,
         )
         with self._database.begin() as connection:
-            return [_document(row) for row in connection.execute(query)]
+            return [document_of(row) for row in connection.execute(query)]
 
     def oldest_change(self, tenant_id: str) -> datetime | None:
         """When the longest unchanged living document changed last."""
@@ -345,61 +262,3 @@ class DocumentTable:
 def _batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
-
-
-def _row(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
-    key = change.document_key
-    return {
-        "tenant": ref.id,
-        "document_id": change.document_id,
-        "source": change.source,
-        "source_type": change.source_type,
-        "path": change.path,
-        "uri": change.uri,
-        "media_type": change.media_type,
-        "size": change.facts.size,
-        "mtime_ns": change.facts.mtime_ns,
-        "ctime_ns": change.facts.ctime_ns,
-        "inode": change.facts.inode,
-        "listed_at_ns": change.listed_at_ns,
-        "content_sha256": change.content_sha256,
-        "access_scope": change.access_scope,
-        "tags": list(change.tags),
-        "metadata": dict(change.metadata),
-        "document_key": key,
-        "lane": lane,
-        "status": "FAILED" if change.error else "PROCESSING",
-        "error_message": change.error,
-        # No configuration makes an unreadable document readable: "*" stands for all of them.
-        "failed_document_key": key if change.error else None,
-        "failed_config_key": "*" if change.error else None,
-        "attempts": 0,
-        "retry_at": None,
-    }
-
-
-def _document(row: Row[Any]) -> Document:
-    return Document(
-        document_id=row.document_id,
-        source=row.source,
-        source_type=row.source_type,
-        path=row.path,
-        uri=row.uri,
-        title=row.title,
-        media_type=row.media_type,
-        facts=ListingFacts(row.size, row.mtime_ns, row.ctime_ns, int(row.inode)),
-        listed_at_ns=row.listed_at_ns,
-        content_sha256=row.content_sha256,
-        access_scope=row.access_scope,
-        tags=tuple(row.tags),
-        metadata=row.metadata,
-        document_key=row.document_key,
-        status=row.status,
-        error_message=row.error_message,
-        attempts=row.attempts,
-        retry_at=row.retry_at,
-        chunk_count=row.chunk_count,
-        dropped_count=row.dropped_count,
-        changed_at=row.changed_at,
-        updated_at=row.updated_at,
-    )

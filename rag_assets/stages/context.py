@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
-from rag_assets.catalog.documents import Document
+from rag_assets.catalog.document_rows import Document
 from rag_assets.chunking.chunk_set import CHUNKER_VERSION
 from rag_assets.embedding.protocol import Embedder
 from rag_assets.hashing import key_of

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from rag_assets.catalog.documents import Document, Failure
+from rag_assets.catalog.document_rows import Document, Failure
 from rag_assets.chunking.model import embedding_text
 from rag_assets.embedding.batching import EmbedItem, EmbedOutcome, EmbedProgress, embed_all
 from rag_assets.embedding.protocol import Vectors

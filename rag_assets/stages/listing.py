@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
-from rag_assets.catalog.documents import Document, DocumentChange, Known
+from rag_assets.catalog.document_rows import Document, DocumentChange, Known
 from rag_assets.errors import ListingFailed
 from rag_assets.hashing import key_of, sha256_hex
 from rag_assets.secrets.masking import redact

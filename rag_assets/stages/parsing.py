@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from rag_assets.catalog.documents import Document, Failure
+from rag_assets.catalog.document_rows import Document, Failure
 from rag_assets.errors import DocumentVanished
 from rag_assets.hashing import sha256_hex
 from rag_assets.lake.model import ParsedRow

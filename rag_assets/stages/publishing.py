@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_assets.catalog.documents import Document
+from rag_assets.catalog.document_rows import Document
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.index import IndexedVersion
 from rag_assets.errors import TenantGone, TenantLocked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rag_assets.catalog.documents import Document
+from rag_assets.catalog.document_rows import Document
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.syncs import Slice
 from rag_assets.chunking.chunk_set import chunk_set_key

@@ -13,7 +13,7 @@ import numpy as np
 from deltalake import DeltaTable
 from elasticsearch import Elasticsearch
 
-from rag_assets.catalog.documents import Document
+from rag_assets.catalog.document_rows import Document
 from rag_assets.catalog.generations import Generation
 from rag_assets.chunking.model import Chunk, text_hash
 from rag_assets.commands.runs import CheckResult, Runner

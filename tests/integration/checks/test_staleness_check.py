@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from checks import staleness
-from rag_assets.catalog.documents import Failure
+from rag_assets.catalog.document_rows import Failure
 from rag_assets.stages.context import config_key
 from rag_assets.stages.listing import list_documents
 from resources.workbench import Workbench

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from checks.staleness import Behind, Reason, behind_at_source, behind_in_catalog, judge
-from rag_assets.catalog.documents import Document, Status
+from rag_assets.catalog.document_rows import Document, Status
 from rag_assets.sources.model import ListedDocument, ListingFacts, document_id, uri_of
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
