@@ -17,8 +17,8 @@ from rag_assets.partitions import tenants_partitions
 from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.model import DocumentSource, ListedDocument, uri_of
+from rag_assets.stages.comparing import ListingDigest, open_sources, settings_key
 from rag_assets.stages.context import TenantContext
-from rag_assets.stages.listing import ListingDigest, open_sources, settings_key
 from resources.workbench import Workbench
 
 _BATCH = 500

@@ -9,8 +9,8 @@ from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.embedding.registry import embedder_id_of
 from rag_assets.errors import ListingFailed
 from rag_assets.settings import Settings
+from rag_assets.stages.comparing import ListingDigest, open_sources, settings_key
 from rag_assets.stages.context import config_key, generation_key
-from rag_assets.stages.listing import ListingDigest, open_sources, settings_key
 from rag_assets.tenants.model import Tenant
 from sensors.planning import TenantState
 

@@ -19,8 +19,8 @@ from rag_assets.parsing.records import parsed_digest
 from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.model import DocumentSource
+from rag_assets.stages.comparing import open_sources
 from rag_assets.stages.context import TenantContext
-from rag_assets.stages.listing import open_sources
 from rag_assets.stages.progress import Progress
 from rag_assets.stages.slices import Work
 

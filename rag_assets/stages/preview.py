@@ -15,8 +15,8 @@ from rag_assets.parsing.pool import ParseLimits, ParserPool, ParseTask
 from rag_assets.parsing.records import parsed_digest
 from rag_assets.sources.diff import deletions_suspicious
 from rag_assets.sources.model import DocumentSource
+from rag_assets.stages.comparing import SourceListing, compare_source, open_sources, without_buried
 from rag_assets.stages.context import TenantContext, config_key, generation_key
-from rag_assets.stages.listing import SourceListing, compare_source, open_sources, without_buried
 
 _BATCH = 200
 
