@@ -1,0 +1,162 @@
+"""English that means nothing: documents of a made-up company, the same for the same seed.
+
+Sentences are patterns filled from word lists, so words repeat as they do in real text, and no
+two documents are alike. Only the standard library is used: any environment can run this.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_NOUNS = _words(
+    """
+    account alarm archive battery billing branch bridge budget cable calendar carrier
+    catalogue channel checklist circuit client cluster compressor contract conveyor courier
+    crane customer database deadline delivery depot deployment dispatcher document driver
+    engine engineer estimate failure filter forecast gateway generator harbour handover heater
+    incident inspection invoice journal keyboard label ledger licence loader machine
+    maintenance manifest manager measurement meeting meter migration module monitor network
+    notice operator order outage package panel partner payment permit pipeline platform policy
+    port printer procedure process pump quality queue rack receipt record region release
+    repair replica report request reservoir review rollback route schedule schema sensor
+    server shift signal station storage supplier switch system team terminal ticket timetable
+    tower transfer transformer truck turbine upgrade valve vehicle vendor vessel warehouse
+    window workshop zone
+    """
+)
+_VERBS = _words(
+    """
+    accepts adjusts approves archives assigns balances blocks cancels checks closes collects
+    compares confirms copies counts delays delivers describes discards follows handles holds
+    informs inspects keeps limits lists loads logs measures merges moves notifies opens orders
+    owns pauses plans prepares prints publishes reads receives records rejects releases
+    removes repairs replaces reports reserves restarts restores retries returns reviews routes
+    samples schedules sends signs starts stops stores tests tracks transfers updates validates
+    verifies writes
+    """
+)
+_ADJECTIVES = _words(
+    """
+    annual automatic available central cold complete critical current daily damaged digital
+    early electric empty expected external final first former frequent heavy hourly idle
+    independent internal large late local long lower manual mobile monthly narrow new nightly
+    northern open optional outer pending planned portable previous primary private public
+    quarterly quick rear regular remote repeated reserve safe scheduled second secondary
+    secure separate shared short single slow southern spare special stable standard temporary
+    third upper urgent usual valid weekly wide
+    """
+)
+_PLACES = _words(
+    """
+    Alderbrook Ashford Birchwater Blackrock Bramley Calderhead Dunmore Eastholm Elmfield
+    Fairhaven Glenwick Greyport Hartwell Highmoor Kingsferry Lakeside Langdale Marlow
+    Northgate Oakhurst Penrose Ravensby Redcliff Saltmarsh Stonebridge Thornbury Underhill
+    Westbay Whitford Yarrow
+    """
+)
+_TIMES = (
+    "after every shift",
+    "before noon",
+    "at the end of the month",
+    "within four hours",
+    "during the night",
+    "on weekdays",
+    "twice a week",
+    "after the handover",
+    "until further notice",
+    "in the first quarter",
+    "as soon as possible",
+    "once a year",
+)
+_LANGUAGES = ("python", "bash", "yaml", "sql")
+
+_Pattern = Callable[[random.Random], str]
+
+
+def _noun(rng: random.Random) -> str:
+    noun = rng.choice(_NOUNS)
+    return f"{rng.choice(_ADJECTIVES)} {noun}" if rng.random() < 0.6 else noun
+
+
+_PATTERNS: tuple[_Pattern, ...] = (
+    lambda r: f"The {_noun(r)} {r.choice(_VERBS)} the {_noun(r)} {r.choice(_TIMES)}.",
+    lambda r: (
+        f"In {r.choice(_PLACES)} the {_noun(r)} {r.choice(_VERBS)} {r.randint(2, 900)}"
+        f" {_noun(r)}s {r.choice(_TIMES)}."
+    ),
+    lambda r: (
+        f"If the {_noun(r)} {r.choice(_VERBS)} no {_noun(r)}, the {_noun(r)} of"
+        f" {r.choice(_PLACES)} {r.choice(_VERBS)} it {r.choice(_TIMES)}."
+    ),
+    lambda r: (
+        f"Nobody {r.choice(_VERBS)} a {_noun(r)} alone: the {_noun(r)} {r.choice(_VERBS)}"
+        f" its {_noun(r)}, and the {_noun(r)} is noted {r.choice(_TIMES)}."
+    ),
+    lambda r: (
+        f"Section {r.randint(1, 40)}.{r.randint(1, 20)} of the {_noun(r)} says who"
+        f" {r.choice(_VERBS)} the {_noun(r)} when the {_noun(r)} is down."
+    ),
+)
+
+
+def sentence(rng: random.Random) -> str:
+    """One sentence of about 80 characters."""
+    return rng.choice(_PATTERNS)(rng)
+
+
+def paragraph(rng: random.Random) -> str:
+    """Two to six sentences on one line."""
+    return " ".join(sentence(rng) for _ in range(rng.randint(2, 6)))
+
+
+def title(rng: random.Random) -> str:
+    """A heading of three words or so."""
+    return f"{_noun(rng).capitalize()} and {_noun(rng)} in {rng.choice(_PLACES)}"
+
+
+def slug(rng: random.Random) -> str:
+    """A part of a file's name."""
+    return f"{rng.choice(_ADJECTIVES)}-{rng.choice(_NOUNS)}"
+
+
+def document(rng: random.Random, sections: int) -> str:
+    """A Markdown document: a title, an introduction and that many sections."""
+    parts = [f"# {title(rng)}", paragraph(rng)]
+    for _ in range(sections):
+        level = "###" if len(parts) > 2 and rng.random() < 0.3 else "##"
+        parts += [f"{level} {title(rng)}", *_section(rng)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(rng: random.Random) -> Iterator[str]:
+    for _ in range(rng.randint(2, 4)):
+        yield paragraph(rng)
+    kind = rng.random()
+    if kind < 0.25:
+        yield "\n".join(f"- {sentence(rng)}" for _ in range(rng.randint(3, 6)))
+    elif kind < 0.33:
+        yield _table(rng)
+    elif kind < 0.41:
+        yield _code(rng)
+
+
+def _table(rng: random.Random) -> str:
+    rows = [
+        f"| {rng.choice(_PLACES)} | {_noun(rng)} | {rng.randint(1, 5000)} | {rng.choice(_TIMES)} |"
+        for _ in range(rng.randint(4, 9))
+    ]
+    return "\n".join(["| Place | What | Number | When |", "|---|---|---|---|", *rows])
+
+
+def _code(rng: random.Random) -> str:
+    lines = [
+        f"{rng.choice(_NOUNS)}_{rng.choice(_NOUNS)} = {rng.choice(_VERBS)}({rng.randint(1, 9999)})"
+        for _ in range(rng.randint(4, 10))
+    ]
+    return "\n".join([f"```{rng.choice(_LANGUAGES)}", *lines, "```"])
