@@ -7,44 +7,26 @@ its entries is confirmed: what may be in the index is always known here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.catalog.database import Database, TenantRef, among
+from rag_assets.catalog.index_rows import (
+    HeldVersion,
+    IndexedVersion,
+    is_behind,
+    is_pending,
+    of_generation,
+    ready,
+    returnable,
+    same_document,
+    settled,
+    with_index,
+)
 from rag_assets.catalog.tables import document_index, documents
 
 _BATCH = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedVersion:
-    """A version of a document that is completely in the index.
-
-    Attributes:
-        indexed_key: hash of everything its entries hold; entries of another key are not returned.
-        document_key, config_key: the inputs it was made from.
-    """
-
-    document_id: str
-    indexed_key: str
-    document_key: str
-    config_key: str
-    chunk_count: int
-    dropped_count: int = 0
-    title: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HeldVersion:
-    """What the index should hold of one document."""
-
-    document_id: str
-    indexed_key: str
-    chunk_count: int
-    access_scope: str
 
 
 class IndexTable:
@@ -72,8 +54,8 @@ class IndexTable:
         )
         work = (
             select(documents.c.document_id, func.coalesce(ahead, 0).label("ahead"))
-            .select_from(_with_index(generation))
-            .where(documents.c.tenant == tenant_id, _is_pending(config_key))
+            .select_from(with_index(generation))
+            .where(documents.c.tenant == tenant_id, is_pending(config_key))
             .order_by(documents.c.lane, documents.c.changed_at, documents.c.document_id)
             .limit(documents_limit)
             .subquery()
@@ -86,8 +68,8 @@ class IndexTable:
         """How many documents wait."""
         query = (
             select(func.count())
-            .select_from(_with_index(generation))
-            .where(documents.c.tenant == tenant_id, _is_pending(config_key))
+            .select_from(with_index(generation))
+            .where(documents.c.tenant == tenant_id, is_pending(config_key))
         )
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
@@ -97,10 +79,10 @@ class IndexTable:
         retried = and_(documents.c.status == "FAILED", documents.c.retry_at.is_not(None))
         query = (
             select(func.count())
-            .select_from(_with_index(generation))
+            .select_from(with_index(generation))
             .where(
                 documents.c.tenant == tenant_id,
-                or_(_is_pending(config_key), and_(retried, _is_behind(config_key))),
+                or_(is_pending(config_key), and_(retried, is_behind(config_key))),
             )
         )
         with self._database.begin() as connection:
@@ -110,12 +92,8 @@ class IndexTable:
         """How many entries a generation should have."""
         query = (
             select(func.coalesce(func.sum(document_index.c.chunk_count), 0))
-            .join(documents, _same_document())
-            .where(
-                document_index.c.tenant == tenant_id,
-                document_index.c.generation == generation,
-                documents.c.status != "DELETED",
-            )
+            .join(documents, same_document())
+            .where(of_generation(tenant_id, generation), documents.c.status != "DELETED")
         )
         with self._database.begin() as connection:
             return int(connection.scalar(query) or 0)
@@ -132,7 +110,7 @@ class IndexTable:
         """Deleted documents that a generation may still hold, by generation."""
         query = (
             select(document_index.c.generation, document_index.c.document_id)
-            .join(documents, _same_document())
+            .join(documents, same_document())
             .where(documents.c.tenant == tenant_id, documents.c.status == "DELETED")
             .order_by(document_index.c.generation)
         )
@@ -146,13 +124,7 @@ class IndexTable:
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
         """The version of each named document whose entries need not be written again."""
-        query = select(document_index.c.document_id, document_index.c.indexed_key).where(
-            document_index.c.tenant == tenant_id,
-            document_index.c.generation == generation,
-            among(document_index.c.document_id, document_ids),
-            document_index.c.indexed_key.is_not(None),
-            document_index.c.document_key.is_not(None),
-        )
+        query = settled(tenant_id, generation, document_ids, document_index.c.indexed_key)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
@@ -163,9 +135,7 @@ class IndexTable:
             Those that may have entries already.
         """
         table = document_index
-        before = select(table.c.document_id).where(
-            _rows(ref, generation), among(table.c.document_id, document_ids)
-        )
+        before = select(table.c.document_id).where(of_generation(ref.id, generation, document_ids))
         rows = [
             {"tenant": ref.id, "generation": generation, "document_id": document_id}
             for document_id in document_ids
@@ -214,23 +184,21 @@ class IndexTable:
                 ],
             )
             for version in versions:
-                connection.execute(_ready(ref, version))
+                connection.execute(ready(ref, version))
 
     def clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Note that only the indexed version's entries are left."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(document_index)
-                .where(_rows(ref, generation), among(document_index.c.document_id, document_ids))
+                .where(of_generation(ref.id, generation, document_ids))
                 .values(dirty=False)
             )
 
     def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
         """Documents with possible left-overs, and the version that must stay."""
         query = select(document_index.c.document_id, document_index.c.indexed_key).where(
-            document_index.c.tenant == tenant_id,
-            document_index.c.generation == generation,
-            document_index.c.dirty,
+            of_generation(tenant_id, generation), document_index.c.dirty
         )
         with self._database.begin() as connection:
             return {row.document_id: row.indexed_key for row in connection.execute(query)}
@@ -241,22 +209,20 @@ class IndexTable:
             for start in range(0, len(document_ids), _BATCH):
                 batch = document_ids[start : start + _BATCH]
                 connection.execute(
-                    delete(document_index).where(
-                        _rows(ref, generation), among(document_index.c.document_id, batch)
-                    )
+                    delete(document_index).where(of_generation(ref.id, generation, batch))
                 )
 
     def reset(self, ref: TenantRef, generation: int) -> None:
         """Forget all that a generation held: its index was lost."""
         with self._database.begin_for(ref) as connection:
-            connection.execute(delete(document_index).where(_rows(ref, generation)))
+            connection.execute(delete(document_index).where(of_generation(ref.id, generation)))
 
     def unsettle(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Have these documents published again, with what the lake holds."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(document_index)
-                .where(_rows(ref, generation), among(document_index.c.document_id, document_ids))
+                .where(of_generation(ref.id, generation, document_ids))
                 .values(document_key=None, dirty=True)
             )
 
@@ -264,13 +230,7 @@ class IndexTable:
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
         """The document_key that the held version of each named document was made from."""
-        query = select(document_index.c.document_id, document_index.c.document_key).where(
-            document_index.c.tenant == tenant_id,
-            document_index.c.generation == generation,
-            among(document_index.c.document_id, document_ids),
-            document_index.c.indexed_key.is_not(None),
-            document_index.c.document_key.is_not(None),
-        )
+        query = settled(tenant_id, generation, document_ids, document_index.c.document_key)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
@@ -289,103 +249,20 @@ class IndexTable:
 
     def keys(self, tenant_id: str, generation: int, document_ids: Sequence[str]) -> dict[str, str]:
         """The version of each named document that may be returned, deleted ones left out."""
-        query = (
-            select(document_index.c.document_id, document_index.c.indexed_key)
-            .join(documents, _same_document())
-            .where(
-                document_index.c.tenant == tenant_id,
-                document_index.c.generation == generation,
-                among(document_index.c.document_id, document_ids),
-                document_index.c.indexed_key.is_not(None),
-                documents.c.status != "DELETED",
-            )
-        )
+        query = returnable(
+            tenant_id, generation, document_index.c.document_id, document_index.c.indexed_key
+        ).where(among(document_index.c.document_id, document_ids))
         with self._database.begin() as connection:
             return {row.document_id: row.indexed_key for row in connection.execute(query)}
 
     def held(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
         """What the generation's index should hold, by document, streamed."""
-        query = (
-            select(
-                document_index.c.document_id,
-                document_index.c.indexed_key,
-                document_index.c.chunk_count,
-                documents.c.access_scope,
-            )
-            .join(documents, _same_document())
-            .where(
-                document_index.c.tenant == tenant_id,
-                document_index.c.generation == generation,
-                document_index.c.indexed_key.is_not(None),
-                documents.c.status != "DELETED",
-            )
-            .order_by(document_index.c.document_id)
-        )
+        held = document_index.c
+        query = returnable(
+            tenant_id,
+            generation,
+            *(held.document_id, held.indexed_key, held.chunk_count, documents.c.access_scope),
+        ).order_by(held.document_id)
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_BATCH).execute(query):
                 yield HeldVersion(*row)
-
-
-def _rows(ref: TenantRef, generation: int) -> ColumnElement[bool]:
-    return and_(document_index.c.tenant == ref.id, document_index.c.generation == generation)
-
-
-def _same_document() -> ColumnElement[bool]:
-    return and_(
-        documents.c.tenant == document_index.c.tenant,
-        documents.c.document_id == document_index.c.document_id,
-    )
-
-
-def _with_index(generation: int) -> Any:
-    return documents.outerjoin(
-        document_index, and_(_same_document(), document_index.c.generation == generation)
-    )
-
-
-def _is_behind(config_key: str) -> ColumnElement[bool]:
-    held = document_index.c
-    return or_(
-        held.document_key.is_distinct_from(documents.c.document_key),
-        held.config_key.is_distinct_from(config_key),
-    )
-
-
-def _is_pending(config_key: str) -> ColumnElement[bool]:
-    quarantined = and_(
-        documents.c.status == "FAILED",
-        documents.c.failed_document_key == documents.c.document_key,
-        documents.c.failed_config_key.in_((config_key, "*")),
-        or_(documents.c.retry_at.is_(None), documents.c.retry_at > func.now()),
-    )
-    # What was edited and edited back holds the right version, but has to be said to be ready.
-    return and_(
-        documents.c.status != "DELETED",
-        or_(_is_behind(config_key), documents.c.status == "PROCESSING"),
-        ~func.coalesce(quarantined, False),
-    )
-
-
-def _ready(ref: TenantRef, version: IndexedVersion) -> Any:
-    # A document that changed meanwhile keeps waiting; one that was deleted stays deleted.
-    return (
-        update(documents)
-        .where(
-            documents.c.tenant == ref.id,
-            documents.c.document_id == version.document_id,
-            documents.c.document_key == version.document_key,
-            documents.c.status != "DELETED",
-        )
-        .values(
-            status="READY",
-            title=version.title,
-            error_message=None,
-            failed_document_key=None,
-            failed_config_key=None,
-            attempts=0,
-            retry_at=None,
-            chunk_count=version.chunk_count,
-            dropped_count=version.dropped_count,
-            updated_at=func.now(),
-        )
-    )

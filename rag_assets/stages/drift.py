@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rag_assets.catalog.generations import Generation
-from rag_assets.catalog.index import HeldVersion
+from rag_assets.catalog.index_rows import HeldVersion
 from rag_assets.indexing.model import LiveEntry, Owner, entry_id
 from rag_assets.stages.context import TenantContext, generation_key
 from rag_assets.stages.generations import (

@@ -21,7 +21,7 @@ import numpy as np
 
 from rag_assets.catalog.document_rows import Document
 from rag_assets.catalog.generations import Generation
-from rag_assets.catalog.index import IndexedVersion
+from rag_assets.catalog.index_rows import IndexedVersion
 from rag_assets.errors import TenantGone, TenantLocked
 from rag_assets.indexing.model import Entry, EntryDocument, indexed_key
 from rag_assets.lake.model import ChunkSetRow

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.catalog.index import HeldVersion
+from rag_assets.catalog.index_rows import HeldVersion
 from rag_assets.indexing.model import LiveEntry, Owner, entry_id
 from rag_assets.stages.drift import compare_index
 

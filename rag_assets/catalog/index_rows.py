@@ -1,0 +1,140 @@
+"""A version of a document in the index, and the conditions on `document_index` and `documents`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, Select, Update, and_, func, or_, select, update
+
+from rag_assets.catalog.database import TenantRef, among
+from rag_assets.catalog.tables import document_index, documents
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedVersion:
+    """A version of a document that is completely in the index.
+
+    Attributes:
+        indexed_key: hash of everything its entries hold; entries of another key are not returned.
+        document_key, config_key: the inputs it was made from.
+    """
+
+    document_id: str
+    indexed_key: str
+    document_key: str
+    config_key: str
+    chunk_count: int
+    dropped_count: int = 0
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldVersion:
+    """What the index should hold of one document."""
+
+    document_id: str
+    indexed_key: str
+    chunk_count: int
+    access_scope: str
+
+
+def of_generation(
+    tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
+) -> ColumnElement[bool]:
+    """Rows of one generation of a tenant: those of the named documents, or without names all."""
+    held = document_index.c
+    rows = and_(held.tenant == tenant_id, held.generation == generation)
+    return rows if document_ids is None else and_(rows, among(held.document_id, document_ids))
+
+
+def same_document() -> ColumnElement[bool]:
+    """Joins each row to its document."""
+    return and_(
+        documents.c.tenant == document_index.c.tenant,
+        documents.c.document_id == document_index.c.document_id,
+    )
+
+
+def with_index(generation: int) -> FromClause:
+    """Every document, and what the generation holds of it if it does."""
+    return documents.outerjoin(
+        document_index, and_(same_document(), document_index.c.generation == generation)
+    )
+
+
+def returnable(tenant_id: str, generation: int, *columns: ColumnElement[Any]) -> Select[Any]:
+    """Columns of each version that may be returned: held, and its document not deleted."""
+    return (
+        select(*columns)
+        .select_from(document_index)
+        .join(documents, same_document())
+        .where(
+            of_generation(tenant_id, generation),
+            document_index.c.indexed_key.is_not(None),
+            documents.c.status != "DELETED",
+        )
+    )
+
+
+def settled(
+    tenant_id: str, generation: int, document_ids: Sequence[str], column: ColumnElement[Any]
+) -> Select[Any]:
+    """A column of each named document's version that need not be written again, by its id."""
+    return select(document_index.c.document_id, column).where(
+        of_generation(tenant_id, generation, document_ids),
+        document_index.c.indexed_key.is_not(None),
+        document_index.c.document_key.is_not(None),
+    )
+
+
+def is_behind(config_key: str) -> ColumnElement[bool]:
+    """What is held, if anything, was made from other inputs than are there now."""
+    held = document_index.c
+    return or_(
+        held.document_key.is_distinct_from(documents.c.document_key),
+        held.config_key.is_distinct_from(config_key),
+    )
+
+
+def is_pending(config_key: str) -> ColumnElement[bool]:
+    """The document waits: it is behind, or has to be said to be ready, and is not quarantined."""
+    quarantined = and_(
+        documents.c.status == "FAILED",
+        documents.c.failed_document_key == documents.c.document_key,
+        documents.c.failed_config_key.in_((config_key, "*")),
+        or_(documents.c.retry_at.is_(None), documents.c.retry_at > func.now()),
+    )
+    # What was edited and edited back holds the right version, but has to be said to be ready.
+    return and_(
+        documents.c.status != "DELETED",
+        or_(is_behind(config_key), documents.c.status == "PROCESSING"),
+        ~func.coalesce(quarantined, False),
+    )
+
+
+def ready(ref: TenantRef, version: IndexedVersion) -> Update:
+    """Says of a document that this version of it is in the index."""
+    # A document that changed meanwhile keeps waiting; one that was deleted stays deleted.
+    return (
+        update(documents)
+        .where(
+            documents.c.tenant == ref.id,
+            documents.c.document_id == version.document_id,
+            documents.c.document_key == version.document_key,
+            documents.c.status != "DELETED",
+        )
+        .values(
+            status="READY",
+            title=version.title,
+            error_message=None,
+            failed_document_key=None,
+            failed_config_key=None,
+            attempts=0,
+            retry_at=None,
+            chunk_count=version.chunk_count,
+            dropped_count=version.dropped_count,
+            updated_at=func.now(),
+        )
+    )
