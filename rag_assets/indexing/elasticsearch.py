@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
-from elasticsearch.helpers import streaming_bulk
 
 from rag_assets.errors import IndexInconsistent
-from rag_assets.indexing import hits, mapping
-from rag_assets.indexing.answers import PASSING, answering, refused
-from rag_assets.indexing.identifiers import lexical_terms
+from rag_assets.indexing import hits, mapping, requests, searches
+from rag_assets.indexing.answers import PASSING, answering
 from rag_assets.indexing.model import (
     Candidate,
     Entry,
@@ -25,11 +23,8 @@ from rag_assets.indexing.model import (
     Placement,
 )
 
-_BULK_ACTIONS = 500
-_BULK_BYTES = 8 * 1024 * 1024
 _PAGE = 1_000
 _STORED = ["*"]
-_NOT_RETURNED = ["terms", "digest"]
 
 
 class ElasticsearchStore:
@@ -77,20 +72,22 @@ class ElasticsearchStore:
         return str(settings[index_name]["settings"]["index"]["uuid"])
 
     def upsert(self, index_name: str, entries: Iterable[Entry]) -> int:
-        return self._bulk(hits.upsert_action(index_name, entry) for entry in entries)
+        actions = (hits.upsert_action(index_name, entry) for entry in entries)
+        return requests.bulk(self._client, actions)
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
-        return self._bulk(
+        actions = (
             {"_op_type": "delete", "_index": index_name, "_id": id_, "routing": tenant}
             for id_ in ids
         )
+        return requests.bulk(self._client, actions)
 
     def rescope(self, index_name: str, owner: Owner, scopes: Mapping[str, str]) -> int:
         by_scope: dict[str, list[str]] = {}
         for document_id, scope in scopes.items():
             by_scope.setdefault(scope, []).append(document_id)
         return sum(
-            self._bulk(self._rescoped(index_name, owner, document_ids, scope))
+            requests.bulk(self._client, self._rescoped(index_name, owner, document_ids, scope))
             for scope, document_ids in by_scope.items()
         )
 
@@ -101,23 +98,17 @@ class ElasticsearchStore:
     def ids_of(
         self, index_name: str, owner: Owner, documents: Mapping[str, str | None]
     ) -> Iterator[str]:
-        query = {
-            "bool": {
-                "filter": [
-                    *mapping.owned(owner),
-                    {"terms": {"document_id": list(documents)}},
-                ]
-            }
-        }
-        for hit in self._pages(index_name, owner.tenant, query, ["document_id", "index_key"]):
-            fields = hit["_source"]
-            if fields["index_key"] != documents[fields["document_id"]]:
+        query = searches.entries(owner, [{"terms": {"document_id": list(documents)}}])
+        fields = ["document_id", "index_key"]
+        for hit in requests.pages(self._client, index_name, owner.tenant, query, fields):
+            found = hit["_source"]
+            if found["index_key"] != documents[found["document_id"]]:
                 yield str(hit["_id"])
 
     def scan(self, index_name: str, tenant: str) -> Iterator[LiveEntry]:
         # Entries routed as this tenant's but carrying another's id are found as well.
         query = {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
-        for hit in self._pages(index_name, None, query, _STORED):
+        for hit in requests.pages(self._client, index_name, None, query, _STORED):
             yield hits.live_entry(hit)
 
     def dimensions_of(self, index_name: str) -> int | None:
@@ -130,18 +121,17 @@ class ElasticsearchStore:
         return int(fields.get("vector", {}).get("dims", 0))
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
-        lacking = {"exists": {"field": "vector"}}
-        query = {"bool": {"filter": mapping.owned(owner), "must_not": [lacking]}}
-        for hit in self._pages(index_name, owner.tenant, query, ["ordinal"]):
+        query = searches.entries(owner, but={"exists": {"field": "vector"}})
+        for hit in requests.pages(self._client, index_name, owner.tenant, query, ["ordinal"]):
             yield str(hit["_id"])
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[Candidate]:
-        query = {"bool": {"filter": mapping.owned(owner)}}
-        for hit in self._pages(index_name, owner.tenant, query, _STORED):
+        query = searches.entries(owner)
+        for hit in requests.pages(self._client, index_name, owner.tenant, query, _STORED):
             yield hits.candidate(hit, 0.0)
 
     def count(self, index_name: str, owner: Owner) -> int:
-        query = {"bool": {"filter": mapping.owned(owner)}}
+        query = searches.entries(owner)
         with answering():
             try:
                 answer = self._client.count(index=index_name, query=query, routing=owner.tenant)
@@ -160,19 +150,10 @@ class ElasticsearchStore:
         ids: Sequence[str] | None = None,
         scopes: Collection[str] | None = None,
     ) -> list[Candidate]:
-        filters = [*mapping.owned(owner), *hits.scoped(scopes)]
-        if ids is not None:
-            filters.append({"ids": {"values": list(ids)}})
-        knn: dict[str, Any] = {
-            "field": "vector",
-            "query_vector": [float(value) for value in vector],
-            "k": limit,
-            "num_candidates": min(10_000, max(100, 2 * limit)),
-            "filter": filters,
-        }
-        if min_cosine is not None:
-            knn["similarity"] = min_cosine
-        found = self._search(index_name, owner, {"knn": knn, "size": limit})
+        body = searches.knn(
+            owner, vector, limit=limit, min_cosine=min_cosine, ids=ids, scopes=scopes
+        )
+        found = requests.search(self._client, index_name, owner, body)
         # Elasticsearch scores cosine as (1 + cosine) / 2.
         return hits.ranked(hits.candidate(hit, 2.0 * hit["_score"] - 1.0) for hit in found)
 
@@ -185,25 +166,8 @@ class ElasticsearchStore:
         limit: int,
         scopes: Collection[str] | None = None,
     ) -> list[Candidate]:
-        prose = {
-            "multi_match": {
-                "query": query,
-                "fields": ["text", "title^2", "heading_path^2"],
-                "type": "most_fields",
-            }
-        }
-        should = [prose, {"match": {"terms": {"query": lexical_terms(query)}}}]
-        body = {
-            "query": {
-                "bool": {
-                    "filter": [*mapping.owned(owner), *hits.scoped(scopes)],
-                    "should": should,
-                    "minimum_should_match": 1,
-                }
-            },
-            "size": limit,
-        }
-        found = self._search(index_name, owner, body)
+        body = searches.text(owner, query, limit=limit, scopes=scopes)
+        found = requests.search(self._client, index_name, owner, body)
         return hits.ranked(hits.candidate(hit, hit["_score"]) for hit in found)
 
     def alias_name(self, tenant: str) -> str:
@@ -214,7 +178,7 @@ class ElasticsearchStore:
         add = {
             "index": index_name,
             "alias": alias,
-            "filter": {"bool": {"filter": mapping.owned(owner)}},
+            "filter": searches.entries(owner),
             "routing": owner.tenant,
         }
         remove = {"index": "*", "alias": alias, "must_exist": False}
@@ -308,13 +272,12 @@ class ElasticsearchStore:
     def _rescoped(
         self, index_name: str, owner: Owner, document_ids: list[str], scope: str
     ) -> Iterator[dict[str, Any]]:
-        query = {
-            "bool": {
-                "filter": [*mapping.owned(owner), {"terms": {"document_id": document_ids}}],
-                "must_not": [{"term": {"access_scope": scope}}],
-            }
-        }
-        for hit in self._pages(index_name, owner.tenant, query, _STORED):
+        query = searches.entries(
+            owner,
+            [{"terms": {"document_id": document_ids}}],
+            but={"term": {"access_scope": scope}},
+        )
+        for hit in requests.pages(self._client, index_name, owner.tenant, query, _STORED):
             fields = {**hit["_source"], "access_scope": scope}
             changed = {"access_scope": scope, "digest": mapping.digest_of(fields)}
             yield {
@@ -324,77 +287,3 @@ class ElasticsearchStore:
                 "routing": owner.tenant,
                 "doc": changed,
             }
-
-    def _bulk(self, actions: Iterable[dict[str, Any]]) -> int:
-        done = 0
-        with answering():
-            for ok, item in streaming_bulk(
-                self._client,
-                actions,
-                chunk_size=_BULK_ACTIONS,
-                max_chunk_bytes=_BULK_BYTES,
-                max_retries=5,
-                initial_backoff=0.5,
-                max_backoff=30,
-                retry_on_status=PASSING,
-                raise_on_error=False,
-                raise_on_exception=True,
-            ):
-                operation, result = next(iter(item.items()))
-                if not ok and not (operation == "delete" and result["status"] == 404):  # noqa: PLR2004
-                    raise refused(result)
-                done += 1
-        return done
-
-    def _pages(
-        self, index_name: str, routing: str | None, query: Mapping[str, Any], fields: list[str]
-    ) -> Iterator[Mapping[str, Any]]:
-        with answering():
-            try:
-                pit = self._client.open_point_in_time(
-                    index=index_name, keep_alive="2m", routing=routing
-                )["id"]
-            except NotFoundError:
-                return
-            try:
-                after = None
-                while True:
-                    answer = self._client.search(
-                        pit={"id": pit, "keep_alive": "2m"},
-                        query=query,
-                        sort=[{"_shard_doc": "asc"}],
-                        size=_PAGE,
-                        source_includes=fields,
-                        search_after=after,
-                        track_total_hits=False,
-                    )
-                    page = answer["hits"]["hits"]
-                    yield from page
-                    if len(page) < _PAGE:
-                        return
-                    pit, after = answer["pit_id"], page[-1]["sort"]
-            finally:
-                self._client.close_point_in_time(id=pit)
-
-    def _search(self, index_name: str, owner: Owner, body: dict[str, Any]) -> list[Any]:
-        with answering():
-            try:
-                answer = self._client.search(
-                    index=index_name,
-                    routing=owner.tenant,
-                    source_excludes=_NOT_RETURNED,
-                    track_total_hits=False,
-                    **body,
-                )
-            except NotFoundError:
-                raise IndexInconsistent(
-                    f"index {index_name!r} of tenant {owner.tenant!r} is gone",
-                    hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
-                ) from None
-            except BadRequestError as error:
-                raise IndexInconsistent(
-                    f"index {index_name!r} of tenant {owner.tenant!r} takes no such search:"
-                    f" {error.error}",
-                    hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
-                ) from None
-        return list(answer["hits"]["hits"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,6 @@ def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
             "vector": pack_dense_vector(np.ascontiguousarray(entry.vector, dtype=np.float32)),
         },
     }
-
-
-def scoped(scopes: Collection[str] | None) -> list[dict[str, Any]]:
-    """Filter clauses that leave entries of these access scopes; None leaves all."""
-    return [] if scopes is None else [{"terms": {"access_scope": sorted(scopes)}}]
 
 
 def candidate(hit: Mapping[str, Any], score: float) -> Candidate:

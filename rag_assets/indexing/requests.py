@@ -1,0 +1,127 @@
+"""Requests to Elasticsearch that take more than one call of its client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
+from elasticsearch.helpers import streaming_bulk
+
+from rag_assets.errors import IndexInconsistent
+from rag_assets.indexing.answers import PASSING, answering, refused
+from rag_assets.indexing.model import Owner
+
+_BULK_ACTIONS = 500
+_BULK_BYTES = 8 * 1024 * 1024
+_PAGE = 1_000
+_NOT_RETURNED = ["terms", "digest"]
+
+
+def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
+    """Have actions done in bounded requests; returns how many were.
+
+    A deletion of what is not there counts as done.
+
+    Raises:
+        IndexInconsistent: an action was refused for good.
+        ServiceUnavailable: Elasticsearch does not answer, or is too busy for too long.
+    """
+    done = 0
+    with answering():
+        for ok, item in streaming_bulk(
+            client,
+            actions,
+            chunk_size=_BULK_ACTIONS,
+            max_chunk_bytes=_BULK_BYTES,
+            max_retries=5,
+            initial_backoff=0.5,
+            max_backoff=30,
+            retry_on_status=PASSING,
+            raise_on_error=False,
+            raise_on_exception=True,
+        ):
+            operation, result = next(iter(item.items()))
+            if not ok and not (operation == "delete" and result["status"] == 404):  # noqa: PLR2004
+                raise refused(result)
+            done += 1
+    return done
+
+
+def pages(
+    client: Elasticsearch,
+    index_name: str,
+    routing: str | None,
+    query: Mapping[str, Any],
+    fields: list[str],
+) -> Iterator[Mapping[str, Any]]:
+    """Every hit of a query, as the index was when the first is read; none without the index.
+
+    Args:
+        client: of the cluster.
+        index_name: where to look.
+        routing: the tenant whose shard alone is read; None reads all of them.
+        query: what to find.
+        fields: of each hit, those to bring along.
+
+    Raises:
+        ServiceUnavailable: Elasticsearch does not answer.
+    """
+    with answering():
+        try:
+            pit = client.open_point_in_time(index=index_name, keep_alive="2m", routing=routing)[
+                "id"
+            ]
+        except NotFoundError:
+            return
+        try:
+            after = None
+            while True:
+                answer = client.search(
+                    pit={"id": pit, "keep_alive": "2m"},
+                    query=query,
+                    sort=[{"_shard_doc": "asc"}],
+                    size=_PAGE,
+                    source_includes=fields,
+                    search_after=after,
+                    track_total_hits=False,
+                )
+                page = answer["hits"]["hits"]
+                yield from page
+                if len(page) < _PAGE:
+                    return
+                pit, after = answer["pit_id"], page[-1]["sort"]
+        finally:
+            client.close_point_in_time(id=pit)
+
+
+def search(
+    client: Elasticsearch, index_name: str, owner: Owner, body: dict[str, Any]
+) -> list[Mapping[str, Any]]:
+    """The hits of one search of a tenant's entries.
+
+    Raises:
+        IndexInconsistent: the index is gone, or has not the fields that are searched.
+        ServiceUnavailable: Elasticsearch does not answer.
+    """
+    with answering():
+        try:
+            answer = client.search(
+                index=index_name,
+                routing=owner.tenant,
+                source_excludes=_NOT_RETURNED,
+                track_total_hits=False,
+                **body,
+            )
+        except NotFoundError:
+            raise IndexInconsistent(
+                f"index {index_name!r} of tenant {owner.tenant!r} is gone",
+                hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
+            ) from None
+        except BadRequestError as error:
+            raise IndexInconsistent(
+                f"index {index_name!r} of tenant {owner.tenant!r} takes no such search:"
+                f" {error.error}",
+                hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
+            ) from None
+    return list(answer["hits"]["hits"])
