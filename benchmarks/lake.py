@@ -79,11 +79,11 @@ def document(corpus: Corpus, number: int) -> tuple[ParsedRow, ChunkSetRow]:
     key = corpus.key_of(number)
     blocks = tuple(Block("paragraph", n * 800, n * 800 + 799, ("A", "B")) for n in range(CHUNKS))
     chunks = tuple(
-        Chunk(n, text, n, n + 800, n, n, n + 9, None, ("A", "B"), 200, sha256_hex(text))
+        Chunk(n, text, n, n + 800, n, ("A", "B"), 200, sha256_hex(text), n, n + 9)
         for n, text in enumerate(texts)
     )
     parsed = ParsedText("\n".join(texts), blocks)
-    return ParsedRow(key, "digest", parsed, "text/plain"), ChunkSetRow(key, "digest", chunks)
+    return ParsedRow(key, "digest", parsed), ChunkSetRow(key, "digest", chunks)
 
 
 def fill(lake: TenantLake, corpus: Corpus) -> None:

@@ -28,10 +28,7 @@ _UNUSED = ("images", "fonts")
 _MOST_NAMED = 50
 _HASH = "^[0-9a-f]{64}$"
 _BOTH = {"ignore_row_if": "either_value_is_missing"}
-_REQUIRED = (
-    *("chunk_set", "ordinal", "text_sha256", "start", "end"),
-    *("line_start", "line_end", "token_count"),
-)
+_REQUIRED = ("chunk_set", "ordinal", "text_sha256", "start", "end", "token_count")
 
 
 @dataclass(frozen=True, slots=True)

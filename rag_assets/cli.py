@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
-from typer.exceptions import TyperException
+from click import ClickException
 
 from rag_assets.errors import ConfigurationError, RagAssetsError
 
@@ -200,7 +200,7 @@ def _run(arguments: list[str]) -> int:
     except RagAssetsError as error:
         print_error(error, as_json=as_json)
         return 1
-    except TyperException as error:
+    except ClickException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "rag-assets"
         usage = ConfigurationError(_message(error), hint=f"see `{path} --help`")
@@ -224,7 +224,7 @@ def _run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _message(error: TyperException) -> str:
+def _message(error: ClickException) -> str:
     formatted = getattr(error, "format_message", None)
     return str(formatted() if callable(formatted) else error)
 

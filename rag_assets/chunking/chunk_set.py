@@ -88,7 +88,7 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
 
 
 def chunk_document(
-    parsed: ParsedText, media_type: str, parameters: ChunkParameters, *, parsed_digest: str
+    parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str
 ) -> ChunkSet:
     """Cut one document and withhold every chunk that touches a masked credential.
 
@@ -105,7 +105,7 @@ def chunk_document(
         else:
             kept.append(replace(chunk, ordinal=len(kept)))
     return ChunkSet(
-        key=chunk_set_key(parsed_digest, media_type, parameters),
+        key=chunk_set_key(parsed_digest, parsed.media_type, parameters),
         digest=_digest(kept),
         chunks=tuple(kept),
         dropped=tuple(dropped),

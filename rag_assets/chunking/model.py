@@ -16,11 +16,14 @@ class Chunk:
         text: exactly ParsedText.text[start:end].
         start, end: character offsets into ParsedText.text, half open; includes the overlap.
         byte_start: the UTF-8 byte offset that belongs to start.
-        line_start, line_end: first and last line touched, counted from 1.
-        page: page of the first block that is not overlap, where the format has pages.
         heading_path: headings above the passage, outermost first.
         token_count: cl100k_base tokens in text.
         text_sha256: hash of the text that is embedded (see embedding_text).
+        line_start, line_end: first and last line of the document touched, counted from 1, where
+            the format has lines.
+        page, slide, sheet: of the first block that is not overlap, where the format has them.
+        row_start, row_end: first and last row touched by what is not overlap, counted from 1,
+            where the format has rows.
     """
 
     ordinal: int
@@ -28,12 +31,16 @@ class Chunk:
     start: int
     end: int
     byte_start: int
-    line_start: int
-    line_end: int
-    page: int | None
     heading_path: tuple[str, ...]
     token_count: int
     text_sha256: str
+    line_start: int | None = None
+    line_end: int | None = None
+    page: int | None = None
+    slide: int | None = None
+    sheet: str | None = None
+    row_start: int | None = None
+    row_end: int | None = None
 
 
 def embedding_text(title: str | None, heading_path: tuple[str, ...], text: str) -> str:

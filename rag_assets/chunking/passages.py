@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Protocol
 
 from rag_assets.chunking.model import Chunk, text_hash
@@ -39,20 +40,25 @@ class Chunker(Protocol):
 def locate(parsed: ParsedText, passages: Iterable[Passage]) -> Iterator[Chunk]:
     """Chunks for passages, in order, numbered from 0; one walk through the text for all."""
     starts, ends = _Cursor(parsed.text), _Cursor(parsed.text)
-    pages = _Pages(parsed.blocks)
+    places = _Places(parsed.blocks)
     for ordinal, passage in enumerate(passages):
         text = parsed.text[passage.start : passage.end]
         starts.advance(passage.start)
         ends.advance(passage.end - 1)
+        place = places.of(passage.new_start, passage.end)
         yield Chunk(
             ordinal=ordinal,
             text=text,
             start=passage.start,
             end=passage.end,
             byte_start=starts.byte,
-            line_start=starts.line,
-            line_end=ends.line,
-            page=pages.at(passage.new_start),
+            line_start=starts.line if parsed.has_lines else None,
+            line_end=ends.line if parsed.has_lines else None,
+            page=place.page,
+            slide=place.slide,
+            sheet=place.sheet,
+            row_start=place.row_start,
+            row_end=place.row_end,
             heading_path=passage.heading_path,
             token_count=passage.token_count,
             text_sha256=text_hash(parsed.title, passage.heading_path, text),
@@ -83,16 +89,30 @@ class _Cursor:
         self._pos = pos
 
 
-class _Pages:
-    """The page of the block that a position lies in; positions only move forward."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    page: int | None = None
+    slide: int | None = None
+    sheet: str | None = None
+    row_start: int | None = None
+    row_end: int | None = None
+
+
+class _Places:
+    """Where a span stands, by the blocks it touches; spans only move forward."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = blocks
-        self._index = 0
+        self._first = 0
 
-    def at(self, pos: int) -> int | None:
-        while self._index < len(self._blocks) and self._blocks[self._index].end <= pos:
-            self._index += 1
-        if self._index == len(self._blocks):
-            return None
-        return self._blocks[self._index].page
+    def of(self, start: int, end: int) -> _Place:
+        while self._first < len(self._blocks) and self._blocks[self._first].end <= start:
+            self._first += 1
+        if self._first == len(self._blocks):
+            return _Place()
+        first = self._blocks[self._first]
+        at = range(self._first, len(self._blocks))
+        touched = takewhile(lambda block: block.start < end, map(self._blocks.__getitem__, at))
+        rows = [b.row for b in touched if b.row is not None and b.sheet == first.sheet]
+        row_start, row_end = (rows[0], rows[-1]) if rows else (None, None)
+        return _Place(first.page, first.slide, first.sheet, row_start, row_end)

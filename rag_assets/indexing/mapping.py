@@ -16,6 +16,8 @@ from rag_assets.indexing.model import SCHEMA_VERSION, Entry, IndexSpec, Owner, V
 
 _KEYWORD = {"type": "keyword"}
 _INTEGER = {"type": "integer"}
+PLACES = ("page", "slide", "sheet", "row_start", "row_end", "line_start", "line_end")
+"""Where in its document a chunk stands, as far as the format has such places."""
 _STORED_INTEGER = {"type": "integer", "index": False, "doc_values": False}
 
 
@@ -95,7 +97,12 @@ def index_body(spec: IndexSpec) -> dict[str, Any]:
                 "text": {"type": "text", "analyzer": "prose"},
                 "terms": {"type": "text", "analyzer": "whitespace"},
                 "text_sha256": _KEYWORD,
+                "media_type": _KEYWORD,
                 "page": _INTEGER,
+                "slide": _INTEGER,
+                "sheet": _KEYWORD,
+                "row_start": _STORED_INTEGER,
+                "row_end": _STORED_INTEGER,
                 "start": _STORED_INTEGER,
                 "end": _STORED_INTEGER,
                 "line_start": _STORED_INTEGER,
@@ -144,23 +151,20 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "source": document.source,
         "source_type": document.source_type,
         "uri": document.uri,
+        "media_type": document.media_type,
         "heading_path": list(chunk.heading_path),
         "text": chunk.text,
         "terms": lexical_terms("\n".join([*above, chunk.text])),
         "text_sha256": chunk.text_sha256,
         "start": chunk.start,
         "end": chunk.end,
-        "line_start": chunk.line_start,
-        "line_end": chunk.line_end,
         "token_count": chunk.token_count,
         "access_scope": document.access_scope,
         "tags": list(document.tags),
         "metadata": dict(document.metadata),
     }
-    if document.title is not None:
-        fields["title"] = document.title
-    if chunk.page is not None:
-        fields["page"] = chunk.page
+    optional = {"title": document.title, **{name: getattr(chunk, name) for name in PLACES}}
+    fields |= {name: value for name, value in optional.items() if value is not None}
     fields["digest"] = digest_of(fields)
     return fields
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rag_assets.chunking.model import Chunk
 from rag_assets.hashing import key_of
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 VectorIndex = Literal["int8_hnsw", "hnsw", "bbq_hnsw"]
 Placement = Literal["shared", "dedicated"]
@@ -49,6 +49,7 @@ class EntryDocument:
 
     Attributes:
         indexed_key: hash of everything its entries hold.
+        media_type: what its content is.
         path: the document's printable path within its source, for the chunk id.
     """
 
@@ -58,6 +59,7 @@ class EntryDocument:
     source_type: str
     path: str
     uri: str
+    media_type: str
     title: str | None
     access_scope: str
     tags: tuple[str, ...] = ()
@@ -132,6 +134,7 @@ def indexed_key(
     *,
     title: str | None,
     uri: str,
+    media_type: str,
     access_scope: str,
     tags: tuple[str, ...],
     metadata: Mapping[str, Any],
@@ -143,6 +146,7 @@ def indexed_key(
         embedder_id,
         title,
         uri,
+        media_type,
         access_scope,
         list(tags),
         dict(metadata),

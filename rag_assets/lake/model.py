@@ -27,14 +27,12 @@ class ParsedRow:
         key: the parse_key.
         digest: hash of the parsed output; the key of the next stage is made of it.
         parsed: the masked text with its blocks.
-        media_type: what the bytes were parsed as.
         created_at: when it was computed; no part of its identity.
     """
 
     key: str
     digest: str
     parsed: ParsedText
-    media_type: str
     created_at: datetime = field(default_factory=_now, compare=False)
 
 

@@ -13,9 +13,10 @@ import polars as pl
 from rag_assets.chunking.model import Chunk
 from rag_assets.errors import BadVectors, DocumentRejected
 from rag_assets.lake.model import ChunkSetRow, DroppedRow, ParsedRow, VectorRows
-from rag_assets.lake.schemas import CHUNK, CHUNKS, EMBEDDINGS, MASKED, PARSED_TEXT
+from rag_assets.lake.schemas import BLOCK, CHUNK, CHUNKS, EMBEDDINGS, MASKED, PARSED_TEXT
 from rag_assets.parsing.model import Block, MaskedSpan, ParsedText
 
+_BLOCK_FIELDS = tuple(field.name for field in BLOCK.fields)
 _CHUNK_FIELDS = tuple(field.name for field in CHUNK.fields)
 
 
@@ -136,20 +137,16 @@ def _parsed_record(row: ParsedRow) -> dict[str, Any]:
         "text": parsed.text,
         "pages": parsed.pages,
         "blocks": [
-            {
-                "kind": block.kind,
-                "start": block.start,
-                "end": block.end,
-                "heading_path": list(block.heading_path),
-                "level": block.level,
-                "page": block.page,
-            }
+            {name: getattr(block, name) for name in _BLOCK_FIELDS}
+            | {"heading_path": list(block.heading_path)}
             for block in parsed.blocks
         ],
         "masked": [
             {f.name: getattr(span, f.name) for f in MASKED.fields} for span in parsed.masked
         ],
-        "media_type": row.media_type,
+        "ocr_pages": parsed.ocr_pages,
+        "has_lines": parsed.has_lines,
+        "media_type": parsed.media_type,
         "created_at": row.created_at,
     }
 
@@ -167,8 +164,10 @@ def _parsed_row(record: dict[str, Any]) -> ParsedRow:
             title=record["title"],
             pages=record["pages"],
             masked=tuple(MaskedSpan(**span) for span in record["masked"]),
+            ocr_pages=record["ocr_pages"],
+            has_lines=record["has_lines"],
+            media_type=record["media_type"],
         ),
-        media_type=record["media_type"],
         created_at=record["created_at"],
     )
 

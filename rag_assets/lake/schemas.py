@@ -25,6 +25,9 @@ BLOCK: Final = pl.Struct(
         "heading_path": pl.List(_TEXT),
         "level": _INTEGER,
         "page": _INTEGER,
+        "slide": _INTEGER,
+        "sheet": _TEXT,
+        "row": _INTEGER,
     }
 )
 MASKED: Final = pl.Struct({"start": _INTEGER, "end": _INTEGER, "rule": _TEXT})
@@ -37,6 +40,8 @@ PARSED_TEXT: Final = pl.Schema(
         "pages": _INTEGER,
         "blocks": pl.List(BLOCK),
         "masked": pl.List(MASKED),
+        "ocr_pages": _INTEGER,
+        "has_lines": pl.Boolean(),
         "media_type": _TEXT,
         "created_at": _TIMESTAMP,
     }
@@ -52,6 +57,10 @@ CHUNK: Final = pl.Struct(
         "line_start": _INTEGER,
         "line_end": _INTEGER,
         "page": _INTEGER,
+        "slide": _INTEGER,
+        "sheet": _TEXT,
+        "row_start": _INTEGER,
+        "row_end": _INTEGER,
         "heading_path": pl.List(_TEXT),
         "token_count": _INTEGER,
     }

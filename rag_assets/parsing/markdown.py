@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from rag_assets.parsing.decoding import decoded
+from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.lines import (
     Line,
     atx_heading,
@@ -21,11 +23,17 @@ from rag_assets.parsing.lines import (
     split_lines,
 )
 from rag_assets.parsing.model import Block, BlockKind, ParsedText
+from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import Outline, first_title, heading_name
 
 _FRONT_MATTER_ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 _FRONT_MATTER_LINES = 1_000
 _COMMENT = ("<!--", "-->")
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Parse a Markdown file; see registry.ParseFunction."""
+    return parse_markdown(decoded(data, limits))
 
 
 def parse_markdown(text: str) -> ParsedText:

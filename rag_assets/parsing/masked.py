@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rag_assets.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.parsing.outline import Outline
@@ -54,7 +55,7 @@ def _with_paths(
             if first < len(spans) and spans[first].start < block.end:
                 name = _masked_name(name, parsed.text, text, block)
             path = outline.enter(block.level, redact(name, scanner))
-        yield Block(block.kind, block.start, block.end, path, block.level, block.page)
+        yield replace(block, heading_path=path)
 
 
 def _masked_name(name: str, before: str, after: str, block: Block) -> str:

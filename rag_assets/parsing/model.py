@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-BlockKind = Literal["heading", "paragraph", "list", "table", "code", "front_matter"]
+BlockKind = Literal["heading", "paragraph", "list", "table", "row", "code", "front_matter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +13,14 @@ class Block:
     """A run of the parsed text that belongs together.
 
     Attributes:
-        kind: what it is.
+        kind: what it is; a row is one record of a table, the headings above it name its columns.
         start, end: character offsets into ParsedText.text, half open.
         heading_path: the headings above it, outermost first; a heading's own text comes last.
         level: 1 to 6 for a heading, else 0.
         page: the page it begins on, counted from 1, where the format has pages.
+        slide: the slide it stands on, counted from 1, where the format has slides.
+        sheet: the name of the sheet it stands on, where the format has sheets.
+        row: the row of the sheet or file that it begins in, counted from 1, where there are rows.
     """
 
     kind: BlockKind
@@ -26,6 +29,9 @@ class Block:
     heading_path: tuple[str, ...] = ()
     level: int = 0
     page: int | None = None
+    slide: int | None = None
+    sheet: str | None = None
+    row: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +48,15 @@ class ParsedText:
     """The text of one document after parsing and masking.
 
     Attributes:
-        text: for Markdown the decoded source itself, so that offsets are offsets into the
-            source; for PDF the blocks joined by blank lines. Credentials are masked, same length.
+        text: for formats that are text the decoded source itself, so that offsets are offsets
+            into the source; for others the blocks joined by blank lines. Credentials are masked,
+            same length.
         blocks: in order, not overlapping; white space between them belongs to none.
+        media_type: what the document's content is; parse() sets it.
         title: the title found in the content (never derived from the file's name), masked.
-        pages: number of pages, where the format has them.
+        pages: number of pages, slides or sheets, where the format has them.
+        ocr_pages: how many of them were read from their picture.
+        has_lines: whether the lines of `text` are the lines of the document.
         masked: the spans that were masked, in order.
     """
 
@@ -55,3 +65,6 @@ class ParsedText:
     title: str | None = None
     pages: int | None = None
     masked: tuple[MaskedSpan, ...] = ()
+    ocr_pages: int = 0
+    has_lines: bool = True
+    media_type: str = ""

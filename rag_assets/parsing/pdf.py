@@ -12,8 +12,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from rag_assets.errors import DocumentRejected
+from rag_assets.parsing.detect import PDF_MARK
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import Block, BlockKind, ParsedText
+from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import Outline, first_title, heading_name
 from rag_assets.parsing.pdf_outline import Bookmarks, inspect_pdf
 from rag_assets.parsing.pdf_text import clean, plain
@@ -55,19 +57,14 @@ def warm_up() -> None:
         LiteParse(ocr_enabled=False, num_workers=1, quiet=True).parse(b"%PDF-")
 
 
-def parse_pdf(
-    data: bytes, limits: ParseLimits, *, keep_headers_footers: bool = False
-) -> ParsedText:
-    """Extract the text of a PDF block by block.
-
-    Args:
-        data: the file.
-        limits: for its pages and characters.
-        keep_headers_footers: keep the lines that repeat on every page.
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Extract the text of a PDF block by block; see registry.ParseFunction.
 
     Raises:
         DocumentRejected: it is encrypted, cut short, damaged, too long, or holds no text.
     """
+    data = data[data.find(PDF_MARK) :]  # liteparse wants the mark at the very start
+    keep_headers_footers = options.keep_headers_footers
     facts = inspect_pdf(data, limits)
     pieces = list(_pieces(data, limits, keep_headers_footers=keep_headers_footers))
     if not pieces:
@@ -77,7 +74,7 @@ def parse_pdf(
         )
     text, blocks = _assembled(_with_outline(pieces, facts.bookmarks))
     title = facts.title or _title_page(pieces) or first_title(blocks)
-    return ParsedText(text, blocks, title, facts.pages)
+    return ParsedText(text, blocks, title, facts.pages, has_lines=False)
 
 
 def _assembled(pieces: list[_Piece]) -> tuple[str, tuple[Block, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ from typing import Self
 from rag_assets.errors import RagAssetsError
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.process import WorkerProcess, WorkerUnavailable
 
 __all__ = ["ParseLimits", "ParseOutcome", "ParseTask", "ParserPool"]
@@ -27,14 +28,14 @@ class ParseTask:
         name: what people call it; not used for parsing.
         media_type: what its source says it is.
         read: gives its bytes, called from another thread when its turn comes.
-        options: of its parser, where they differ from the defaults.
+        options: what its tenant chose.
     """
 
     key: str
     name: str
     media_type: str | None
     read: Callable[[], bytes]
-    options: Mapping[str, bool] = field(default_factory=dict)
+    options: ParseOptions = field(default_factory=ParseOptions)
 
 
 @dataclass(frozen=True, slots=True)

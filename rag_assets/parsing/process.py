@@ -23,6 +23,7 @@ from rag_assets.errors import (
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.messages import read_message, write_message
 from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.records import from_record
 from rag_assets.parsing.worker import TOO_COSTLY
 
@@ -72,7 +73,7 @@ class WorkerProcess:
         return self._process.poll() is None and not self._killed.is_set()
 
     def parse(
-        self, data: bytes, media_type: str | None, options: Mapping[str, bool]
+        self, data: bytes, media_type: str | None, options: ParseOptions
     ) -> ParsedText | DocumentRejected:
         """Parse one document; afterwards the process may have ended.
 
@@ -82,7 +83,7 @@ class WorkerProcess:
         self._await_ready()
         with _Deadline(self._limits.seconds, self) as deadline:
             try:
-                self._write({"media_type": media_type, "options": dict(options)}, data)
+                self._write({"media_type": media_type, "options": asdict(options)}, data)
                 answer = self._read()
             except OSError:
                 answer = None

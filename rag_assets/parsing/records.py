@@ -23,7 +23,7 @@ def to_record(parsed: ParsedText) -> dict[str, Any]:
     """
     paths: dict[tuple[str, ...], int] = {}
     blocks = [
-        [b.kind, b.start, b.end, paths.setdefault(b.heading_path, len(paths)), b.level, b.page]
+        [b.kind, b.start, b.end, paths.setdefault(b.heading_path, len(paths)), *_facts(b)]
         for b in parsed.blocks
     ]
     return {
@@ -33,6 +33,9 @@ def to_record(parsed: ParsedText) -> dict[str, Any]:
         "paths": [list(path) for path in paths],
         "blocks": blocks,
         "masked": [list(astuple(span)) for span in parsed.masked],
+        "ocr_pages": parsed.ocr_pages,
+        "has_lines": parsed.has_lines,
+        "media_type": parsed.media_type,
     }
 
 
@@ -44,8 +47,15 @@ def from_record(record: Mapping[str, Any]) -> ParsedText:
         title=record["title"],
         pages=record["pages"],
         blocks=tuple(
-            Block(kind, start, end, paths[path], level, page)
-            for kind, start, end, path, level, page in record["blocks"]
+            Block(kind, start, end, paths[path], *facts)
+            for kind, start, end, path, *facts in record["blocks"]
         ),
         masked=tuple(MaskedSpan(start, end, rule) for start, end, rule in record["masked"]),
+        ocr_pages=record["ocr_pages"],
+        has_lines=record["has_lines"],
+        media_type=record["media_type"],
     )
+
+
+def _facts(block: Block) -> tuple[int, int | None, int | None, str | None, int | None]:
+    return block.level, block.page, block.slide, block.sheet, block.row

@@ -19,6 +19,7 @@ from typing import IO, Any
 from rag_assets.errors import ConfigurationError, DocumentRejected
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.messages import read_message, write_message
+from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.records import to_record
 from rag_assets.secrets.scanner import SecretScanner
 
@@ -30,7 +31,7 @@ _Message = tuple[dict[str, Any], bytes]
 
 def main() -> None:
     """Serve until standard input closes."""
-    from rag_assets.parsing.detect import prepare_for
+    from rag_assets.parsing.parse import prepare_for
 
     # Whatever prints must not end up between two messages.
     out = os.fdopen(os.dup(1), "wb")
@@ -47,7 +48,7 @@ def main() -> None:
     write_message(out, {"ready": True})
     while True:
         header, data = documents.get()
-        prepare_for(data)
+        prepare_for(data, header["media_type"])
         _limit(limits)
         answer, text = _answer(header, data, scanner, limits)
         write_message(out, answer, text)
@@ -62,7 +63,7 @@ def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
 
 def _prepare(scanner: SecretScanner) -> None:
     """Load all that documents need, so that no document pays for it, in time or in memory."""
-    from rag_assets.parsing import detect, markdown, masked  # noqa: F401
+    from rag_assets.parsing import markdown, masked, parse  # noqa: F401
 
     scanner.load()
 
@@ -71,11 +72,11 @@ def _answer(
     header: Mapping[str, Any], data: bytes, scanner: SecretScanner, limits: ParseLimits
 ) -> tuple[dict[str, Any], bytes]:
     """The answer to one document: its record with the text beside it, or why there is none."""
-    from rag_assets.parsing.detect import parse
     from rag_assets.parsing.masked import masked
+    from rag_assets.parsing.parse import parse
 
     try:
-        parsed = parse(data, header["media_type"], header["options"], limits)
+        parsed = parse(data, header["media_type"], ParseOptions(**header["options"]), limits)
         record = to_record(masked(parsed, scanner))
         text = record.pop("text").encode()
     except (DocumentRejected, ConfigurationError) as error:

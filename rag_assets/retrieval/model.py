@@ -41,7 +41,8 @@ class Hit:
     Attributes:
         score: cosine of question and passage, whatever put the hit in its place.
         start, end: character offsets in the document's parsed text, half open.
-        page: counted from 1, where the format has pages.
+        page, slide, sheet, row_start, row_end, line_start, line_end: where in the document it
+            stands, counted from 1, as far as the format has such places.
         chunk_id: `{tenant}:{source path}:{byte offset}`, for people.
     """
 
@@ -50,11 +51,16 @@ class Hit:
     uri: str
     title: str | None
     heading_path: tuple[str, ...]
+    media_type: str
     page: int | None
+    slide: int | None
+    sheet: str | None
+    row_start: int | None
+    row_end: int | None
     start: int
     end: int
-    line_start: int
-    line_end: int
+    line_start: int | None
+    line_end: int | None
     document_id: str
     chunk_id: str
 

@@ -15,6 +15,7 @@ from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.embedding.protocol import Embedder
 from rag_assets.embedding.registry import EmbedderConfig, build_embedder
 from rag_assets.errors import IndexInconsistent
+from rag_assets.indexing.mapping import PLACES
 from rag_assets.indexing.model import Candidate, Owner
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.retrieval.fusion import fuse
@@ -225,11 +226,10 @@ def _hit(candidate: Candidate, cosine: float) -> Hit:
         uri=fields["uri"],
         title=fields.get("title"),
         heading_path=tuple(fields["heading_path"]),
-        page=fields.get("page"),
+        media_type=fields["media_type"],
         start=fields["start"],
         end=fields["end"],
-        line_start=fields["line_start"],
-        line_end=fields["line_end"],
+        **{name: fields.get(name) for name in PLACES},
         document_id=candidate.document_id,
         chunk_id=fields["chunk_id"],
     )

@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from rag_assets.errors import ConfigurationError, ListingFailed
+from rag_assets.parsing.media_types import media_type_of
 from rag_assets.sources.globs import compile_globs
-from rag_assets.sources.model import ListedDocument, document_id, media_type_of, uri_of
+from rag_assets.sources.model import ListedDocument, document_id, uri_of
 from rag_assets.sources.opening import stream_file
 from rag_assets.sources.walk import Selection, Tally, walk_root
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Protocol
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -15,26 +14,6 @@ RACY_NS = 2_000_000_000
 
 FUTURE_NS = 3_600_000_000_000
 """A file dated this far ahead was dated by hand: the next write gives it another mtime."""
-
-# Not the mimetypes module: it reads the machine's own tables, and parse keys hash the type.
-MEDIA_TYPES = {
-    ".adoc": "text/asciidoc",
-    ".csv": "text/csv",
-    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    ".eml": "message/rfc822",
-    ".htm": "text/html",
-    ".html": "text/html",
-    ".json": "application/json",
-    ".markdown": "text/markdown",
-    ".md": "text/markdown",
-    ".pdf": "application/pdf",
-    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    ".rst": "text/x-rst",
-    ".txt": "text/plain",
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".yaml": "application/yaml",
-    ".yml": "application/yaml",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +130,6 @@ def uri_of(source: str, path: str) -> str:
 def path_of(uri: str) -> str:
     """The path within the source that uri_of() was given."""
     return unquote_to_bytes(uri.partition("/")[2]).decode("utf-8", "surrogateescape")
-
-
-def media_type_of(path: str) -> str | None:
-    """The media type that a path's suffix promises, in any case of letters."""
-    return MEDIA_TYPES.get(PurePosixPath(path).suffix.lower())
 
 
 def _encoded(text: str) -> bytes:

@@ -14,7 +14,7 @@ from rag_assets.hashing import key_of
 from rag_assets.indexing.model import SCHEMA_VERSION, IndexSpec, Owner
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.lake.store import TenantLake
-from rag_assets.parsing.detect import parse_key, parsers_version
+from rag_assets.parsing.registry import parse_key, parsers_version
 from rag_assets.settings import Settings
 from rag_assets.tenants.model import Tenant
 
@@ -65,7 +65,9 @@ class TenantContext:
 
     def parse_key(self, document: Document) -> str:
         """Where the lake keeps the parsed text of a document."""
-        return parse_key(document.content_sha256 or "", document.media_type)
+        return parse_key(
+            document.content_sha256 or "", document.media_type, self.tenant.parser.options
+        )
 
 
 def generation_key(tenant: Tenant, embedder_id: str) -> str:

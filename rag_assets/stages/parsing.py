@@ -12,9 +12,8 @@ from rag_assets.catalog.document_rows import Document, Failure
 from rag_assets.errors import DocumentVanished
 from rag_assets.hashing import sha256_hex
 from rag_assets.lake.model import ParsedRow
-from rag_assets.parsing.detect import media_type_for
 from rag_assets.parsing.model import ParsedText
-from rag_assets.parsing.pool import ParseLimits, ParserPool, ParseTask
+from rag_assets.parsing.pool import ParserPool, ParseTask
 from rag_assets.parsing.records import parsed_digest
 from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
@@ -78,18 +77,14 @@ class _Parsing:
 
     def run(self) -> None:
         ctx = self._ctx
-        limits = ParseLimits(
-            seconds=ctx.tenant.parser.seconds,
-            memory_bytes=ctx.tenant.parser.memory_mb * 1024 * 1024,
-        )
         progress = Progress("parsed_text", len(self._missing), ctx.log)
         workers = min(len(os.sched_getaffinity(0)), len(self._missing))
         cache = ctx.settings.local / "cache"
-        with ParserPool(workers, limits, cache) as pool:
+        with ParserPool(workers, ctx.tenant.parser.limits, cache) as pool:
             for outcome in pool.parse_many(self._tasks()):
                 documents = self._missing[outcome.key]
                 if isinstance(outcome.result, ParsedText):
-                    self._keep(outcome.key, documents[0], outcome.result)
+                    self._keep(outcome.key, outcome.result)
                 elif isinstance(outcome.result, DocumentVanished):
                     self._vanished += documents
                 else:
@@ -124,17 +119,11 @@ class _Parsing:
                 name=document.uri,
                 media_type=document.media_type,
                 read=_reader(source, document),
+                options=self._ctx.tenant.parser.options,
             )
 
-    def _keep(self, key: str, document: Document, parsed: ParsedText) -> None:
-        self._rows.append(
-            ParsedRow(
-                key=key,
-                digest=parsed_digest(parsed),
-                parsed=parsed,
-                media_type=media_type_for(document.media_type),
-            )
-        )
+    def _keep(self, key: str, parsed: ParsedText) -> None:
+        self._rows.append(ParsedRow(key=key, digest=parsed_digest(parsed), parsed=parsed))
         self._parsed += 1
         self._pages += parsed.pages or 0
         self._masked += len(parsed.masked)

@@ -9,10 +9,11 @@ from itertools import islice
 
 from rag_assets.chunking.chunk_set import chunk_document, chunk_set_key
 from rag_assets.chunking.model import embedding_text
-from rag_assets.parsing.detect import media_type_for, parse_key
 from rag_assets.parsing.model import ParsedText
-from rag_assets.parsing.pool import ParseLimits, ParserPool, ParseTask
+from rag_assets.parsing.options import ParseOptions
+from rag_assets.parsing.pool import ParserPool, ParseTask
 from rag_assets.parsing.records import parsed_digest
+from rag_assets.parsing.registry import parse_key
 from rag_assets.sources.diff import deletions_suspicious
 from rag_assets.sources.model import DocumentSource
 from rag_assets.stages.comparing import SourceListing, compare_source, open_sources, without_buried
@@ -58,11 +59,12 @@ class _Due:
     path: str
     uri: str
     media_type: str | None
+    options: ParseOptions
     content_sha256: str
 
     @property
     def parse_key(self) -> str:
-        return parse_key(self.content_sha256, self.media_type)
+        return parse_key(self.content_sha256, self.media_type, self.options)
 
 
 class _Texts:
@@ -142,13 +144,19 @@ def _due(
         if change.kind in {"added", "changed"} and change.content_sha256 is not None:
             document = change.document
             yield _Due(
-                source, document.path, document.uri, document.media_type, change.content_sha256
+                source,
+                document.path,
+                document.uri,
+                document.media_type,
+                ctx.tenant.parser.options,
+                change.content_sha256,
             )
     waiting = sorted(pending - changed - listing.removed)
     for row in ctx.catalog.documents.find(ctx.ref.id, waiting):
         if row.source == source.name and row.content_sha256 is not None:
             path = row.path.decode("utf-8", "surrogateescape")
-            yield _Due(source, path, row.uri, row.media_type, row.content_sha256)
+            options = ctx.tenant.parser.options
+            yield _Due(source, path, row.uri, row.media_type, options, row.content_sha256)
 
 
 def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
@@ -156,11 +164,8 @@ def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
     texts = _Texts(ctx)
     parse = failed = chunks = 0
     iterator = iter(by_key)
-    limits = ParseLimits(
-        seconds=ctx.tenant.parser.seconds, memory_bytes=ctx.tenant.parser.memory_mb * 1024 * 1024
-    )
     workers = len(os.sched_getaffinity(0))
-    with ParserPool(workers, limits, ctx.settings.local / "cache") as pool:
+    with ParserPool(workers, ctx.tenant.parser.limits, ctx.settings.local / "cache") as pool:
         while keys := list(islice(iterator, _BATCH)):
             missing = ctx.lake.missing_parsed(keys)
             parse += len(missing)
@@ -168,8 +173,7 @@ def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
             tasks = (_task(key, by_key[key]) for key in keys if key in missing)
             for outcome in pool.parse_many(tasks):
                 if isinstance(outcome.result, ParsedText):
-                    media_type = media_type_for(by_key[outcome.key].media_type)
-                    chunks += _measure_parsed(ctx, outcome.result, media_type, texts)
+                    chunks += _measure_parsed(ctx, outcome.result, texts)
                 else:
                     failed += 1
     return Preview(
@@ -199,14 +203,12 @@ def _measure_stored(ctx: TenantContext, keys: list[str], texts: _Texts) -> int:
             count += len(rows)
         else:
             row = ctx.lake.parsed([key])[key]
-            count += _measure_parsed(ctx, row.parsed, row.media_type, texts)
+            count += _measure_parsed(ctx, row.parsed, texts)
     return count
 
 
-def _measure_parsed(ctx: TenantContext, parsed: ParsedText, media_type: str, texts: _Texts) -> int:
-    made = chunk_document(
-        parsed, media_type, ctx.tenant.chunker, parsed_digest=parsed_digest(parsed)
-    )
+def _measure_parsed(ctx: TenantContext, parsed: ParsedText, texts: _Texts) -> int:
+    made = chunk_document(parsed, ctx.tenant.chunker, parsed_digest=parsed_digest(parsed))
     texts.meet(
         {
             chunk.text_sha256: embedding_text(parsed.title, chunk.heading_path, chunk.text)
@@ -220,4 +222,6 @@ def _task(key: str, item: _Due) -> ParseTask:
     def read() -> bytes:
         return item.source.read(item.path, max_bytes=item.source.max_bytes)
 
-    return ParseTask(key=key, name=item.uri, media_type=item.media_type, read=read)
+    return ParseTask(
+        key=key, name=item.uri, media_type=item.media_type, read=read, options=item.options
+    )

@@ -36,11 +36,13 @@ class ParsedDocument:
 
     Attributes:
         title: found in its content.
+        media_type: what its content is.
         chunk_set_key: where its chunks are, or belong.
     """
 
     document: Document
     title: str | None
+    media_type: str
     chunk_set_key: str
 
 
@@ -82,6 +84,7 @@ def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[
         ParsedDocument(
             document,
             head.title,
+            head.media_type,
             chunk_set_key(head.digest, head.media_type, ctx.tenant.chunker),
         )
         for document in documents

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.embedding.registry import EmbedderConfig
 from rag_assets.errors import ConfigurationError
+from rag_assets.parsing.limits import ParseLimits
+from rag_assets.parsing.options import ParseOptions
 from rag_assets.sources.files import FilesConfig
 from rag_assets.tenants.profiles import with_profile
 
@@ -24,15 +26,27 @@ class _Model(BaseModel):
 
 
 class ParserConfig(_Model):
-    """Limits under which one document is parsed.
+    """How documents are parsed, and under which limits.
 
     Attributes:
+        keep_headers_footers: keep the lines that repeat on every page of a PDF.
         seconds: time for one document.
         memory_mb: memory of the process that parses it, in MiB.
     """
 
     seconds: float = Field(default=60.0, gt=0, le=3600)
     memory_mb: int = Field(default=2048, ge=256, le=65_536)
+    keep_headers_footers: bool = False
+
+    @property
+    def limits(self) -> ParseLimits:
+        """What one document may use."""
+        return ParseLimits(seconds=self.seconds, memory_bytes=self.memory_mb * 1024 * 1024)
+
+    @property
+    def options(self) -> ParseOptions:
+        """What is chosen apart from limits."""
+        return ParseOptions(keep_headers_footers=self.keep_headers_footers)
 
 
 class IndexConfig(_Model):

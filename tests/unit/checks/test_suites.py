@@ -96,8 +96,7 @@ def test_each_rule_for_chunks_fails_on_its_own_fault_alone(tmp_path: Path) -> No
         "no tokens": ({"token_count": None}, "token count is there"),
         "no start": ({"start": None}, "start is there"),
         "no end": ({"end": None}, "end is there"),
-        "no first line": ({"line_start": None}, "line start is there"),
-        "no last line": ({"line_end": None}, "line end is there"),
+        "without lines": ({"line_start": None, "line_end": None}, None),
         "no hash": ({"text_sha256": None}, "text sha256 is there"),
         "no ordinal": ({"ordinal": None}, "ordinal is there"),
     }
@@ -154,7 +153,7 @@ def test_the_pages_fetch_nothing_from_elsewhere(tmp_path: Path) -> None:
 def test_chunk_rows_hold_facts_and_no_text() -> None:
     text = "Nobody may read this."
     hashed = text_hash("Title", ("A",), text)
-    made = Chunk(0, text, 3, 24, 3, 1, 2, None, ("A",), 6, hashed)
+    made = Chunk(0, text, 3, 24, 3, ("A",), 6, hashed, 1, 2)
     stored = chunk_sets_frame([ChunkSetRow("k", "d", (made,))])
     [row] = chunk_rows(stored, {"k": "files/a.md"}, {"k": "Title"})
     assert row == ("files/a.md", "k", 1, 0, 3, 24, 1, 2, 6, len(text), hashed, hashed)
@@ -163,7 +162,7 @@ def test_chunk_rows_hold_facts_and_no_text() -> None:
 
 
 def test_rows_that_a_crash_wrote_twice_count_once() -> None:
-    made = Chunk(0, "text", 0, 4, 0, 1, 1, None, (), 1, text_hash(None, (), "text"))
+    made = Chunk(0, "text", 0, 4, 0, (), 1, text_hash(None, (), "text"), 1, 1)
     later = ChunkSetRow("k", "d", (made,), created_at=NOW)
     stored = pl.concat(
         [chunk_sets_frame([ChunkSetRow("k", "d", (made,))]), chunk_sets_frame([later])]

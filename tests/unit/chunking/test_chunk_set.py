@@ -21,7 +21,7 @@ SMALL = ChunkParameters(max_tokens=64, overlap=16)
 
 
 def chunked(parsed: ParsedText, parameters: ChunkParameters = SMALL) -> ChunkSet:
-    return chunk_document(parsed, "text/markdown", parameters, parsed_digest="d")
+    return chunk_document(parsed, parameters, parsed_digest="d")
 
 
 def test_only_the_chunk_around_a_credential_is_dropped() -> None:

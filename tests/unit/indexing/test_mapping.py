@@ -18,6 +18,7 @@ DOCUMENT = EntryDocument(
     source_type="file",
     path="guide.md",
     uri="files/guide.md",
+    media_type="text/markdown",
     title="Guide",
     access_scope="public",
 )
@@ -32,7 +33,6 @@ def chunk(**changes: Any) -> Chunk:
         "byte_start": 4,
         "line_start": 1,
         "line_end": 2,
-        "page": None,
         "heading_path": ("Guide", "Wheels"),
         "token_count": 4,
         "text_sha256": "a" * 64,
@@ -49,7 +49,7 @@ def entry(**changes: Any) -> Entry:
 
 def test_every_stored_field_has_its_place_in_the_mapping() -> None:
     mapped = index_body(IndexSpec(4))["mappings"]["properties"]
-    stored = entry_source(entry(page=3))
+    stored = entry_source(entry(page=3, slide=3, sheet="S", row_start=1, row_end=2))
     assert stored.keys() | {"vector"} == mapped.keys()
     assert index_body(IndexSpec(4))["mappings"]["dynamic"] == "strict"
 
@@ -88,6 +88,7 @@ def test_an_index_key_hangs_on_everything_an_entry_holds() -> None:
     same: dict[str, Any] = {
         "title": "t",
         "uri": "u",
+        "media_type": "m",
         "access_scope": "s",
         "tags": (),
         "metadata": {},
@@ -96,6 +97,7 @@ def test_an_index_key_hangs_on_everything_an_entry_holds() -> None:
         {},
         {"title": None},
         {"uri": "v"},
+        {"media_type": "n"},
         {"access_scope": "p"},
         {"tags": ("x",)},
         {"metadata": {"a": 1}},

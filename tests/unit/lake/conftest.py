@@ -38,7 +38,7 @@ def parsed_row() -> Callable[[str], ParsedRow]:
         )
         masked = (MaskedSpan(0, 1, "aws-key"),)
         parsed = ParsedText(text, blocks, title=text[:5], pages=9, masked=masked)
-        return ParsedRow(key_of("parse", text), sha256_hex(text), parsed, "text/markdown")
+        return ParsedRow(key_of("parse", text), sha256_hex(text), parsed)
 
     return make
 
@@ -47,7 +47,7 @@ def parsed_row() -> Callable[[str], ParsedRow]:
 def chunk_set() -> Callable[..., ChunkSetRow]:
     def make(*texts: str) -> ChunkSetRow:
         chunks = tuple(
-            Chunk(n, text, n, n + len(text), n, 1, 2, None, ("A", text[:3]), 3, sha256_hex(text))
+            Chunk(n, text, n, n + len(text), n, ("A", text[:3]), 3, sha256_hex(text), 1, 2)
             for n, text in enumerate(texts)
         )
         dropped = (DroppedRow(len(texts), 5, 9, ("aws-key", "pem")),)

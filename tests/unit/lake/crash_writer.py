@@ -29,7 +29,7 @@ def text_of(batch: int, row: int) -> str:
 def batch_of(batch: int) -> list[ParsedRow]:
     texts = [text_of(batch, row) for row in range(ROWS)]
     return [
-        ParsedRow(f"{batch}-{row}", sha256_hex(text), ParsedText(text, ()), "text/plain")
+        ParsedRow(f"{batch}-{row}", sha256_hex(text), ParsedText(text, ()))
         for row, text in enumerate(texts)
     ]
 

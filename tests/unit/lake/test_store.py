@@ -39,7 +39,7 @@ def hashes(count: int, kind: str = "t") -> list[str]:
 
 def test_parsed_text_returns_as_it_was(acme: TenantLake, parsed_row: ParsedMaker) -> None:
     rows = [parsed_row(text) for text in ODD]
-    bare = ParsedRow("bare", "d", ParsedText("", ()), "text/plain")
+    bare = ParsedRow("bare", "d", ParsedText("", ()))
     acme.append_parsed([*rows, bare])
     found = acme.parsed([row.key for row in rows] + ["bare", "unknown"])
     assert found == {row.key: row for row in [*rows, bare]}
@@ -207,7 +207,7 @@ def test_half_a_character_is_refused_without_showing_the_text(
     acme: TenantLake, parsed_row: ParsedMaker, chunk_set: ChunkSetMaker
 ) -> None:
     good = parsed_row("fine")
-    bad = ParsedRow("bad key", "d", ParsedText("hunter2 \ud83d", ()), "text/plain")
+    bad = ParsedRow("bad key", "d", ParsedText("hunter2 \ud83d", ()))
     with pytest.raises(DocumentRejected, match="bad key") as caught:
         acme.append_parsed([good, bad])
     assert "hunter2" not in repr(caught.value)

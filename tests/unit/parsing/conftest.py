@@ -7,6 +7,7 @@ import pytest
 
 from rag_assets.errors import RagAssetsError
 from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.pool import ParseLimits, ParserPool, ParseTask
 
 Parse = Callable[..., ParsedText | RagAssetsError]
@@ -29,7 +30,7 @@ def parse(pool: ParserPool) -> Parse:
     """Parse one document in a worker process, as production does."""
 
     def parse(data: bytes, media_type: str | None = None, **options: bool):  # type: ignore[no-untyped-def]
-        task = ParseTask("key", "name", media_type, lambda: data, options)
+        task = ParseTask("key", "name", media_type, lambda: data, ParseOptions(**options))
         [outcome] = pool.parse_many([task])
         assert outcome.key == "key"
         return outcome.result

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.errors import DocumentRejected
-from rag_assets.parsing.detect import PDF, TEXT
+from rag_assets.parsing.media_types import MARKDOWN as TEXT
+from rag_assets.parsing.media_types import PDF
 from rag_assets.parsing.model import ParsedText
 from tests.unit.parsing import pdfs
 from tests.unit.parsing.conftest import Parse

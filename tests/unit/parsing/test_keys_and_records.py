@@ -6,11 +6,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.parsing import detect
-from rag_assets.parsing.detect import PDF, TEXT, parse_key
+from rag_assets.parsing import registry
 from rag_assets.parsing.markdown import parse_markdown
+from rag_assets.parsing.media_types import MARKDOWN, PDF
 from rag_assets.parsing.model import Block, MaskedSpan, ParsedText
+from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.records import from_record, parsed_digest, to_record
+from rag_assets.parsing.registry import parse_key
 
 PARSED = replace(
     parse_markdown("# A\n\ntext é🔒\n\n## B\n\n- x\n"), masked=(MaskedSpan(5, 9, "rule"),), pages=3
@@ -31,7 +33,13 @@ def test_a_digest_is_of_everything() -> None:
         replace(PARSED, pages=None),
         replace(PARSED, masked=()),
         replace(PARSED, blocks=blocks[:-1]),
+        replace(PARSED, ocr_pages=1),
+        replace(PARSED, has_lines=False),
+        replace(PARSED, media_type=PDF),
         replace(PARSED, blocks=(replace(blocks[0], page=1), *blocks[1:])),
+        replace(PARSED, blocks=(replace(blocks[0], slide=1), *blocks[1:])),
+        replace(PARSED, blocks=(replace(blocks[0], sheet="1"), *blocks[1:])),
+        replace(PARSED, blocks=(replace(blocks[0], row=1), *blocks[1:])),
         replace(PARSED, blocks=(replace(blocks[0], level=2), *blocks[1:])),
         replace(PARSED, blocks=(replace(blocks[0], heading_path=("C",)), *blocks[1:])),
     ]
@@ -42,25 +50,25 @@ def test_a_digest_is_of_everything() -> None:
 
 def test_a_key_depends_on_all_that_determines_the_text(monkeypatch: object) -> None:
     keys = {
-        parse_key("a" * 64, TEXT),
-        parse_key("b" * 64, TEXT),
+        parse_key("a" * 64, MARKDOWN),
+        parse_key("b" * 64, MARKDOWN),
         parse_key("a" * 64, PDF),
-        parse_key("a" * 64, PDF, {"keep_headers_footers": True}),
+        parse_key("a" * 64, PDF, ParseOptions(keep_headers_footers=True)),
     }
     assert len(keys) == 4
     # A default that is spelled out changes nothing.
-    assert parse_key("a" * 64, PDF, {"keep_headers_footers": False}) in keys
+    assert parse_key("a" * 64, PDF, ParseOptions(keep_headers_footers=False)) in keys
 
 
 def test_a_key_changes_with_the_rules_and_the_parser(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    before = parse_key("a" * 64, TEXT)
+    before = parse_key("a" * 64, MARKDOWN)
     with monkeypatch.context() as patch:
-        patch.setattr(detect, "rules_version", lambda: "other rules")
-        assert parse_key("a" * 64, TEXT) != before
+        patch.setattr(registry, "rules_version", lambda: "other rules")
+        assert parse_key("a" * 64, MARKDOWN) != before
     with monkeypatch.context() as patch:
-        patch.setattr(detect, "_package_version", lambda _package: "99.0")
-        assert parse_key("a" * 64, TEXT) != before
-    assert parse_key("a" * 64, TEXT) == before
+        patch.setattr(registry, "_package_version", lambda _package: "99.0")
+        assert parse_key("a" * 64, MARKDOWN) != before
+    assert parse_key("a" * 64, MARKDOWN) == before
 
 
 def test_paths_are_listed_once() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
-from rag_assets.parsing.pdf import parse_pdf
+from rag_assets.parsing.options import ParseOptions
+from rag_assets.parsing.parse import parse as parse_document
 from rag_assets.parsing.pdf_outline import sensible_title
 from rag_assets.parsing.pdf_text import plain
 from tests.unit.parsing import pdfs
@@ -24,7 +24,7 @@ OUTLINE = [(1, 0, "Field Manual"), (1, 1, "Setting out"), (2, 0, "2. Second Part
 
 
 def parsed(data: bytes) -> ParsedText:
-    return parse_pdf(data, ParseLimits())
+    return parse_document(data)
 
 
 def headings(result: ParsedText) -> list[tuple[str, int, int | None]]:
@@ -113,7 +113,7 @@ def test_headers_that_repeat_go_unless_they_are_wanted() -> None:
     ]
     data = pdfs.laid_out(pages)
     assert parsed(data).text.count("Company confidential") <= 1
-    whole = parse_pdf(data, ParseLimits(), keep_headers_footers=True)
+    whole = parse_document(data, options=ParseOptions(keep_headers_footers=True))
     assert whole.text.count("Company confidential") == 6
 
 

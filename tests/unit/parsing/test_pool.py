@@ -16,7 +16,6 @@ import psutil
 import pytest
 
 from rag_assets.errors import (
-    ConfigurationError,
     DocumentRejected,
     DocumentTimeout,
     DocumentTooCostly,
@@ -198,13 +197,6 @@ def test_workers_that_do_not_start_are_no_document_s_fault(
         pytest.raises(ServiceUnavailable, match=r"ended while it started \(exit code 1\)"),
     ):
         list(pool.parse_many([ok(1)]))
-
-
-def test_an_unknown_option_is_the_configuration_s_fault() -> None:
-    from rag_assets.parsing.detect import PDF, parse_key
-
-    with pytest.raises(ConfigurationError, match="has no option ocr"):
-        parse_key("0" * 64, PDF, {"ocr": True})
 
 
 def test_text_and_pages_over_the_limits_are_refused(cache_dir: Path) -> None:

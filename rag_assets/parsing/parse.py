@@ -1,0 +1,44 @@
+"""One document through the parser that its content asks for."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from rag_assets.errors import DocumentRejected
+from rag_assets.parsing.detect import detect
+from rag_assets.parsing.limits import ParseLimits
+from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.options import ParseOptions
+from rag_assets.parsing.registry import PARSERS
+
+
+def prepare_for(data: bytes, media_type: str | None = None) -> None:
+    """Load what parsing these bytes takes; a document that will be rejected takes nothing."""
+    with suppress(DocumentRejected):
+        PARSERS[detect(data, media_type)].warm_up()
+
+
+def parse(
+    data: bytes,
+    media_type: str | None = None,
+    options: ParseOptions | None = None,
+    limits: ParseLimits | None = None,
+) -> ParsedText:
+    """Parse a document by what its bytes are; credentials are still in the result.
+
+    For the worker process: others go through the pool, which bounds time and memory.
+
+    Args:
+        data: the document.
+        media_type: what its source says it is.
+        options: what the tenant chose.
+        limits: for its text and pages.
+
+    Raises:
+        DocumentRejected: it is empty, of no known format, or its parser rejects it.
+    """
+    kind = detect(data, media_type)
+    function = PARSERS[kind].function()
+    parsed = function(data, kind, options or ParseOptions(), limits or ParseLimits())
+    return replace(parsed, media_type=kind)

@@ -1,0 +1,103 @@
+"""Which parser reads which format, and under which key its output is kept.
+
+A new format is a row of PARSERS, a suffix in media_types and a mark in detect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Protocol, cast
+
+from rag_assets.hashing import key_of
+from rag_assets.parsing import media_types
+from rag_assets.parsing.limits import ParseLimits
+from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.options import ParseOptions
+from rag_assets.secrets.scanner import rules_version
+
+
+class ParseFunction(Protocol):
+    """Reads one document of a known format."""
+
+    def __call__(
+        self, data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits
+    ) -> ParsedText:
+        """The text with its blocks, credentials still in it.
+
+        Raises:
+            DocumentRejected: it cannot be read; the message says why and quotes nothing of it.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """A parser and what identifies its output.
+
+    Attributes:
+        id: which one it is; also the module below rag_assets.parsing that holds its `parse` and,
+            where libraries have to be loaded before limits are set, its `warm_up`.
+        revision: raised by hand whenever its output may change.
+        packages: installed packages whose versions count as well.
+    """
+
+    id: str
+    revision: int
+    packages: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the parser's output may change."""
+        return "+".join([str(self.revision), *map(_package_version, self.packages)])
+
+    def function(self) -> ParseFunction:
+        """The function that parses."""
+        return cast("ParseFunction", import_module(f"rag_assets.parsing.{self.id}").parse)
+
+    def warm_up(self) -> None:
+        """Load what parsing takes, so that a document's limits are about the document."""
+        module = import_module(f"rag_assets.parsing.{self.id}")
+        if hasattr(module, "warm_up"):
+            module.warm_up()
+
+
+_MARKDOWN = Parser("markdown", 2)
+
+PARSERS: Mapping[str, Parser] = MappingProxyType(
+    {
+        media_types.MARKDOWN: _MARKDOWN,
+        media_types.PDF: Parser("pdf", 3, ("liteparse",)),
+    }
+)
+
+
+@cache
+def _package_version(package: str) -> str:
+    from importlib.metadata import version
+
+    return version(package)
+
+
+def parsers_version() -> str:
+    """Changes whenever any parser or the secret rules change."""
+    return key_of("parsers", {k: [p.id, p.version] for k, p in PARSERS.items()}, rules_version())
+
+
+def parse_key(
+    content_sha256: str, media_type: str | None, options: ParseOptions | None = None
+) -> str:
+    """Where the parsed text of this content belongs.
+
+    Args:
+        content_sha256: of the bytes.
+        media_type: what the source says it is; with the content it determines the parser. Which
+            one that is, is known only once the bytes are read, so that all parsers' versions
+            count.
+        options: what the tenant chose.
+    """
+    chosen = (options or ParseOptions()).identity()
+    return key_of("parse", content_sha256, media_type, parsers_version(), chosen)
