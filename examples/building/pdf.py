@@ -1,24 +1,20 @@
-"""Set the example PDFs of the handbook from their Markdown sources.
+"""Sets PDFs: headings with bookmarks, paragraphs, lists, tables, and for booklets the contents.
 
-Each file in pdf_sources/ becomes the PDF that OUTPUTS names. With one version of reportlab the
-result is the same byte for byte: fixed dates and identifiers, standard fonts, no compression.
-
-    python examples/make_pdfs.py            # write them
-    python examples/make_pdfs.py --check    # fail if a committed one differs
+With one version of reportlab the result is the same byte for byte: fixed dates and identifiers,
+standard fonts, no compression.
 """
 
 from __future__ import annotations
 
 import io
 import re
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from reportlab.lib import colors
 from reportlab.lib.pagesizes import A4, B5
+from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.lib.styles import ParagraphStyle
 from reportlab.lib.units import cm
 from reportlab.pdfbase.pdfmetrics import stringWidth
@@ -38,14 +34,8 @@ from reportlab.platypus import (
     TableStyle,
 )
 from reportlab.platypus.tableofcontents import TableOfContents
-from ruamel.yaml import YAML
 
-HERE = Path(__file__).resolve().parent
-OUTPUTS = {
-    "depot-operations-manual.md": "operations/depot-operations-manual.pdf",
-    "service-levels-and-capacity.md": "operations/service-levels-and-capacity.pdf",
-    "courier-location-memo.md": "policies/courier-location-memo.pdf",
-}
+from examples.building import markdown
 
 INK = colors.HexColor("#1d2b3a")
 ACCENT = colors.HexColor("#0b6e75")
@@ -93,43 +83,44 @@ CONTENTS = [
 
 
 def inline(text: str) -> str:
-    """One paragraph of Markdown as reportlab's mark-up; strong and code are all that is used."""
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    strong = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escaped)
-    return re.sub(r"`(.+?)`", r'<font face="Courier">\1</font>', strong)
+    """One paragraph of Markdown as reportlab's mark-up."""
+    frames = {"plain": "{}", "strong": "<b>{}</b>", "code": '<font face="Courier">{}</font>'}
+    return "".join(
+        frames[mark].format(piece.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
+        for mark, piece in markdown.runs(text)
+    )
 
 
-def flowables(source: str, width: float) -> Iterator[Flowable]:
-    """What a Markdown text is set from, block by block.
-
-    Args:
-        source: headings of two levels, paragraphs, lists and tables, parted by blank lines.
-        width: of the text, in points.
-    """
-    for block in filter(None, (part.strip() for part in source.split("\n\n"))):
-        if block.startswith("#"):
-            marks, text = block.split(" ", 1)
-            yield CondPageBreak(ROOM[len(marks)])
-            heading = Paragraph(inline(text), HEADINGS[len(marks)])
-            heading.outline = (len(marks) - 1, text)
-            yield heading
-        elif block.startswith("|"):
-            yield table(block.splitlines(), width)
-            yield Spacer(0, 10)
-        elif re.match(r"-|\d+\.", block):
-            yield listing(block.splitlines())
-            yield Spacer(0, 5)
-        else:
-            yield Paragraph(inline(block), BODY)
+def flowables(text: str, width: float) -> Iterator[Flowable]:
+    """What a Markdown text is set from, block by block; the width is in points."""
+    for block in markdown.blocks(text):
+        match block:
+            case markdown.Heading(level, words):
+                yield CondPageBreak(ROOM[level])
+                heading = Paragraph(inline(words), HEADINGS[level])
+                heading.outline = (level - 1, words)
+                yield heading
+            case markdown.Table(rows):
+                yield table(rows, width)
+                yield Spacer(0, 10)
+            case markdown.Listing(items, numbered):
+                yield listing(items, numbered=numbered)
+                yield Spacer(0, 5)
+            case markdown.Paragraph(words):
+                yield Paragraph(inline(words), BODY)
 
 
-def listing(lines: list[str]) -> ListFlowable:
-    """A list, numbered when its first item is."""
-    items = [ListItem(Paragraph(inline(line.split(" ", 1)[1]), ITEM)) for line in lines]
-    kind = "bullet" if lines[0].startswith("-") else "1"
-    marker = {"start": "•"} if kind == "bullet" else {"bulletFormat": "%s."}
+def listing(texts: Sequence[str], *, numbered: bool) -> ListFlowable:
+    """A list."""
+    items = [ListItem(Paragraph(inline(text), ITEM)) for text in texts]
+    marker = {"bulletFormat": "%s."} if numbered else {"start": "•"}
     return ListFlowable(
-        items, bulletType=kind, leftIndent=18, bulletFontSize=10.5, bulletColor=ACCENT, **marker
+        items,
+        bulletType="1" if numbered else "bullet",
+        leftIndent=18,
+        bulletFontSize=10.5,
+        bulletColor=ACCENT,
+        **marker,
     )
 
 
@@ -138,10 +129,8 @@ def measure(word: str) -> float:
     return float(stringWidth(word, HEAD.fontName, HEAD.fontSize))
 
 
-def table(lines: list[str], width: float) -> Table:
-    """A pipe table whose header is repeated on each page it reaches."""
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    del rows[1]
+def table(rows: Sequence[Sequence[str]], width: float) -> Table:
+    """A table whose header is repeated on each page it reaches."""
     columns = list(zip(*rows, strict=True))
     words = [
         max((word for cell in column for word in cell.split()), key=measure) for column in columns
@@ -215,14 +204,14 @@ def note_heading(document: BaseDocTemplate, flowable: Flowable) -> None:
     document.notify("TOCEntry", (level, inline(text), document.page, key))
 
 
-def render(source: str) -> bytes:
-    """The PDF of one source: front matter (title, subtitle, note, author, cover), then text.
+def build(source: str) -> bytes:
+    """The PDF of one source: front matter (title, subtitle, note, author), then text.
 
-    With a cover it is a booklet: smaller pages, and a table of contents.
+    With `cover` it is a booklet: smaller pages, and a table of contents. With `password` nobody
+    reads it without.
     """
-    _, head, text = source.split("---\n", 2)
-    facts = YAML(typ="safe").load(head)
-    cover = bool(facts.get("cover"))
+    facts, text = markdown.front_and_text(source)
+    cover, password = bool(facts.get("cover")), facts.get("password")
     page = B5 if cover else A4
     width, height = page[0] - 2 * MARGIN, page[1] - 4.3 * cm
     target = io.BytesIO()
@@ -232,10 +221,11 @@ def render(source: str) -> bytes:
         title=facts["title"],
         author=facts["author"],
         subject=facts["subtitle"],
-        creator="examples/make_pdfs.py",
+        creator="examples/make_documents.py",
         invariant=1,
         pageCompression=0,
         lang="en-GB",
+        encrypt=StandardEncryption(password, strength=128) if password else None,
     )
     document.cover = cover
     document.afterFlowable = partial(note_heading, document)
@@ -243,21 +233,3 @@ def render(source: str) -> bytes:
     document.addPageTemplates(PageTemplate(frames=[frame], onPage=footer))
     document.multiBuild([*front(facts), *flowables(text, width)])
     return target.getvalue()
-
-
-def main(arguments: list[str]) -> int:
-    """Write the PDFs, or with --check compare them; the number of those that differ."""
-    differing = 0
-    for source, output in OUTPUTS.items():
-        target = HERE / "handbook" / output
-        made = render((HERE / "pdf_sources" / source).read_text(encoding="utf-8"))
-        if "--check" not in arguments:
-            target.write_bytes(made)
-        elif not target.is_file() or target.read_bytes() != made:
-            sys.stderr.write(f"{target} differs from its source: run examples/make_pdfs.py\n")
-            differing += 1
-    return differing
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

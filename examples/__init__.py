@@ -1,0 +1,1 @@
+"""The example handbook, the questions on it, and what builds its binary documents."""
