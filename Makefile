@@ -1,5 +1,6 @@
 # make demo   sets everything up, indexes examples/, checks it, asks three questions
 # make test   sets everything up, runs every test against real Postgres and Elasticsearch
+# make bench  measures the chain beside bare Elasticsearch; make bench-rivals the others
 # make up     starts Postgres, Elasticsearch, Dagster's UI and daemon; make down stops them
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples
 
-.PHONY: setup demo test test-unit up down lint format lock clean
+.PHONY: setup demo test test-unit bench up down lint format lock clean
 
 setup: $(READY)
 
@@ -31,6 +32,9 @@ test: setup
 
 test-unit: setup
 	@$(BIN)/python -m pytest tests/unit
+
+bench: setup
+	@$(BIN)/python -m benchmarks.chain
 
 up: setup
 	@$(BIN)/rag-assets up

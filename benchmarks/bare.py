@@ -1,0 +1,97 @@
+"""Elasticsearch alone: the entries of a sync, written again with nothing around it.
+
+    python -m benchmarks.bare dump FILE TENANT   entries of a tenant, as the project writes them
+    python -m benchmarks.bare load FILE INDEX    makes an index, and times writing them into it
+
+What is timed is the official client with two bulk threads and a refresh: serialising, sending,
+indexing. Reading the file and packing the vectors is done before. The mapping is the project's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from elasticsearch import Elasticsearch
+from elasticsearch.helpers import parallel_bulk
+
+_THREADS = 2
+_CHUNK = 500
+_BYTES = 8 * 1024 * 1024
+
+
+def dump(path: Path, tenant_id: str) -> None:
+    """Write one JSON line for each entry of a tenant's serving generation."""
+    with path.open("w") as lines:
+        for action in _actions(tenant_id):
+            lines.write(json.dumps(action) + "\n")
+
+
+def _actions(tenant_id: str) -> Iterator[dict[str, Any]]:
+    from elasticsearch.helpers import pack_dense_vector
+
+    from rag_assets.commands.session import Session
+    from rag_assets.indexing.model import Owner
+
+    session = Session()
+    record = session.catalog.tenants.get(tenant_id)
+    serving = session.catalog.generations.serving(tenant_id)
+    if serving is None:
+        sys.exit(f"{tenant_id} was never indexed")
+    owner = Owner(record.id, record.incarnation, serving.number)
+    session.store.refresh(serving.index_name)
+    found = list(session.store.stored(serving.index_name, owner))
+    rows = session.lake.tenant(record.id, record.incarnation).vectors(
+        serving.embedder_id, {hit.fields["text_sha256"] for hit in found}
+    )
+    vectors = dict(zip(rows.hashes, rows.vectors, strict=True))
+    for hit in found:
+        packed = pack_dense_vector(vectors[hit.fields["text_sha256"]])
+        source = {**hit.fields, "vector": packed}
+        yield {"_id": hit.id, "routing": record.id, "_source": source}
+
+
+def load(path: Path, index_name: str, url: str) -> dict[str, float]:
+    """Write the entries into a new index; returns seconds, CPU seconds and how many."""
+    from rag_assets.indexing.mapping import index_body
+    from rag_assets.indexing.model import IndexSpec
+
+    with path.open() as lines:
+        actions = [{"_index": index_name, **json.loads(line)} for line in lines]
+    with Elasticsearch(url, request_timeout=120) as client:
+        client.indices.create(index=index_name, **index_body(IndexSpec(384)))
+        started, cpu = time.perf_counter(), time.process_time()
+        # A refused entry raises.
+        written = parallel_bulk(
+            client,
+            actions,
+            thread_count=_THREADS,
+            chunk_size=_CHUNK,
+            max_chunk_bytes=_BYTES,
+        )
+        deque(written, maxlen=0)
+        client.indices.refresh(index=index_name)
+        return {
+            "inside": time.perf_counter() - started,
+            "cpu": time.process_time() - cpu,
+            "entries": len(actions),
+        }
+
+
+def main() -> None:
+    """See the module."""
+    what, path, name = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+    if what == "dump":
+        dump(path, name)
+    else:
+        print(json.dumps(load(path, name, os.environ["ELASTICSEARCH_URL"])))
+
+
+if __name__ == "__main__":
+    main()

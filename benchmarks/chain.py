@@ -1,0 +1,286 @@
+"""What a sync costs in every situation, beside bare Elasticsearch writing the same entries.
+
+    python -m benchmarks.chain                        2,000 files, three rounds
+    python -m benchmarks.chain --files 20000 --rounds 1 --name chain-20000
+    python -m benchmarks.chain --rounds 1 --only edit --ways user --name trial    while optimising
+
+Each round takes every phase twice, in installations of its own on the same servers: as a user
+would (`rag-assets sync`, wall time and all), and with all modules imported beforehand (`inside`).
+A further installation is killed half-way through its first sync and finishes with the next.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks import corpus
+from benchmarks.measure import PROJECT, Cost, Meter, load, machine, save
+from benchmarks.servers import Servers, benchmark_servers
+
+TENANT = "bench"
+PHASES = ("cold", "noop", "edit", "rename", "delete", "loss", "kill", "bare")
+WAYS = ("user", "inside")
+WORK = PROJECT / ".local" / "benchmark"
+
+_WARM_UP = "warm-up"
+_TENANTS = """\
+tenants:
+  - id: {warm_up}
+    sources: [{{name: files, type: files, root: {warm_up_folder}}}]
+    embedder: &embedder {{provider: deterministic, dimensions: 384}}
+  - id: {tenant}
+    sources: [{{name: files, type: files, root: {folder}}}]
+    chunker: {{chunker: heading, max_tokens: {max_tokens}, overlap: {overlap}}}
+    embedder: *embedder
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A home folder, a database and an index prefix; one file was synced in it before.
+
+    What a first sync of all does once for ever, such as making Dagster's tables, is therefore no
+    part of any number.
+    """
+
+    name: str
+    servers: Servers
+    meter: Meter
+    environment: Mapping[str, str]
+    modules: Path
+
+    @classmethod
+    def new(cls, name: str, servers: Servers, work: Path, folder: Path) -> Installation:
+        """Make one for a tenant whose documents lie in the folder."""
+        home, warm_up = work / "homes" / name, work / "warm-up"
+        home.mkdir(parents=True)
+        corpus.write_corpus(warm_up, 1)
+        text = _TENANTS.format(
+            tenant=TENANT,
+            folder=folder,
+            warm_up=_WARM_UP,
+            warm_up_folder=warm_up,
+            max_tokens=corpus.MAX_TOKENS,
+            overlap=corpus.OVERLAP,
+        )
+        (home / "tenants.yaml").write_text(text)
+        environment = {
+            "RAG_ASSETS_HOME": str(home),
+            "RAG_ASSETS_INDEX_PREFIX": name,
+            "DATABASE_URL": servers.database(name),
+            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        }
+        meter = Meter(servers.pids, environment, work / "commands.log")
+        made = cls(name, servers, meter, environment, work / "modules.txt")
+        made.plain("up", "--no-dagster")
+        made.sync(inside=True, tenant=_WARM_UP)
+        return made
+
+    def sync(self, *options: str, inside: bool = False, **named: Any) -> Cost:
+        """Sync the tenant as a user would, or with all modules imported beforehand."""
+        tenant = named.pop("tenant", TENANT)
+        way = ["benchmarks.warm", str(self.modules)] if inside else ["rag_assets.cli"]
+        command = [sys.executable, "-m", *way, "sync", tenant, *options, "--json"]
+        return self.meter.run(command, **named)
+
+    def plain(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command that nobody measures."""
+        return subprocess.run(
+            [sys.executable, "-m", "rag_assets.cli", *arguments],
+            env={**os.environ, **self.environment},
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def entries(self) -> int:
+        """How many entries its indexes hold, the one-file tenant's included."""
+        return self.servers.entries(f"{self.name}-index-*")
+
+    def remove(self) -> None:
+        """Give the indexes' space and memory back."""
+        self.servers.drop_indexes(f"{self.name}-*")
+
+
+class Benchmark:
+    """One run of the benchmark; costs by phase, and by how they were taken.
+
+    Args:
+        servers: to run on.
+        work: a folder for everything that is made.
+        files: how many documents.
+        only: the phases that are wanted; a first sync always comes first.
+        ways: "user", "inside" or both.
+    """
+
+    def __init__(
+        self, servers: Servers, work: Path, files: int, only: Sequence[str], ways: Sequence[str]
+    ) -> None:
+        self._servers, self._work, self._only, self._ways = servers, work, only, ways
+        self._folder = work / "corpus"
+        self._entries = work / "entries.jsonl"
+        self._paths = corpus.write_corpus(self._folder, files)
+        self.costs: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.entries = 0
+        self._first_sync = 0.0
+        self.loss_noticed: bool | None = None
+
+    def round(self, number: int) -> None:
+        """Every phase, both ways."""
+        for way in self._ways:
+            self._pass(f"{way}{number}", number, inside=way == "inside")
+        if "bare" in self._only:
+            self._bare(number)
+        if "kill" in self._only:
+            self._kill(f"kill{number}")
+
+    def _pass(self, name: str, number: int, *, inside: bool) -> None:
+        corpus.restore(self._folder, self._paths)
+        install = Installation.new(name, self._servers, self._work, self._folder)
+        take = _Taker(self.costs, install, inside=inside)
+        cold = take("cold", {"raw_documents.added": len(self._paths)})
+        self._first_sync = cold.inside or cold.wall
+        self.entries = cold.answer["stages"]["search_index"]["upserted"]
+        if "bare" in self._only and not self._entries.exists():
+            subprocess.run(
+                [sys.executable, "-m", "benchmarks.bare", "dump", str(self._entries), TENANT],
+                env={**os.environ, **install.environment},
+                cwd=PROJECT,
+                check=True,
+            )
+        for phase, change, expected in self._changes(number):
+            if phase in self._only:
+                expected_count = len(change())
+                take(phase, dict.fromkeys(expected, expected_count))
+        if "loss" in self._only:
+            self._lose(install, take)
+        install.remove()
+
+    def _changes(
+        self, number: int
+    ) -> list[tuple[str, Callable[[], Sequence[Path]], tuple[str, ...]]]:
+        return [
+            ("noop", list, ("raw_documents.added", "search_index.upserted")),
+            ("edit", lambda: corpus.edit(self._paths, number), ("raw_documents.changed",)),
+            (
+                "rename",
+                lambda: corpus.rename(self._paths),
+                ("raw_documents.added", "raw_documents.removed"),
+            ),
+            ("delete", lambda: corpus.delete(self._paths), ("raw_documents.removed",)),
+        ]
+
+    def _lose(self, install: Installation, take: _Taker) -> None:
+        """Delete the index behind the project's back: see whether a sync notices, and mend it."""
+        before = install.entries()
+        self._servers.drop_indexes(f"{install.name}-index-*")
+        self.loss_noticed = install.plain("sync", TENANT).returncode != 0
+        take("loss", {"embeddings.embedded": 0}, "--repair")
+        install.sync("--repair", tenant=_WARM_UP)
+        _must_be("entries after a repair", install.entries(), before)
+
+    def _kill(self, name: str) -> None:
+        """Kill -9 half-way through the first sync; the next one finishes."""
+        corpus.restore(self._folder, self._paths)
+        install = Installation.new(name, self._servers, self._work, self._folder)
+        ones = install.entries()
+        for phase, kill_after in (("killed", self._first_sync / 2), ("kill", None)):
+            cost = install.sync(kill_after=kill_after)
+            self.costs[phase].append(cost.as_json())
+            _tell(phase, cost)
+        _must_be("entries after a kill", install.entries() - ones, self.entries)
+        install.remove()
+
+    def _bare(self, number: int) -> None:
+        index_name = f"bare-{number}"
+        environment = {"ELASTICSEARCH_URL": self._servers.elasticsearch_url}
+        meter = Meter(self._servers.pids, environment, self._work / "commands.log")
+        command = ["-m", "benchmarks.bare", "load", str(self._entries), index_name]
+        cost = meter.run([sys.executable, *command])
+        self.costs["bare"].append(cost.as_json())
+        _must_be("entries written bare", self._servers.entries(index_name), self.entries)
+        self._servers.drop_indexes(index_name)
+        _tell("bare", cost)
+
+
+class _Taker:
+    """Takes a phase's cost, after making sure that it did what the phase is about."""
+
+    def __init__(
+        self, costs: Mapping[str, list[dict[str, Any]]], install: Installation, *, inside: bool
+    ) -> None:
+        self._costs, self._install, self._inside = costs, install, inside
+
+    def __call__(self, phase: str, expected: Mapping[str, int], *options: str) -> Cost:
+        cost = self._install.sync(*options, inside=self._inside)
+        for path, count in expected.items():
+            stage, _, name = path.partition(".")
+            _must_be(f"{phase}: {path}", cost.answer["stages"][stage][name], count)
+        self._costs[f"{phase}.inside" if self._inside else phase].append(cost.as_json())
+        _tell(f"{phase}{' inside' if self._inside else ''}", cost)
+        return cost
+
+
+def _must_be(what: str, found: int, expected: int) -> None:
+    if found != expected:
+        sys.exit(f"{what}: {found} instead of {expected}, so the numbers would mean nothing")
+
+
+def _tell(phase: str, cost: Cost) -> None:
+    inside = f" (inside {cost.inside:.2f} s)" if cost.inside is not None else ""
+    servers = ", ".join(f"{name} {cpu:.1f} s" for name, cpu in cost.servers_cpu.items())
+    print(
+        f"{phase:14} {cost.wall:7.2f} s{inside}, CPU {cost.cpu:.1f} s, {servers},"
+        f" {cost.peak_mb:.0f} MB",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--files", type=int, default=corpus.FILES)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=PHASES, default=PHASES)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--name", default="chain", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    arguments = parser.parse_args()
+    for folder in ("homes", "corpus", "warm-up"):
+        shutil.rmtree(arguments.work / folder, ignore_errors=True)
+    for file in ("entries.jsonl", "modules.txt", "commands.log"):
+        (arguments.work / file).unlink(missing_ok=True)
+    before = machine()
+    with benchmark_servers(arguments.work) as servers:
+        only, ways = arguments.only, arguments.ways
+        benchmark = Benchmark(servers, arguments.work, arguments.files, only, ways)
+        for number in range(1, arguments.rounds + 1):
+            benchmark.round(number)
+    result = {
+        "benchmark": "chain",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "files": arguments.files,
+        "entries": benchmark.entries,
+        "rounds": arguments.rounds,
+        "machine": before,
+        "load_average_after": load(),
+        "loss_noticed": benchmark.loss_noticed,
+        "costs": benchmark.costs,
+    }
+    print(save(arguments.name, json.loads(json.dumps(result))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""What running something costs: time, CPU, memory, and the CPU of the servers behind it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from rag_assets.local_stack.elasticsearch_jars import ELASTICSEARCH_VERSION
+
+PROJECT = Path(__file__).resolve().parent.parent
+RESULTS = Path(__file__).resolve().parent / "results"
+
+_SAMPLE_SECONDS = 0.25
+_SETTLED_CPU_SECONDS = 0.05
+_SETTLING_SECONDS = 300
+_PACKAGES = ("rag-assets", "dagster", "elasticsearch", "polars", "deltalake", "numpy")
+_KILLED = -9
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one command cost.
+
+    Attributes:
+        wall: seconds from its start to its end.
+        inside: seconds of the work alone, where the command says so: without the interpreter's
+            start and the imports.
+        cpu: seconds of CPU of its process and all below it.
+        peak_mb: most memory (PSS, MB) that they held together, sampled four times a second.
+        servers_cpu: seconds of CPU by server, until it was quiet again: what it merged and
+            flushed afterwards is part of the price.
+        answer: what the command printed as JSON.
+    """
+
+    wall: float
+    cpu: float
+    peak_mb: float
+    servers_cpu: Mapping[str, float]
+    inside: float | None = None
+    answer: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """For a file of results."""
+        rounded = {
+            name: round(value, 3) if isinstance(value, float) else value
+            for name, value in asdict(self).items()
+        }
+        rounded["servers_cpu"] = {k: round(v, 2) for k, v in self.servers_cpu.items()}
+        return rounded
+
+
+class Meter:
+    """Runs commands and tells what they cost.
+
+    Args:
+        servers: pids by name; the processes below them count as well.
+        environment: of every command, over this process's own.
+        log: takes what the commands say on standard error.
+    """
+
+    def __init__(
+        self, servers: Mapping[str, int], environment: Mapping[str, str], log: Path
+    ) -> None:
+        self._servers = servers
+        self._environment = environment
+        self._log = log
+
+    def run(self, command: Sequence[str], *, kill_after: float | None = None) -> Cost:
+        """Run a command to its end, or kill it without warning after so many seconds.
+
+        Its output is taken as JSON, unless it was killed. `inside` and `cpu` in that answer become
+        the cost's.
+
+        Raises:
+            SystemExit: it failed.
+        """
+        before = self._servers_cpu()
+        started = time.perf_counter()
+        with (
+            tempfile.TemporaryFile("w+") as out,
+            self._log.open("a") as log,
+            subprocess.Popen(
+                command,
+                cwd=PROJECT,
+                env={**os.environ, "PYTHONPATH": str(PROJECT), **self._environment},
+                stdout=out,
+                stderr=log,
+            ) as process,
+            _Sampler(process.pid) as sampler,
+        ):
+            if kill_after is not None:
+                time.sleep(kill_after)
+                process.kill()
+            # Of all ways to wait, this one tells what the process and its children took.
+            _, status, usage = os.wait4(process.pid, 0)
+            wall = time.perf_counter() - started
+            process.returncode = os.waitstatus_to_exitcode(status)
+            out.seek(0)
+            answer = self._answer(process.returncode, out.read(), killed=kill_after is not None)
+        self.settle()
+        after = self._servers_cpu()
+        return Cost(
+            wall=wall,
+            inside=answer.pop("inside", None),
+            cpu=answer.pop("cpu", usage.ru_utime + usage.ru_stime),
+            peak_mb=sampler.peak / 1e6,
+            servers_cpu={name: after[name] - before[name] for name in after},
+            answer=answer,
+        )
+
+    def settle(self) -> None:
+        """Wait until the servers have finished what they do by themselves."""
+        deadline = time.monotonic() + _SETTLING_SECONDS
+        before = self._servers_cpu()
+        while time.monotonic() < deadline:
+            time.sleep(0.5)
+            now = self._servers_cpu()
+            if all(now[name] - before[name] <= _SETTLED_CPU_SECONDS for name in now):
+                return
+            before = now
+
+    def _answer(self, code: int, out: str, *, killed: bool) -> dict[str, Any]:
+        if killed and code == _KILLED:
+            return {}
+        if killed:
+            sys.exit("it ended before it was to be killed")
+        if code:
+            sys.exit(f"a command failed with exit code {code}: {out}see {self._log}")
+        answer: dict[str, Any] = json.loads(out)
+        return answer
+
+    def _servers_cpu(self) -> dict[str, float]:
+        return {name: _tree_cpu(pid) for name, pid in self._servers.items()}
+
+
+class _Sampler:
+    """Watches the memory of a process and all below it until the block ends."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.peak = 0
+
+    def __enter__(self) -> _Sampler:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_SAMPLE_SECONDS):
+            self.peak = max(self.peak, _tree_memory(self._pid))
+
+
+def _tree_memory(pid: int) -> int:
+    """Bytes a process and all below it hold, shared pages counted once."""
+    try:
+        process = psutil.Process(pid)
+        members = [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return 0
+    return sum(_memory(member.pid) for member in members)
+
+
+def _memory(pid: int) -> int:
+    try:
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in rollup.splitlines() if line[:4] == "Pss:")
+
+
+def _tree_cpu(pid: int) -> float:
+    process = psutil.Process(pid)
+    total = sum(process.cpu_times()[:4])  # user, system, and both of ended children
+    for child in process.children(recursive=True):
+        try:
+            total += sum(child.cpu_times()[:4])
+        except psutil.NoSuchProcess:
+            continue
+    return total
+
+
+def machine() -> dict[str, Any]:
+    """What a number has to be read with: cores, memory, versions, how busy it is."""
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {
+            "elasticsearch server": ELASTICSEARCH_VERSION,
+            **{name: version(name) for name in _PACKAGES},
+        },
+        "load_average": load(),
+    }
+
+
+def load() -> list[float]:
+    """Processes that wanted a core over the last 1, 5 and 15 minutes."""
+    return [round(value, 2) for value in os.getloadavg()]
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def save(name: str, result: Mapping[str, Any], folder: Path = RESULTS) -> Path:
+    """Write a result as JSON; returns where."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    return path

@@ -1,0 +1,68 @@
+"""Servers for a benchmark, and installations on them that know nothing of each other."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from elasticsearch import Elasticsearch
+
+from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
+from rag_assets.local_stack.postgres import EmbeddedPostgres
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Postgres and Elasticsearch of this benchmark alone.
+
+    Attributes:
+        pids: of the two processes, by name.
+    """
+
+    postgres_url: str
+    elasticsearch_url: str
+    pids: dict[str, int]
+
+    def database(self, name: str) -> str:
+        """Make an empty database; returns its URL."""
+        with psycopg.connect(self.postgres_url, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return urlunsplit(urlsplit(self.postgres_url)._replace(path=f"/{name}"))
+
+    def drop_indexes(self, pattern: str) -> None:
+        """Delete indexes behind everybody's back."""
+        with Elasticsearch(self.elasticsearch_url, request_timeout=60) as client:
+            names = list(client.indices.get(index=pattern, expand_wildcards="all"))
+            for name in names:
+                client.indices.delete(index=name)
+
+    def entries(self, pattern: str) -> int:
+        """How many entries indexes hold together."""
+        with Elasticsearch(self.elasticsearch_url, request_timeout=60) as client:
+            client.indices.refresh(index=pattern)
+            return int(client.count(index=pattern)["count"])
+
+
+@contextmanager
+def benchmark_servers(work: Path) -> Iterator[Servers]:
+    """Start both with no data, and stop them at the end; downloaded jars stay."""
+    home = work / "elasticsearch"
+    shutil.rmtree(home / "data", ignore_errors=True)
+    shutil.rmtree(work / "postgres", ignore_errors=True)
+    postgres, elasticsearch = EmbeddedPostgres(work / "postgres"), EmbeddedElasticsearch(home)
+    if elasticsearch.running():
+        sys.exit("another benchmark is under way in this folder (--work gives another)")
+    try:
+        urls = postgres.start(), elasticsearch.start()
+        found = {"postgres": postgres.process.find(), "elasticsearch": elasticsearch.process.find()}
+        yield Servers(*urls, {name: record.pid for name, record in found.items() if record})
+    finally:
+        elasticsearch.stop()
+        postgres.stop()
