@@ -101,7 +101,7 @@ def test_the_key_depends_on_all_that_decides_the_chunks() -> None:
         chunk_set_key("a", "text/plain", replace(SMALL, chunker="other")),
     }
     assert len(keys) == 6
-    assert chunked(parsed_from([])).key == chunk_set_key("d", "text/markdown", SMALL)
+    assert chunked(parsed_from([])).key == chunk_set_key("d", "", SMALL)
 
 
 def test_the_digest_is_of_the_chunks_and_not_of_what_made_them() -> None:

@@ -23,6 +23,7 @@ from rag_assets.errors import (
     ServiceUnavailable,
 )
 from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.pool import ParseLimits, ParseOutcome, ParserPool, ParseTask
 from rag_assets.parsing.process import WorkerProcess, scrubbed_environment
 from tests.unit.parsing import pdfs
@@ -228,7 +229,7 @@ def test_a_worker_s_environment_holds_no_keys(
     monkeypatch.setenv("DATABASE_URL", "planted")
     worker = WorkerProcess(ParseLimits(), cache_dir)
     try:
-        assert isinstance(worker.parse(b"# x", None, {}), ParsedText)
+        assert isinstance(worker.parse(b"# x", None, ParseOptions()), ParsedText)
         raw = Path(f"/proc/{worker.pid}/environ").read_bytes().decode()
         names = {entry.partition("=")[0] for entry in raw.split("\0") if entry}
         limits = Path(f"/proc/{worker.pid}/limits").read_text()
@@ -252,12 +253,13 @@ _PARENT = """
 import sys, time
 from pathlib import Path
 from rag_assets.parsing.limits import ParseLimits
+from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.process import WorkerProcess
 from tests.unit.parsing import pdfs
 worker = WorkerProcess(ParseLimits(seconds=300), Path(sys.argv[1]))
-worker.parse(b"# warm", None, {})
+worker.parse(b"# warm", None, ParseOptions())
 print(worker.pid, flush=True)
-worker.parse(pdfs.endless(400_000), None, {})
+worker.parse(pdfs.endless(400_000), None, ParseOptions())
 """
 
 
