@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rag_assets.parsing.model import Block, MaskedSpan, ParsedText
@@ -24,11 +24,12 @@ def masked(parsed: ParsedText, scanner: SecretScanner) -> ParsedText:
     spans = tuple(MaskedSpan(s.start, s.end, s.rule) for s in scanner.scan(parsed.text))
     if not spans:
         title = redact(parsed.title, scanner) if parsed.title else None
-        return ParsedText(parsed.text, parsed.blocks, title, parsed.pages)
+        blocks = tuple(_with_sheets(parsed.blocks, scanner))
+        return replace(parsed, blocks=blocks, title=title)
     text = mask(parsed.text, spans)
-    blocks = tuple(_with_paths(parsed, text, spans, scanner))
+    blocks = tuple(_with_sheets(_with_paths(parsed, text, spans, scanner), scanner))
     title = redact(_title(parsed, text, blocks), scanner) if parsed.title else None
-    return ParsedText(text, blocks, title, parsed.pages, spans)
+    return replace(parsed, text=text, blocks=blocks, title=title, masked=spans)
 
 
 def _title(parsed: ParsedText, text: str, blocks: tuple[Block, ...]) -> str:
@@ -56,6 +57,18 @@ def _with_paths(
                 name = _masked_name(name, parsed.text, text, block)
             path = outline.enter(block.level, redact(name, scanner))
         yield replace(block, heading_path=path)
+
+
+def _with_sheets(blocks: Iterable[Block], scanner: SecretScanner) -> Iterator[Block]:
+    """Blocks whose sheets' names are masked: a name may be what no line of the text says."""
+    shown: dict[str, str] = {}
+    for block in blocks:
+        if block.sheet is None:
+            yield block
+            continue
+        if block.sheet not in shown:
+            shown[block.sheet] = redact(block.sheet, scanner)
+        yield replace(block, sheet=shown[block.sheet])
 
 
 def _masked_name(name: str, before: str, after: str, block: Block) -> str:

@@ -7,26 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from rag_assets.errors import DocumentRejected
 from rag_assets.parsing.detect import PDF_MARK
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.model import Block, BlockKind, ParsedText
+from rag_assets.parsing.model import BlockKind, ParsedText
 from rag_assets.parsing.options import ParseOptions
-from rag_assets.parsing.outline import Outline, first_title, heading_name
+from rag_assets.parsing.outline import first_title, heading_name
 from rag_assets.parsing.pdf_outline import Bookmarks, inspect_pdf
 from rag_assets.parsing.pdf_text import clean, plain
+from rag_assets.parsing.pieces import DEEPEST_LEVEL, Piece, assembled, bounded
 
 if TYPE_CHECKING:
     from liteparse import LayoutBlock, LiteParse, ParsedPage
 
 _BATCH_PAGES = 32
 _LEAST_KEPT = 0.6
-_BLANK_LINE = "\n\n"
-_DEEPEST_LEVEL = 6
 _KINDS: Mapping[str, BlockKind] = {
     "heading": "heading",
     "paragraph": "paragraph",
@@ -35,14 +34,6 @@ _KINDS: Mapping[str, BlockKind] = {
     "code": "code",
     "grid_fallback": "code",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    kind: BlockKind
-    text: str
-    page: int
-    level: int = 0
 
 
 @cache
@@ -66,42 +57,30 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     data = data[data.find(PDF_MARK) :]  # liteparse wants the mark at the very start
     keep_headers_footers = options.keep_headers_footers
     facts = inspect_pdf(data, limits)
-    pieces = list(_pieces(data, limits, keep_headers_footers=keep_headers_footers))
+    found = _pieces(data, limits, keep_headers_footers=keep_headers_footers)
+    pieces = list(bounded(found, limits))
     if not pieces:
         raise DocumentRejected(
             f"no text: scanned pages need OCR ({facts.pages:,} without any text)",
             hint="run OCR over the file and add the result",
         )
-    text, blocks = _assembled(_with_outline(pieces, facts.bookmarks))
+    text, blocks = assembled(_with_outline(pieces, facts.bookmarks))
     title = facts.title or _title_page(pieces) or first_title(blocks)
     return ParsedText(text, blocks, title, facts.pages, has_lines=False)
 
 
-def _assembled(pieces: list[_Piece]) -> tuple[str, tuple[Block, ...]]:
-    blocks: list[Block] = []
-    outline = Outline()
-    at = 0
-    for piece in pieces:
-        heading = piece.kind == "heading"
-        path = outline.enter(piece.level, heading_name(piece.text)) if heading else outline.path
-        end = at + len(piece.text)
-        blocks.append(Block(piece.kind, at, end, path, piece.level, piece.page))
-        at = end + len(_BLANK_LINE)
-    return _BLANK_LINE.join(piece.text for piece in pieces), tuple(blocks)
-
-
-def _title_page(pieces: list[_Piece]) -> str | None:
+def _title_page(pieces: list[Piece]) -> str | None:
     """The largest heading of the first page, which an outline seldom lists."""
     headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
     return heading_name(min(headings, key=lambda p: p.level).text) if headings else None
 
 
-def _with_outline(pieces: list[_Piece], bookmarks: Bookmarks) -> list[_Piece]:
+def _with_outline(pieces: list[Piece], bookmarks: Bookmarks) -> list[Piece]:
     """Let the outline say what a heading is, where it knows any of the headings found.
 
     Type sizes make too many headings; an outline of other words (slide names, say) makes none.
     """
-    levels = [bookmarks.level(piece.page, piece.text) for piece in pieces]
+    levels = [bookmarks.level(piece.page or 0, piece.text) for piece in pieces]
     confirmed = (
         piece.kind == "heading" and level for piece, level in zip(pieces, levels, strict=True)
     )
@@ -110,24 +89,20 @@ def _with_outline(pieces: list[_Piece], bookmarks: Bookmarks) -> list[_Piece]:
     return [_judged(piece, level) for piece, level in zip(pieces, levels, strict=True)]
 
 
-def _judged(piece: _Piece, level: int) -> _Piece:
+def _judged(piece: Piece, level: int) -> Piece:
     if level and piece.kind in {"heading", "paragraph"}:
         return replace(piece, kind="heading", level=level)
     return replace(piece, kind="paragraph", level=0) if piece.kind == "heading" else piece
 
 
-def _pieces(data: bytes, limits: ParseLimits, *, keep_headers_footers: bool) -> Iterator[_Piece]:
-    characters = 0
+def _pieces(data: bytes, limits: ParseLimits, *, keep_headers_footers: bool) -> Iterator[Piece]:
     for page in _pages(data, limits, keep_headers_footers=keep_headers_footers):
         for block in page.blocks or []:
             kind = _KINDS.get(block.kind)
             text = clean(_text_of(block)) if kind else ""
-            if kind is None or not text:
-                continue
-            characters += len(text) + len(_BLANK_LINE)
-            limits.check_characters(characters)
-            level = min(block.level or 1, _DEEPEST_LEVEL) if kind == "heading" else 0
-            yield _Piece(kind, text, page.page_num, level)
+            if kind is not None:
+                level = min(block.level or 1, DEEPEST_LEVEL) if kind == "heading" else 0
+                yield Piece(kind, text, level, page.page_num)
 
 
 def _pages(data: bytes, limits: ParseLimits, *, keep_headers_footers: bool) -> Iterator[ParsedPage]:

@@ -70,7 +70,7 @@ _MARKDOWN = Parser("markdown", 2)
 PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
         media_types.MARKDOWN: _MARKDOWN,
-        media_types.PDF: Parser("pdf", 3, ("liteparse",)),
+        media_types.PDF: Parser("pdf", 4, ("liteparse",)),
     }
 )
 

@@ -9,6 +9,7 @@ from rag_assets.errors import RagAssetsError
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.pool import ParseLimits, ParserPool, ParseTask
+from rag_assets.secrets.scanner import SecretScanner
 
 Parse = Callable[..., ParsedText | RagAssetsError]
 
@@ -23,6 +24,11 @@ def pool(cache_dir: Path) -> Iterator[ParserPool]:
     """One worker with the default limits, for all tests of what becomes of a document."""
     with ParserPool(1, ParseLimits(), cache_dir) as pool:
         yield pool
+
+
+@pytest.fixture(scope="session")
+def scanner(cache_dir: Path) -> SecretScanner:
+    return SecretScanner(cache_dir)
 
 
 @pytest.fixture(scope="session")

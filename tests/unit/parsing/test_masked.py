@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.masked import masked
+from rag_assets.parsing.model import Block, ParsedText
 from rag_assets.parsing.records import to_record
+from rag_assets.secrets.scanner import SecretScanner
 from tests.unit.parsing import pdfs
 from tests.unit.parsing.conftest import Parse
 from tests.unit.parsing.pdfs import Style
@@ -124,3 +126,19 @@ def test_a_document_without_credentials_keeps_every_character(parse: Parse) -> N
     page = "# Use\n\nSet `password: str` and read `token` from ${TOKEN}.\n"
     result = parsed(parse, page.encode())
     assert (result.text, result.masked) == (page, ())
+
+
+def test_masking_keeps_all_else_that_is_known_of_a_document(parse: Parse) -> None:
+    for page in (line("github"), "nothing"):
+        result = parsed(parse, pdfs.laid_out([[("heading", "Guide"), ("body", page), BODY]]))
+        assert result.media_type == "application/pdf"
+        assert not result.has_lines
+        assert bool(result.masked) is (page != "nothing")
+
+
+def test_the_name_of_a_sheet_is_masked(scanner: SecretScanner) -> None:
+    block = Block("row", 0, 4, sheet=SECRETS["github"], row=2)
+    for text in ("none", f"none {SECRETS['jwt']}"):
+        [after] = masked(ParsedText(text, (block,)), scanner).blocks
+        assert SECRETS["github"] not in (after.sheet or "")
+        assert after.row == 2
