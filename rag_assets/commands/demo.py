@@ -1,23 +1,26 @@
-"""demo: index the example handbook, check it, ask it three questions."""
+"""demo: index the example handbook, show what each stage made of it, check it, ask questions."""
 
 from __future__ import annotations
 
+import textwrap
 from time import monotonic
 from typing import Any
 
 from rag_assets.commands.check import run_checks, show_checks
-from rag_assets.commands.output import print_json, progress, say, seconds
-from rag_assets.commands.search import show_hit
+from rag_assets.commands.hits import headline, show_hit
+from rag_assets.commands.holdings import by_type, holdings, stage_lines
+from rag_assets.commands.output import print_json, print_table, progress, say, seconds
 from rag_assets.commands.session import Session
-from rag_assets.commands.sync import TenantSync, show_sync, sync_tenant
+from rag_assets.commands.sync import TenantSync, sync_tenant
 from rag_assets.errors import ConfigurationError
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.retrieval.model import Hit, SearchRequest
 from rag_assets.retrieval.search import Retriever
 from rag_assets.settings import PROJECT_ROOT
 from rag_assets.tenants.file import TenantsFile
 
 TENANT = "demo"
 _EXAMPLES = PROJECT_ROOT / "examples"
+_TOP_K = 3
 
 
 def demo(*, as_json: bool) -> bool:
@@ -30,10 +33,10 @@ def demo(*, as_json: bool) -> bool:
     _add_tenant(session)
     _headline("2. Index examples/handbook", as_json=as_json)
     synced = sync_tenant(session, TENANT)
-    if not as_json:
-        show_sync(synced)
     if synced.error is not None:
         raise synced.error
+    if not as_json:
+        _show_stages(session, synced)
     passed, checks = _check(session, synced, as_json=as_json)
     _headline("4. Three questions", as_json=as_json)
     answers = _ask(session, as_json=as_json)
@@ -66,6 +69,28 @@ def _add_tenant(session: Session) -> None:
         file.add({"id": TENANT, "profile": "documents", "sources": [source]})
 
 
+def _show_stages(session: Session, synced: TenantSync) -> None:
+    """What the documents are, and what each stage made of them; the same after every run."""
+    if synced.nothing_to_do:
+        say(f"Nothing changed, so nothing had to be done ({seconds(synced.seconds)}). There are:\n")
+    else:
+        say(f"{len(synced.runs)} run(s), {seconds(synced.seconds)}\n")
+    held = holdings(session.reader(TENANT))
+    print_table(
+        ["type", "documents", "size", "contents", "chunks", "tokens a chunk"], by_type(held)
+    )
+    say()
+    serving = session.catalog.generations.serving(TENANT)
+    lines = stage_lines(held, serving, session.store.alias_name(TENANT))
+    took = {name: seconds(counts["seconds"]) for name, counts in synced.stages.items()}
+    rows = [
+        (name if at == 0 else "", line, took.get(name, "") if at == 0 else "")
+        for name, found in lines.items()
+        for at, line in enumerate(found)
+    ]
+    print_table(["stage", "what it made of them", "time"], rows)
+
+
 def _check(session: Session, synced: TenantSync, *, as_json: bool) -> tuple[bool, list[Any]]:
     _headline("3. Check it", as_json=as_json)
     if synced.nothing_to_do:
@@ -81,21 +106,33 @@ def _check(session: Session, synced: TenantSync, *, as_json: bool) -> tuple[bool
 def _ask(session: Session, *, as_json: bool) -> list[dict[str, Any]]:
     retriever = Retriever(session.catalog, session.store)
     answers = []
-    for question in _questions():
-        answer: SearchAnswer = retriever.search(TENANT, SearchRequest(question, top_k=3))
-        answers.append({"question": question, "hits": answer.hits})
+    for judged in _questions():
+        question = str(judged["question"])
+        found = retriever.search(TENANT, SearchRequest(question, top_k=_TOP_K))
+        answers.append({"question": question, "hits": found.hits})
         if not as_json:
-            say(f"Question: {question}\n")
-            for number, hit in enumerate(answer.hits, start=1):
-                show_hit(number, hit)
+            _show_answer(question, str(judged["answer"]), found.hits)
     return answers
 
 
-def _questions() -> list[str]:
+def _questions() -> list[dict[str, Any]]:
     from ruamel.yaml import YAML
 
     judged = YAML(typ="safe").load((_EXAMPLES / "questions.yaml").read_text(encoding="utf-8"))
-    return [str(entry["question"]) for entry in judged if entry.get("demo")]
+    return [entry for entry in judged if entry.get("demo")]
+
+
+def _show_answer(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
+    """The best hit with its text, the others in a line, and what people say is the answer."""
+    say(f"Question:  {question}")
+    say(textwrap.fill(f"Should be: {' '.join(answer.split())}", 96, subsequent_indent=" " * 11))
+    say()
+    for number, hit in enumerate(hits, start=1):
+        if number == 1:
+            show_hit(number, hit, question)
+        else:
+            say(f"{number}. {headline(hit)}")
+    say()
 
 
 def _headline(text: str, *, as_json: bool) -> None:

@@ -4,32 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from rag_assets.commands.output import print_json, print_table, progress, say
+from rag_assets.commands.output import print_json, print_table, say
 from rag_assets.commands.session import Session
 
 
 def plan(tenant_id: str, *, as_json: bool) -> None:
     """Show what the next sync of a tenant would do."""
-    from rag_assets.embedding.registry import build_embedder
-    from rag_assets.stages.context import TenantContext
     from rag_assets.stages.preview import preview
-    from rag_assets.tenants.model import Tenant
 
-    session = Session()
-    record = session.active(tenant_id)
-    tenant = Tenant.from_config(record.config)
-    ctx = TenantContext(
-        tenant=tenant,
-        ref=record.ref,
-        settings=session.settings,
-        catalog=session.catalog,
-        lake=session.lake.tenant(record.id, record.incarnation),
-        store=session.store,
-        embedder=build_embedder(tenant.embedder),
-        guard=lambda: None,
-        log=progress,
-    )
-    found = preview(ctx)
+    found = preview(Session().reader(tenant_id))
     if as_json:
         print_json({"tenant": tenant_id, **asdict(found)})
         return

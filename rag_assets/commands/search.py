@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
-
+from rag_assets.commands.hits import show_hit
 from rag_assets.commands.output import print_json, print_table, say, warn
 from rag_assets.commands.session import Session
-from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.retrieval.model import SearchRequest
 from rag_assets.retrieval.search import Retriever
-
-_EXCERPT = 280
 
 
 def search(tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
@@ -24,19 +21,7 @@ def search(tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
     if not answer.hits:
         say("Nothing found.")
     for number, hit in enumerate(answer.hits, start=1):
-        show_hit(number, hit)
-
-
-def show_hit(number: int, hit: Hit) -> None:
-    """Print a hit: where it is from, and the beginning of its text."""
-    where = " › ".join(hit.heading_path)
-    page = f", page {hit.page}" if hit.page is not None else ""
-    say(f"{number}. {hit.uri}{page}  (cosine {hit.score:.2f})")
-    if where:
-        say(f"   {where}")
-    excerpt = " ".join(hit.text.split())
-    say(textwrap.indent(textwrap.fill(textwrap.shorten(excerpt, _EXCERPT), 92), "   │ "))
-    say()
+        show_hit(number, hit, request.query)
 
 
 def documents(tenant_id: str, *, as_json: bool) -> None:

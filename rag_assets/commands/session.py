@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rag_assets.catalog.tenants import TenantRecord
     from rag_assets.indexing.elasticsearch import ElasticsearchStore
     from rag_assets.lake.store import Lake
+    from rag_assets.stages.context import TenantContext
 
 _TEMPLATES = Path(__file__).resolve().parent.parent / "home"
 
@@ -84,6 +85,32 @@ class Session:
                 hint=f"enable it with `rag-assets tenants enable {tenant_id}`",
             )
         return record
+
+    def reader(self, tenant_id: str) -> TenantContext:
+        """What stages work with, for reading: without the tenant's lock, nothing may be written.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            ConfigurationError: it is disabled.
+        """
+        from rag_assets.commands.output import progress
+        from rag_assets.embedding.registry import build_embedder
+        from rag_assets.stages.context import TenantContext
+        from rag_assets.tenants.model import Tenant
+
+        record = self.active(tenant_id)
+        tenant = Tenant.from_config(record.config)
+        return TenantContext(
+            tenant=tenant,
+            ref=record.ref,
+            settings=self.settings,
+            catalog=self.catalog,
+            lake=self.lake.tenant(record.id, record.incarnation),
+            store=self.store,
+            embedder=build_embedder(tenant.embedder),
+            guard=lambda: None,
+            log=progress,
+        )
 
     @cached_property
     def instance(self) -> dg.DagsterInstance:

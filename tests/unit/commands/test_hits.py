@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.commands.hits import excerpt, place
+from rag_assets.retrieval.model import Hit
+
+FILLER = "The depot opens early and everybody drinks tea. " * 12
+
+
+def hit(**places: object) -> Hit:
+    names = ("page", "slide", "sheet", "row_start", "row_end", "line_start", "line_end")
+    return Hit(
+        score=0.5,
+        text="",
+        uri="files/a",
+        title=None,
+        heading_path=(),
+        media_type="",
+        start=0,
+        end=0,
+        document_id="",
+        chunk_id="",
+        **{name: places.get(name) for name in names},
+    )
+
+
+@pytest.mark.parametrize(
+    ("places", "shown"),
+    [
+        ({}, ""),
+        ({"page": 13}, "page 13"),
+        ({"slide": 4}, "slide 4"),
+        ({"sheet": "Volumes"}, "sheet Volumes"),
+        ({"sheet": "Volumes", "row_start": 2, "row_end": 7}, "sheet Volumes, rows 2 to 7"),
+        ({"row_start": 5, "row_end": 5}, "row 5"),
+        ({"line_start": 1, "line_end": 9}, "lines 1 to 9"),
+        ({"page": 2, "line_start": 1, "line_end": 9}, "page 2"),
+    ],
+)
+def test_the_place_is_told_in_the_words_of_the_format(
+    places: dict[str, object], shown: str
+) -> None:
+    assert place(hit(**places)) == shown
+
+
+def test_an_excerpt_stands_around_the_words_that_were_asked_for() -> None:
+    text = f"{FILLER}A red logger means that the box is not delivered. {FILLER}"
+    shown = excerpt(text, "May we deliver a box whose logger is red?")
+    assert "red logger means that the box is not delivered" in shown
+    assert shown.startswith("[...] ")
+    assert shown.endswith(" [...]")
+    before, _, behind = shown.partition("logger")
+    assert abs(len(before) - len(behind)) < 80
+
+
+def test_an_excerpt_is_found_by_stems_and_not_by_common_words() -> None:
+    text = f"What is it that you do? {FILLER} Refunding takes two days."
+    assert "Refunding takes" in excerpt(text, "What is it that you refunded?", 60)
+
+
+@pytest.mark.parametrize("length", [10, 60, 280])
+def test_an_excerpt_is_no_longer_than_asked(length: int) -> None:
+    shown = excerpt(f"{FILLER}A red logger. {FILLER}", "red logger", length)
+    assert len(shown.removeprefix("[...] ").removesuffix(" [...]")) <= length
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("A short text", "A short text"), ("with\n\twhite  space", "with white space")],
+)
+def test_a_short_text_is_shown_as_it_is(text: str, shown: str) -> None:
+    assert excerpt(text, "nothing of it") == shown
+
+
+def test_without_any_word_in_common_the_beginning_is_shown() -> None:
+    assert excerpt(FILLER, "zebra", 20) == "The depot opens [...]"
+
+
+def test_one_endless_word_is_shown_whole() -> None:
+    assert excerpt("x" * 500, "x" * 500) == "x" * 500
