@@ -15,13 +15,17 @@ class ParseLimits:
         seconds: of time, and of processor time.
         memory_bytes: of address space, beyond what an idle worker has.
         characters: of parsed text.
-        pages: where the format has them.
+        pages: where the format has them; slides and sheets count as well.
+        expanded_bytes: what may come out of a compressed document.
+        cells: of a workbook, empty ones between filled ones included.
     """
 
     seconds: float = 60.0
     memory_bytes: int = 2 * 1024**3
     characters: int = 20_000_000
     pages: int = 5_000
+    expanded_bytes: int = 512 * 1024**2
+    cells: int = 10_000_000
 
     def check_characters(self, count: int) -> None:
         """Refuse a text that is too long.

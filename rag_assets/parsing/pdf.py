@@ -18,8 +18,8 @@ from rag_assets.parsing.model import BlockKind, ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import first_title, heading_name
 from rag_assets.parsing.pdf_outline import Bookmarks, inspect_pdf
-from rag_assets.parsing.pdf_text import clean, plain
-from rag_assets.parsing.pieces import DEEPEST_LEVEL, Piece, assembled, bounded
+from rag_assets.parsing.pdf_text import plain
+from rag_assets.parsing.pieces import DEEPEST_LEVEL, Piece, assembled, bounded, clean
 
 if TYPE_CHECKING:
     from liteparse import LayoutBlock, LiteParse, ParsedPage

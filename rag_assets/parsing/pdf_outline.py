@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rag_assets.errors import DocumentRejected
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.outline import heading_name
+from rag_assets.parsing.titles import sensible_title
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
@@ -18,16 +19,9 @@ if TYPE_CHECKING:
 _MOST_BOOKMARKS = 20_000
 _DEEPEST_LEVEL = 6
 _TAIL_BYTES = 4_096
-_SHORTEST_TITLE = 3
 _NEEDS_PASSWORD = 4  # FPDF_ERR_PASSWORD
 _NUMBERING = re.compile(r"^(?:(?:chapter|section|appendix|part) )?(?:[0-9]{1,4}|[a-z]|[ivx]{1,6}) ")
 _NUMBERS = re.compile(r"^(?:[0-9]{1,4} )+")
-_NO_TITLE = re.compile(
-    r"untitled|no title|\(anonymous\)|unspecified|document ?\d*$|slide \d+$|microsoft \w+ -"
-    r"|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd|fm|ps|odt|html?|md|rtf|txt)$"
-    r"|\S*[/\\_]\S*$|[^A-Za-z\u00c0-\uffff]*$",
-    re.IGNORECASE,
-)
 
 
 class Bookmarks:
@@ -88,12 +82,6 @@ def inspect_pdf(data: bytes, limits: ParseLimits) -> PdfFacts:
         return PdfFacts(len(document), title, Bookmarks(_entries(document)))
     finally:
         document.close()
-
-
-def sensible_title(title: str) -> str | None:
-    """The title in a PDF's metadata, unless a program put it there: a file name, "untitled"."""
-    name = heading_name(title.replace("\0", ""))
-    return None if len(name) < _SHORTEST_TITLE or _NO_TITLE.match(name) else name
 
 
 def _entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from rag_assets.parsing.outline import Outline, heading_name
 
 DEEPEST_LEVEL = 6
 _BLANK_LINE = "\n\n"
+# What pdfium makes of hyphens at line ends, control characters, and marks nobody sees.
+_UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\u2060\ufeff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,11 @@ class Piece:
     slide: int | None = None
     sheet: str | None = None
     row: int | None = None
+
+
+def clean(text: str) -> str:
+    """Take out what no reader sees: control characters, soft hyphens, blank edges."""
+    return _UNWANTED.sub("", text).strip()
 
 
 def bounded(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
