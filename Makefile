@@ -1,15 +1,16 @@
 # make demo   sets everything up, indexes examples/, checks it, asks three questions
 # make test   sets everything up, runs every test against real Postgres and Elasticsearch
 # make bench  measures the chain beside bare Elasticsearch; make bench-rivals the others
+# make docs   writes the documentation as a site into .local/site
 # make up     starts Postgres, Elasticsearch, Dagster's UI and daemon; make down stops them
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CODE := rag_assets resources sensors checks tests benchmarks examples
+CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test test-unit bench up down lint format lock clean
+.PHONY: setup demo test test-unit bench up down lint format lock docs clean
 
 setup: $(READY)
 
@@ -47,6 +48,8 @@ lint: setup
 	@$(BIN)/ruff format --check --quiet $(CODE)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m docs.tools.pages --check
+	@$(BIN)/zensical build --strict > /dev/null
 
 format: setup
 	@$(BIN)/ruff check --fix --quiet $(CODE)
@@ -57,6 +60,11 @@ lock: setup
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/bootstrap.txt
 	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/lock.txt
+
+docs: setup
+	@$(BIN)/python -m docs.tools.pages
+	@$(BIN)/zensical build --strict > /dev/null
+	@echo "open .local/site/index.html"
 
 clean: down
 	@rm -rf .local

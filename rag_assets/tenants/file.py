@@ -17,7 +17,7 @@ from rag_assets.errors import ConfigurationError, UnknownTenant
 from rag_assets.tenants.model import Tenant
 
 _HEADER = """\
-# Who is indexed, from where, and how: docs/operations.md explains every field.
+# Who is indexed, from where, and how: docs/configuration.md explains every field.
 # A tenant that is taken out of this list is disabled; only `rag-assets tenants remove` purges it.
 tenants: []
 """
@@ -119,7 +119,7 @@ class TenantsFile:
         document = {} if document is None else document
         if not isinstance(document, dict) or not isinstance(document.get("tenants", []), list):
             raise ConfigurationError(
-                f"{self.path} must hold a list named tenants", hint="see docs/operations.md"
+                f"{self.path} must hold a list named tenants", hint="see docs/configuration.md"
             )
         document.setdefault("tenants", [])
         return document

@@ -127,7 +127,7 @@ class Tenant(_Model):
             where = ".".join(str(part) for part in first["loc"]) or "configuration"
             raise ConfigurationError(
                 f"tenant {config.get('id')!r}: {where}: {first['msg']}",
-                hint="docs/operations.md lists what a tenant may hold",
+                hint="docs/configuration.md lists what a tenant may hold",
             ) from None
         except ConfigurationError as error:
             raise ConfigurationError(

@@ -1,0 +1,175 @@
+"""The configuration reference, from the models that validate tenants.yaml and the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from docstring_parser import DocstringStyle, parse
+from pydantic import TypeAdapter
+
+from rag_assets import settings
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import PROFILES
+
+_HEAD = """# Configuration
+
+What an operator may set: variables of the environment for the installation, and `tenants.yaml`
+beside the project for its tenants. Whatever is not listed here is refused, with the name of the
+field. This page is written from the models that validate it.
+"""
+_BOUNDS = {
+    "minimum": "≥ {}",
+    "exclusiveMinimum": "> {}",
+    "maximum": "≤ {}",
+    "exclusiveMaximum": "< {}",
+    "minItems": "at least {}",
+    "maxItems": "at most {}",
+    "maxLength": "at most {} characters",
+    "pattern": "`{}`",
+}
+_NAMES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "yes or no"}
+
+Schema = Mapping[str, Any]
+
+
+def configuration_page() -> str:
+    """The whole page."""
+    schema = TypeAdapter(Tenant).json_schema()
+    models: dict[str, Schema] = {"Tenant": schema, **schema.get("$defs", {})}
+    parts = [_HEAD, "## Environment\n", _environment(), "\n## tenants.yaml\n", _example()]
+    for name in _order(models):
+        parts += [f"\n### {_title(name, models)}\n", *_section(models[name], models)]
+    parts += ["\n## Profiles\n", *_profiles()]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _environment() -> str:
+    lines = (settings.__doc__ or "").splitlines()
+    rows = [line for line in lines if line.startswith("|")]
+    return "\n".join(f"| `{row[2:].replace(' |', '` |', 1)}" if n > 1 else row
+                     for n, row in enumerate(rows))  # fmt: skip
+
+
+def _example() -> str:
+    return """```yaml
+tenants:
+  - id: handbook
+    profile: documents
+    sources:
+      - name: files
+        type: files
+        root: ~/handbook
+        exclude: ["drafts/"]
+    parser:
+      ocr: true
+```
+"""
+
+
+def _order(models: Mapping[str, Schema]) -> Iterator[str]:
+    """Models as the tenant names them, each once."""
+    seen: list[str] = []
+    todo = ["Tenant"]
+    while todo:
+        name = todo.pop(0)
+        if name in seen or "properties" not in models[name]:
+            continue
+        seen.append(name)
+        todo += [ref for field in models[name]["properties"].values() for ref in _refs(field)]
+    yield from seen
+
+
+def _refs(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        if "$ref" in schema:
+            yield str(schema["$ref"]).rpartition("/")[2]
+        for value in schema.values():
+            yield from _refs(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from _refs(value)
+
+
+def _title(name: str, models: Mapping[str, Schema]) -> str:
+    if name == "Tenant":
+        return "A tenant"
+    users = [
+        f"`{field}`"
+        for model in models.values()
+        for field, schema in model.get("properties", {}).items()
+        if name in _refs(schema)
+    ]
+    return ", ".join(dict.fromkeys(users)) or name
+
+
+def _section(model: Schema, models: Mapping[str, Schema]) -> Iterator[str]:
+    told = parse(model.get("description", ""), DocstringStyle.GOOGLE)
+    meanings = {
+        name.strip(): (param.description or "").replace("\n", " ")
+        for param in told.params
+        for name in param.arg_name.split(",")
+    }
+    yield " ".join(filter(None, [told.short_description, told.long_description])) + "\n"
+    yield "| field | takes | default | meaning |\n|---|---|---|---|"
+    for name, field in model["properties"].items():
+        required = name in model.get("required", ())
+        default = "required" if required else _default(field)
+        meaning = meanings.get(name, field.get("description", ""))
+        yield f"| `{name}` | {_takes(field, models)} | {default} | {_cell(meaning)} |"
+
+
+def _default(field: Schema) -> str:
+    value = field.get("default")
+    if value is None or value in ({}, []):
+        return ""
+    if isinstance(value, Mapping):
+        return "see there"
+    if isinstance(value, list):
+        return ", ".join(f"`{item}`" for item in value)
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _takes(field: Schema, models: Mapping[str, Schema]) -> str:
+    if "anyOf" in field:
+        kinds = [_takes(kind, models) for kind in field["anyOf"] if kind.get("type") != "null"]
+        return " or ".join(kinds)
+    if "$ref" in field:
+        name = str(field["$ref"]).rpartition("/")[2]
+        model = models[name]
+        if "properties" not in model:
+            return _takes(model, models)
+        title = _title(name, models)
+        return f"[{title}](#{title.replace('`', '').replace(', ', '-').lower()})"
+    return _plain(field, models)
+
+
+def _plain(field: Schema, models: Mapping[str, Schema]) -> str:
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    if field.get("type") == "array":
+        items = field.get("items", {})
+        return f"list of {_takes(items, models)}" if items else "list"
+    if field.get("type") == "object":
+        inner = field.get("additionalProperties")
+        return f"mapping to {_takes(inner, models)}" if isinstance(inner, Mapping) else "mapping"
+    bounds = [said.format(field[key]) for key, said in _BOUNDS.items() if key in field]
+    return _cell(", ".join([_NAMES.get(field.get("type", ""), "any value"), *bounds]))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _profiles() -> Iterator[str]:
+    yield "A profile is a named set of defaults; what a tenant sets itself goes before it.\n"
+    yield "| profile | sets |\n|---|---|"
+    for name, defaults in PROFILES.items():
+        told = ", ".join(
+            f"`{group}.{key}: {value}`"
+            for group, values in defaults.items()
+            for key, value in values.items()
+        )
+        yield f"| `{name}` | {told} |"

@@ -1,0 +1,52 @@
+"""Write the pages that are made from the code, or check that they are up to date.
+
+python -m docs.tools.pages [--check]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from docs.tools.configuration import configuration_page
+
+DOCS = Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    """Write what differs; with --check, only say so."""
+    check = "--check" in sys.argv[1:]
+    stale = [
+        path
+        for path, text in pages().items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    for path in stale:
+        if check:
+            sys.stderr.write(f"docs/{path.relative_to(DOCS)} is out of date: run `make docs`\n")
+        else:
+            path.write_text(pages()[path], encoding="utf-8")
+    return int(check and bool(stale))
+
+
+def pages() -> Mapping[Path, str]:
+    """The text of each page that the code determines."""
+    return {
+        DOCS / "configuration.md": configuration_page(),
+        DOCS / "decisions" / "index.md": decisions_page(),
+    }
+
+
+def decisions_page() -> str:
+    """A list of the decisions by number."""
+    about = "What was decided where the design was silent, or wrong, and why."
+    lines = ["# Decisions", "", about, ""]
+    for path in sorted((DOCS / "decisions").glob("[0-9]*.md")):
+        title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        lines.append(f"- {path.name[:4]} [{title}]({path.name})")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
