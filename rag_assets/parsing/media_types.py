@@ -13,6 +13,7 @@ MARKDOWN = "text/markdown"
 MDX = "text/mdx"
 PLAIN = "text/plain"
 RST = "text/x-rst"
+ASCIIDOC = "text/asciidoc"
 HTML = "text/html"
 CSV = "text/csv"
 TSV = "text/tab-separated-values"
@@ -22,8 +23,64 @@ DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
+# Office Open XML: ZIP archives of XML parts, or encrypted, OLE2 files around them.
+OOXML = frozenset({DOCX, PPTX, XLSX})
+
+# Formats that are no text, and what they are called after "it is not".
+BINARY: Mapping[str, str] = MappingProxyType(
+    {
+        PDF: "a PDF",
+        DOCX: "a Word document",
+        PPTX: "a PowerPoint presentation",
+        XLSX: "an Excel workbook",
+    }
+)
+
+# Languages of source code and of settings, by their suffixes.
+_LANGUAGES: Mapping[str, tuple[str, ...]] = {
+    "c": ("c", "h"),
+    "c++": ("cc", "cpp", "cxx", "hh", "hpp"),
+    "csharp": ("cs",),
+    "css": ("css", "less", "scss"),
+    "dart": ("dart",),
+    "elixir": ("ex", "exs"),
+    "go": ("go",),
+    "graphql": ("graphql",),
+    "groovy": ("gradle", "groovy"),
+    "haskell": ("hs",),
+    "ini": ("cfg", "ini", "properties"),
+    "java": ("java",),
+    "javascript": ("cjs", "js", "jsx", "mjs"),
+    "json": ("json", "jsonl", "ndjson"),
+    "julia": ("jl",),
+    "kotlin": ("kt", "kts"),
+    "lua": ("lua",),
+    "perl": ("pl", "pm"),
+    "php": ("php",),
+    "powershell": ("ps1",),
+    "protobuf": ("proto",),
+    "python": ("py", "pyi"),
+    "r": ("r",),
+    "ruby": ("rb",),
+    "rust": ("rs",),
+    "scala": ("scala",),
+    "shell": ("bash", "sh", "zsh"),
+    "sql": ("sql",),
+    "svelte": ("svelte",),
+    "swift": ("swift",),
+    "terraform": ("hcl", "tf"),
+    "toml": ("toml",),
+    "typescript": ("cts", "mts", "ts", "tsx"),
+    "vue": ("vue",),
+    "xml": ("xml", "xsd", "xsl"),
+    "yaml": ("yaml", "yml"),
+}
+SOURCE_CODE = frozenset(f"text/x-{language}" for language in _LANGUAGES)
+
 SUFFIXES: Mapping[str, str] = MappingProxyType(
     {
+        ".adoc": ASCIIDOC,
+        ".asciidoc": ASCIIDOC,
         ".csv": CSV,
         ".docx": DOCX,
         ".eml": EML,
@@ -34,10 +91,16 @@ SUFFIXES: Mapping[str, str] = MappingProxyType(
         ".mdx": MDX,
         ".pdf": PDF,
         ".pptx": PPTX,
+        ".rest": RST,
         ".rst": RST,
+        ".text": PLAIN,
         ".tsv": TSV,
         ".txt": PLAIN,
         ".xlsx": XLSX,
+        **{f".{suffix}": DOCX for suffix in ("docm", "dotm", "dotx")},
+        **{f".{suffix}": PPTX for suffix in ("potm", "potx", "ppsm", "ppsx", "pptm")},
+        **{f".{suffix}": XLSX for suffix in ("xlsm", "xltm", "xltx")},
+        **{f".{s}": f"text/x-{language}" for language, all_ in _LANGUAGES.items() for s in all_},
     }
 )
 

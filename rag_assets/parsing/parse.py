@@ -10,13 +10,13 @@ from rag_assets.parsing.detect import detect
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
-from rag_assets.parsing.registry import PARSERS
+from rag_assets.parsing.registry import parser_for
 
 
 def prepare_for(data: bytes, media_type: str | None = None) -> None:
     """Load what parsing these bytes takes; a document that will be rejected takes nothing."""
     with suppress(DocumentRejected):
-        PARSERS[detect(data, media_type)].warm_up()
+        parser_for(detect(data, media_type)).warm_up()
 
 
 def parse(
@@ -39,6 +39,6 @@ def parse(
         DocumentRejected: it is empty, of no known format, or its parser rejects it.
     """
     kind = detect(data, media_type)
-    function = PARSERS[kind].function()
+    function = parser_for(kind).function()
     parsed = function(data, kind, options or ParseOptions(), limits or ParseLimits())
     return replace(parsed, media_type=kind)

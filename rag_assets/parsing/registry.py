@@ -12,6 +12,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Protocol, cast
 
+from rag_assets.errors import DocumentRejected
 from rag_assets.hashing import key_of
 from rag_assets.parsing import media_types
 from rag_assets.parsing.limits import ParseLimits
@@ -66,13 +67,27 @@ class Parser:
 
 
 _MARKDOWN = Parser("markdown", 2)
+_PLAIN = Parser("plain", 1)
 
 PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
+        media_types.ASCIIDOC: _PLAIN,
         media_types.MARKDOWN: _MARKDOWN,
         media_types.PDF: Parser("pdf", 4, ("liteparse",)),
+        media_types.PLAIN: _PLAIN,
     }
 )
+
+
+def parser_for(media_type: str) -> Parser:
+    """The parser of a format.
+
+    Raises:
+        DocumentRejected: there is none.
+    """
+    if media_type not in PARSERS:
+        raise DocumentRejected(f"no parser reads its format ({media_type})")
+    return PARSERS[media_type]
 
 
 @cache
