@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test test-unit bench up down lint format lock docs clean
+.PHONY: setup demo test test-unit bench bench-rivals up down lint format lock lock-rivals docs clean
 
 setup: $(READY)
 
@@ -38,6 +38,9 @@ test-unit: setup
 bench: setup
 	@$(BIN)/python -m benchmarks.chain
 
+bench-rivals: setup
+	@$(BIN)/python -m benchmarks.rivals
+
 up: setup
 	@$(BIN)/rag-assets up
 
@@ -62,10 +65,7 @@ lock: setup
 	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/lock.txt
 
-docs: setup
-	@$(BIN)/python -m docs.tools.pages
-	@$(BIN)/zensical build --strict > /dev/null
-	@echo "open .local/site/index.html"
+.PHONY: setup demo test test-unit bench bench-rivals up down lint format lock lock-rivals docs clean
 
 clean: down
 	@rm -rf .local

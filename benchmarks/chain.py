@@ -199,7 +199,7 @@ class Benchmark:
         for phase, kill_after in (("killed", self._first_sync / 2), ("kill", None)):
             cost = install.sync(kill_after=kill_after)
             self.costs[phase].append(cost.as_json())
-            _tell(phase, cost)
+            tell(phase, cost)
         _must_be("entries after a kill", install.entries() - ones, self.entries)
         install.remove()
 
@@ -212,7 +212,7 @@ class Benchmark:
         self.costs["bare"].append(cost.as_json())
         _must_be("entries written bare", self._servers.entries(index_name), self.entries)
         self._servers.drop_indexes(index_name)
-        _tell("bare", cost)
+        tell("bare", cost)
 
 
 class _Taker:
@@ -229,7 +229,7 @@ class _Taker:
             stage, _, name = path.partition(".")
             _must_be(f"{phase}: {path}", cost.answer["stages"][stage][name], count)
         self._costs[f"{phase}.inside" if self._inside else phase].append(cost.as_json())
-        _tell(f"{phase}{' inside' if self._inside else ''}", cost)
+        tell(f"{phase}{' inside' if self._inside else ''}", cost)
         return cost
 
 
@@ -238,14 +238,23 @@ def _must_be(what: str, found: int, expected: int) -> None:
         sys.exit(f"{what}: {found} instead of {expected}, so the numbers would mean nothing")
 
 
-def _tell(phase: str, cost: Cost) -> None:
+def tell(phase: str, cost: Cost) -> None:
+    """Print a line about what a phase cost."""
     inside = f" (inside {cost.inside:.2f} s)" if cost.inside is not None else ""
     servers = ", ".join(f"{name} {cpu:.1f} s" for name, cpu in cost.servers_cpu.items())
     print(
-        f"{phase:14} {cost.wall:7.2f} s{inside}, CPU {cost.cpu:.1f} s, {servers},"
+        f"{phase:22} {cost.wall:7.2f} s{inside}, CPU {cost.cpu:.1f} s, {servers},"
         f" {cost.peak_mb:.0f} MB",
         flush=True,
     )
+
+
+def clear(work: Path) -> None:
+    """Remove what the last benchmark left, except what costs a download."""
+    for folder in ("homes", "corpus", "warm-up"):
+        shutil.rmtree(work / folder, ignore_errors=True)
+    for file in ("entries.jsonl", "modules.txt", "commands.log"):
+        (work / file).unlink(missing_ok=True)
 
 
 def main() -> None:
@@ -258,10 +267,7 @@ def main() -> None:
     parser.add_argument("--name", default="chain", help="of the file of results")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
     arguments = parser.parse_args()
-    for folder in ("homes", "corpus", "warm-up"):
-        shutil.rmtree(arguments.work / folder, ignore_errors=True)
-    for file in ("entries.jsonl", "modules.txt", "commands.log"):
-        (arguments.work / file).unlink(missing_ok=True)
+    clear(arguments.work)
     before = machine()
     with benchmark_servers(arguments.work) as servers:
         only, ways = arguments.only, arguments.ways

@@ -62,6 +62,19 @@ class Cost:
         return rounded
 
 
+class CommandFailed(SystemExit):
+    """A command that is measured failed; ends the benchmark unless somebody expects it.
+
+    Attributes:
+        reason: its last word.
+    """
+
+    def __init__(self, code: int, out: str, log: Path) -> None:
+        said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        self.reason = out.strip() or (said[-1] if said else f"exit code {code}")
+        super().__init__(f"a command failed with exit code {code}: {self.reason} (see {log})")
+
+
 class Meter:
     """Runs commands and tells what they cost.
 
@@ -85,7 +98,7 @@ class Meter:
         the cost's.
 
         Raises:
-            SystemExit: it failed.
+            CommandFailed: it failed.
         """
         before = self._servers_cpu()
         started = time.perf_counter()
@@ -138,7 +151,7 @@ class Meter:
         if killed:
             sys.exit("it ended before it was to be killed")
         if code:
-            sys.exit(f"a command failed with exit code {code}: {out}see {self._log}")
+            raise CommandFailed(code, out, self._log)
         answer: dict[str, Any] = json.loads(out)
         return answer
 

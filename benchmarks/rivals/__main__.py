@@ -1,0 +1,228 @@
+"""The chain and other frameworks through the same phases, on the same corpus and servers.
+
+    python -m benchmarks.rivals                       all of them, one round
+    python -m benchmarks.rivals --rounds 3 --only langchain chain
+
+Each framework gets an environment of its own, made once with uv from requirements/NAME.txt. The
+phases and what is measured are those of benchmarks.chain; `inside` is without imports. In the
+phase "loss" the index, or table, is dropped behind a framework's back: `restored` says whether
+its next run brought the entries back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from elasticsearch import NotFoundError
+
+from benchmarks import corpus
+from benchmarks.chain import PHASES, WAYS, WORK, Benchmark, clear, tell
+from benchmarks.measure import CommandFailed, Meter, load, machine, save
+from benchmarks.rivals.names import INDEX
+from benchmarks.servers import Servers, benchmark_servers
+
+_REQUIREMENTS = Path(__file__).resolve().parent / "requirements"
+_CHAIN_PHASES = tuple(phase for phase in PHASES if phase not in ("bare", "kill"))
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """One framework in one use.
+
+    Attributes:
+        name: what it is called here, and the name of its requirements up to a hyphen.
+        module: the one in this package that uses it.
+        store: where it keeps its entries.
+        environment: what its module reads besides.
+    """
+
+    name: str
+    module: str
+    store: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+RIVALS = (
+    Rival("langchain", "langchain_index", "elasticsearch"),
+    Rival("llamaindex", "llamaindex_pipeline", "elasticsearch"),
+    Rival("cocoindex", "cocoindex_app", "postgres"),
+    Rival("cocoindex-hnsw", "cocoindex_app", "postgres", {"COCOINDEX_VECTOR_INDEX": "hnsw"}),
+)
+
+
+class Contest:
+    """Takes frameworks through the phases.
+
+    Args:
+        servers: to run on; one framework at a time uses them.
+        work: a folder for environments, and for what the frameworks remember.
+        files: how many documents.
+    """
+
+    def __init__(self, servers: Servers, work: Path, files: int) -> None:
+        self._servers, self._work = servers, work
+        self._folder = work / "corpus"
+        self._paths = corpus.write_corpus(self._folder, files)
+        self.costs: dict[str, dict[str, list[dict[str, Any]]]] = {}
+        self.failures: dict[str, str] = {}
+
+    def take(self, rival: Rival, round_number: int) -> None:
+        """All phases of one framework; why it failed is kept, if it did."""
+        costs = self.costs.setdefault(rival.name, defaultdict(list))
+        try:
+            python = environment_of(rival, self._work / "environments")
+            run = _Run(rival, python, self._servers, self._work)
+            self._phases(run, round_number, costs)
+        except (CommandFailed, subprocess.CalledProcessError) as error:
+            self.failures[rival.name] = str(error)
+            print(f"{rival.name}: {error}")
+
+    def _phases(self, run: _Run, number: int, costs: dict[str, list[dict[str, Any]]]) -> None:
+        corpus.restore(self._folder, self._paths)
+        changes = {
+            "cold": list,
+            "noop": list,
+            "edit": lambda: corpus.edit(self._paths, number),
+            "rename": lambda: corpus.rename(self._paths),
+            "delete": lambda: corpus.delete(self._paths),
+        }
+        for phase, change in changes.items():
+            change()
+            costs[phase].append(run.measured(phase, self._folder))
+        before = run.entries()
+        run.lose()
+        try:
+            lost = run.measured("loss", self._folder)
+        except CommandFailed as error:
+            lost = {"failed": error.reason}
+        costs["loss"].append({**lost, "restored": run.entries() == before})
+        run.lose()
+
+
+class _Run:
+    """One framework with nothing remembered yet."""
+
+    def __init__(self, rival: Rival, python: Path, servers: Servers, work: Path) -> None:
+        self._rival, self._python, self._servers = rival, python, servers
+        self._state = work / "states" / rival.name
+        shutil.rmtree(self._state, ignore_errors=True)
+        self._database = servers.database("rival")
+        with psycopg.connect(self._database, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION vector")
+        environment = {
+            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "DATABASE_URL": self._database,
+            "COCOINDEX_DISABLE_USAGE_TRACKING": "1",
+            **rival.environment,
+        }
+        self._meter = Meter(servers.pids, environment, work / "commands.log")
+
+    def measured(self, phase: str, folder: Path) -> dict[str, Any]:
+        """Run it once; what it cost, and how many entries there are then."""
+        module = f"benchmarks.rivals.{self._rival.module}"
+        cost = self._meter.run([str(self._python), "-m", module, str(folder), str(self._state)])
+        tell(f"{self._rival.name} {phase}", cost)
+        return {**cost.as_json(), "entries": self.entries()}
+
+    def entries(self) -> int:
+        """How many there are; none where there is no index, or no table."""
+        if self._rival.store == "elasticsearch":
+            with suppress(NotFoundError):
+                return self._servers.entries(INDEX)
+            return 0
+        with psycopg.connect(self._database) as connection, suppress(psycopg.errors.UndefinedTable):
+            row = connection.execute(f"SELECT count(*) FROM {INDEX}").fetchone()  # noqa: S608
+            return int(row[0]) if row else 0
+        return 0
+
+    def lose(self) -> None:
+        """Drop the index, or table, if there is one."""
+        if self._rival.store == "elasticsearch":
+            self._servers.drop_indexes(f"{INDEX}*")
+            return
+        with psycopg.connect(self._database, autocommit=True) as connection:
+            connection.execute(f"DROP TABLE IF EXISTS {INDEX}")
+
+
+def environment_of(rival: Rival, folder: Path) -> Path:
+    """The interpreter of a framework's environment, which is made if it isn't there."""
+    name = rival.name.partition("-")[0]
+    requirements = _REQUIREMENTS / f"{name}.txt"
+    python, made = folder / name / "bin" / "python", folder / name / "requirements.txt"
+    if made.exists() and made.read_text() == requirements.read_text():
+        return python
+    uv = str(Path(sys.executable).with_name("uv"))
+    subprocess.run(
+        [uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder / name)],
+        check=True,
+    )
+    install = [uv, "pip", "install", "--quiet", "--require-hashes", "--python", str(python)]
+    # NLTK, of LlamaIndex, refuses data files that are hard links into uv's cache.
+    install += ["--link-mode", "copy", "-r", str(requirements)]
+    subprocess.run(install, check=True, env={**os.environ, "PYTHONPATH": ""})
+    shutil.copyfile(requirements, made)
+    return python
+
+
+def versions_of(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """The pinned version of each framework's own packages."""
+    found = {}
+    for path in sorted(folder.glob("*.txt")):
+        if path.stem in {name.partition("-")[0] for name in names}:
+            pins = [line.split()[0] for line in path.read_text().splitlines() if "==" in line]
+            wanted = ("langchain-core", "langchain-elasticsearch", "llama-index", "cocoindex")
+            found.update(pin.split("==") for pin in pins if pin.startswith(wanted))
+    return found
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    names = [rival.name for rival in RIVALS]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--files", type=int, default=corpus.FILES)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only", nargs="+", choices=["chain", *names], default=["chain", *names])
+    parser.add_argument("--name", default="rivals", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    arguments = parser.parse_args()
+    clear(arguments.work)
+    facts = machine()
+    with benchmark_servers(arguments.work) as servers:
+        contest = Contest(servers, arguments.work, arguments.files)
+        chain = Benchmark(servers, arguments.work, arguments.files, _CHAIN_PHASES, WAYS)
+        for number in range(1, arguments.rounds + 1):
+            if "chain" in arguments.only:
+                chain.round(number)
+            for rival in RIVALS:
+                if rival.name in arguments.only:
+                    contest.take(rival, number)
+    result = {
+        "benchmark": "rivals",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "files": arguments.files,
+        "rounds": arguments.rounds,
+        "machine": facts,
+        "versions": versions_of(_REQUIREMENTS, names),
+        "load_average_after": load(),
+        "failures": contest.failures,
+        "entries": chain.entries,
+        "costs": {"chain": chain.costs, **contest.costs},
+    }
+    print(save(arguments.name, json.loads(json.dumps(result))))
+
+
+if __name__ == "__main__":
+    main()

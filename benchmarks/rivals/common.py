@@ -1,0 +1,71 @@
+"""What every framework is given: the corpus, the limit of a chunk, the embedder, the servers.
+
+Run in the frameworks' environments: besides the standard library it needs numpy and toktok.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toktok import batch_count
+
+from rag_assets.embedding.deterministic import DeterministicEmbedder
+
+DIMENSIONS = 384
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a command is to bring in line.
+
+    Attributes:
+        folder: of the Markdown files.
+        state: a folder for what the framework remembers from one run to the next.
+    """
+
+    folder: Path
+    state: Path
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Path within the folder and text of every file, in order."""
+        for path in sorted(self.folder.rglob("*.md")):
+            yield str(path.relative_to(self.folder)), path.read_text()
+
+
+def embed(texts: list[str]) -> list[list[float]]:
+    """The vectors that the project's own deterministic embedder gives, as lists."""
+    vectors = asyncio.run(DeterministicEmbedder(DIMENSIONS).embed(texts))
+    return [vector.tolist() for vector in vectors]
+
+
+def count_tokens(text: str) -> int:
+    """cl100k_base tokens, counted as the project counts them."""
+    counts: list[int] = batch_count([text], "cl100k_base", threads=1)
+    return counts[0]
+
+
+def elasticsearch_url() -> str:
+    """Where Elasticsearch answers."""
+    return os.environ["ELASTICSEARCH_URL"]
+
+
+def postgres_url() -> str:
+    """Where Postgres answers."""
+    return os.environ["DATABASE_URL"]
+
+
+def run(synchronise: Callable[[Task], dict[str, Any]]) -> None:
+    """Time the work of a framework whose modules are imported by now, and print what it says."""
+    task = Task(Path(sys.argv[1]), Path(sys.argv[2]))
+    task.state.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
+    said = synchronise(task)
+    print(json.dumps({"inside": time.perf_counter() - started, **said}))
