@@ -25,13 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import corpus
-from benchmarks.measure import PROJECT, Cost, Meter, load, machine, save
+from benchmarks.measure import PROJECT, WORK, Cost, Meter, load, machine, save
 from benchmarks.servers import Servers, benchmark_servers
 
 TENANT = "bench"
 PHASES = ("cold", "noop", "edit", "rename", "delete", "loss", "kill", "bare")
 WAYS = ("user", "inside")
-WORK = PROJECT / ".local" / "benchmark"
 
 _WARM_UP = "warm-up"
 _TENANTS = """\

@@ -21,6 +21,8 @@ import psutil
 from rag_assets.local_stack.elasticsearch_jars import ELASTICSEARCH_VERSION
 
 PROJECT = Path(__file__).resolve().parent.parent
+WORK = PROJECT / ".local" / "benchmark"
+"""Where benchmarks make their files, servers and environments, unless told otherwise."""
 RESULTS = Path(__file__).resolve().parent / "results"
 
 _SAMPLE_SECONDS = 0.25
@@ -156,7 +158,7 @@ class Meter:
         return answer
 
     def _servers_cpu(self) -> dict[str, float]:
-        return {name: _tree_cpu(pid) for name, pid in self._servers.items()}
+        return {name: tree_cpu(pid) for name, pid in self._servers.items()}
 
 
 class _Sampler:
@@ -199,7 +201,8 @@ def _memory(pid: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in rollup.splitlines() if line[:4] == "Pss:")
 
 
-def _tree_cpu(pid: int) -> float:
+def tree_cpu(pid: int) -> float:
+    """CPU seconds of a process, of all below it, and of those that have ended."""
     process = psutil.Process(pid)
     total = sum(process.cpu_times()[:4])  # user, system, and both of ended children
     for child in process.children(recursive=True):

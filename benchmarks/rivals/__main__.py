@@ -29,8 +29,8 @@ import psycopg
 from elasticsearch import NotFoundError
 
 from benchmarks import corpus
-from benchmarks.chain import PHASES, WAYS, WORK, Benchmark, clear, tell
-from benchmarks.measure import CommandFailed, Meter, load, machine, save
+from benchmarks.chain import PHASES, WAYS, Benchmark, clear, tell
+from benchmarks.measure import WORK, CommandFailed, Meter, load, machine, save
 from benchmarks.rivals.names import INDEX
 from benchmarks.servers import Servers, benchmark_servers
 

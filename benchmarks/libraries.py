@@ -1,0 +1,127 @@
+"""Parsing libraries alone: each format read by what reads it with nothing around it.
+
+A format's first library is the one that the project's parser stands on, or else the one that most
+people would take; the others are for comparison. A new format is a row of LIBRARIES.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from rag_assets.parsing import media_types
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A library and how it is used.
+
+    Attributes:
+        read: reads one document entirely; returns how many pages it has, or 1.
+        below: whether the project's parser stands on it.
+    """
+
+    name: str
+    read: Callable[[bytes], int]
+    below: bool = False
+
+
+def _liteparse(data: bytes) -> int:
+    return len(_lite_parser().parse(data).pages)
+
+
+@cache
+def _lite_parser() -> Any:
+    from liteparse import LiteParse
+
+    return LiteParse(
+        ocr_enabled=False,
+        output_format="markdown",
+        image_mode="off",
+        extract_links=False,
+        extract_blocks=True,
+        num_workers=1,
+        quiet=True,
+    )
+
+
+def _pdfium(data: bytes) -> int:
+    import pypdfium2
+
+    document = pypdfium2.PdfDocument(data)
+    try:
+        for page in document:
+            page.get_textpage().get_text_bounded()
+        return len(document)
+    finally:
+        document.close()
+
+
+def _markdown_it(data: bytes) -> int:
+    _commonmark().parse(data.decode())
+    return 1
+
+
+@cache
+def _commonmark() -> Any:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").enable("table")
+
+
+def _docling(name: str) -> Callable[[bytes], int]:
+    """Docling by itself, told the format by a file's name."""
+
+    def read(data: bytes) -> int:
+        from docling.datamodel.base_models import DocumentStream
+
+        _converter().convert(DocumentStream(name=name, stream=io.BytesIO(data)))
+        return 1
+
+    return read
+
+
+@cache
+def _converter() -> Any:
+    from docling.document_converter import DocumentConverter
+
+    return DocumentConverter()
+
+
+def _csv(data: bytes) -> int:
+    import csv
+
+    for _ in csv.reader(io.StringIO(data.decode())):
+        pass
+    return 1
+
+
+def _email(data: bytes) -> int:
+    from email import message_from_bytes, policy
+
+    for part in message_from_bytes(data, policy=policy.default).walk():
+        if part.get_content_maintype() == "text":
+            part.get_content()
+    return 1
+
+
+def _lxml_html(data: bytes) -> int:
+    from lxml import html
+
+    html.document_fromstring(data).text_content()
+    return 1
+
+
+LIBRARIES: Mapping[str, tuple[Library, ...]] = {
+    media_types.MARKDOWN: (Library("markdown-it-py", _markdown_it),),
+    media_types.PDF: (Library("liteparse", _liteparse, below=True), Library("pdfium", _pdfium)),
+    media_types.DOCX: (Library("docling", _docling("a.docx")),),
+    media_types.PPTX: (Library("docling", _docling("a.pptx")),),
+    media_types.XLSX: (Library("docling", _docling("a.xlsx")),),
+    media_types.HTML: (Library("lxml", _lxml_html), Library("docling", _docling("a.html"))),
+    media_types.CSV: (Library("csv", _csv),),
+    media_types.EML: (Library("email", _email),),
+}

@@ -1,0 +1,133 @@
+"""Pages, or documents, a second and core: each parser against the library alone.
+
+    python -m benchmarks.parsing                          every format that a parser reads
+    python -m benchmarks.parsing --only application/pdf --rounds 5
+
+Three things are timed, in turns, so that a busy machine slows all of them: the library by itself;
+the project's parser in this process; and the pool as a sync uses it, with a worker process in
+which documents are also scanned for credentials, and the result sent back. Rates are for a second
+of CPU, over all processes involved; the pool's also for a second of time. Formats without pages
+count documents. Documents are made by benchmarks.documents or are the examples', libraries are rows of
+benchmarks.libraries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.documents import documents_of
+from benchmarks.libraries import LIBRARIES
+from benchmarks.measure import WORK, load, machine, save, tree_cpu
+from rag_assets.parsing.limits import ParseLimits
+from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.parse import parse, prepare_for
+from rag_assets.parsing.pool import ParserPool, ParseTask
+from rag_assets.parsing.registry import PARSERS
+
+_LEAST_SECONDS = 1.0
+
+
+def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
+    """Medians for one format; None where there is nothing to measure it with."""
+    documents = documents_of(media_type)
+    if not documents:
+        return None
+    libraries = LIBRARIES.get(media_type, ())
+    prepare_for(documents[0], media_type)
+    contestants: dict[str, Callable[[], int]] = {
+        library.name: lambda read=library.read: sum(read(data) for data in documents)
+        for library in libraries
+    }
+    contestants["parser"] = lambda: sum(_parsed(data, media_type) for data in documents)
+    rates: dict[str, list[float]] = {name: [] for name in [*contestants, "pool", "pool wall"]}
+    units = contestants["parser"]()
+    with ParserPool(1, ParseLimits(), cache) as pool:
+        _through(pool, documents[:1], media_type)  # starts the worker
+        for _ in range(rounds):
+            for name, run in contestants.items():
+                rates[name].append(_rate(run, units)[0])
+            by_cpu, by_time = _rate(lambda: _through(pool, documents, media_type), units)
+            rates["pool"].append(by_cpu)
+            rates["pool wall"].append(by_time)
+    medians = {name: round(statistics.median(values), 1) for name, values in rates.items()}
+    return {
+        "documents": len(documents),
+        "megabytes": round(sum(map(len, documents)) / 1e6, 3),
+        "units": units,
+        "unit": "pages" if units > len(documents) else "documents",
+        "stands_on": [library.name for library in libraries if library.below],
+        "per_cpu_second": {name: medians[name] for name in (*contestants, "pool")},
+        "pool_per_second": medians["pool wall"],
+        "parser_to_library": {
+            library.name: round(medians["parser"] / medians[library.name], 3)
+            for library in libraries
+        },
+    }
+
+
+def _parsed(data: bytes, media_type: str) -> int:
+    return parse(data, media_type).pages or 1
+
+
+def _through(pool: ParserPool, documents: Sequence[bytes], media_type: str) -> int:
+    """Parse documents as a sync does, and make sure that none was refused."""
+    tasks = (
+        ParseTask(str(number), f"{number}", media_type, lambda data=data: data)
+        for number, data in enumerate(documents)
+    )
+    results = [outcome.result for outcome in pool.parse_many(tasks)]
+    refused = [result for result in results if not isinstance(result, ParsedText)]
+    if refused:
+        raise refused[0]
+    return len(results)
+
+
+def _rate(run: Callable[[], int], units: int) -> tuple[float, float]:
+    """Units for a second of CPU and for a second of time, over a second or more."""
+    cpu, started, times = tree_cpu(os.getpid()), time.perf_counter(), 0
+    while time.perf_counter() - started < _LEAST_SECONDS:
+        run()
+        times += 1
+    # The kernel counts CPU in hundredths of a second.
+    used = max(tree_cpu(os.getpid()) - cpu, 0.01)
+    return times * units / used, times * units / (time.perf_counter() - started)
+
+
+def main() -> None:
+    """Measure, print a line for each format, write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=sorted(PARSERS), default=sorted(PARSERS))
+    parser.add_argument("--name", default="parsing", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for a scanner's cache")
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    facts, formats = machine(), {}
+    for media_type in arguments.only:
+        found = measure(media_type, arguments.rounds, arguments.work / "cache")
+        if found is None:
+            print(f"{media_type}: no documents to measure it with")
+            continue
+        formats[media_type] = found
+        rates = ", ".join(f"{name} {rate}" for name, rate in found["per_cpu_second"].items())
+        print(f"{media_type}: {found['unit']} a second of CPU: {rates}", flush=True)
+    result = {
+        "benchmark": "parsing",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": arguments.rounds,
+        "machine": facts,
+        "load_average_after": load(),
+        "formats": formats,
+    }
+    print(save(arguments.name, result))
+
+
+if __name__ == "__main__":
+    main()
