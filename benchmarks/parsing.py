@@ -7,7 +7,7 @@ Three things are timed, in turns, so that a busy machine slows all of them: the 
 the project's parser in this process; and the pool as a sync uses it, with a worker process in
 which documents are also scanned for credentials, and the result sent back. Rates are for a second
 of CPU, over all processes involved; the pool's also for a second of time. Formats without pages
-count documents. Documents are made by benchmarks.documents or are the examples', libraries are rows of
+count documents. What is parsed comes from benchmarks.documents, libraries from
 benchmarks.libraries.
 """
 
