@@ -148,7 +148,7 @@ BAD: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("search", "somebody", "q", "--min-score", "1.5"), ("min_score",)),
     (("search", "somebody", "q", "--min-score", "nan"), ("min_score",)),
     (("search", "somebody", "q", "--mode", "magic"), ("magic", "knn")),
-    (("search", "somebody"), ("question",)),
+    (("search", "somebody"), ("QUESTION",)),
     (("frobnicate",), ("frobnicate",)),
     (("sync", "somebody", "--frob"), ("--frob",)),
     (("tenants", "frobnicate"), ("frobnicate",)),
