@@ -65,7 +65,17 @@ lock: setup
 	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/lock.txt
 
-.PHONY: setup demo test test-unit bench bench-rivals up down lint format lock lock-rivals docs clean
+lock-rivals: setup
+	@for name in langchain llamaindex cocoindex; do \
+		$(BIN)/uv pip compile benchmarks/rivals/requirements/$$name.in --universal \
+			--python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet \
+			-o benchmarks/rivals/requirements/$$name.txt || exit 1; \
+	done
+
+docs: setup
+	@$(BIN)/python -m docs.tools.pages
+	@$(BIN)/zensical build --strict > /dev/null
+	@echo "open .local/site/index.html"
 
 clean: down
 	@rm -rf .local
