@@ -87,7 +87,7 @@ def judge(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
     else:
         description = f"no credential in {counted(scanned.chunks, 'chunk')}"
         if scanned.dropped:
-            description += f"; {counted(scanned.dropped, 'chunk')} were withheld upstream"
+            description += f"; {counted(scanned.dropped, 'chunk')} withheld upstream"
     by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in scanned.rules)
     return Verdict(
         passed=not leaking,
@@ -125,7 +125,7 @@ def secrets_check(
         leaking, scanned = _scan_tenant(ctx, context.run.run_id, workbench.scanner().scan)
         _quarantine(ctx, leaking)
     if scanned.dropped:
-        context.log.warning(f"{scanned.dropped} chunks held a credential and were withheld")
+        context.log.warning(f"chunks withheld for touching a credential: {scanned.dropped}")
     return result_of(judge(leaking, scanned))
 
 

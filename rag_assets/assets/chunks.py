@@ -34,7 +34,7 @@ def chunks(
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         report = chunk_documents(ctx, work_of(ctx, context.run.run_id))
     if report.dropped_secrets:
-        context.log.warning(f"{report.dropped_secrets} chunks held a credential and were dropped")
+        context.log.warning(f"chunks dropped for touching a credential: {report.dropped_secrets}")
     limit = ctx.tenant.chunker.max_tokens
     return dg.MaterializeResult(
         metadata={
