@@ -6,7 +6,7 @@ import io
 import zipfile
 from datetime import UTC, datetime
 
-EPOCH = datetime(2026, 10, 6, 9, 0, tzinfo=UTC)
+EPOCH = datetime(2026, 10, 8, 9, 0, tzinfo=UTC)
 """When every document was made, as far as its properties say."""
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
