@@ -1,6 +1,6 @@
 # make demo   sets everything up, indexes examples/, checks it, asks three questions
 # make test   sets everything up, runs every test against real Postgres and Elasticsearch
-# make bench  measures the chain beside bare Elasticsearch; make bench-rivals the others
+# make bench  measures the chain beside bare Elasticsearch (benchmarks/README.md tells of others)
 # make docs   writes the documentation as a site into .local/site
 # make up     starts Postgres, Elasticsearch, Dagster's UI and daemon; make down stops them
 
@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test test-unit bench bench-rivals up down lint format lock lock-rivals docs clean
+.PHONY: setup demo test test-unit bench bench-linear bench-rivals up down lint format lock lock-rivals docs clean
 
 setup: $(READY)
 
@@ -37,9 +37,16 @@ test-unit: setup
 
 bench: setup
 	@$(BIN)/python -m benchmarks.chain
+	@$(BIN)/python -m docs.tools.pages
+
+bench-linear: setup
+	@$(BIN)/python -m benchmarks.chain --files 20000 --rounds 1 --name chain-20000
+	@$(BIN)/python -m docs.tools.pages
 
 bench-rivals: setup
 	@$(BIN)/python -m benchmarks.rivals
+	@$(BIN)/python -m benchmarks.parsing
+	@$(BIN)/python -m docs.tools.pages
 
 up: setup
 	@$(BIN)/rag-assets up

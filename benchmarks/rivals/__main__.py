@@ -35,6 +35,14 @@ from benchmarks.rivals.names import INDEX
 from benchmarks.servers import Servers, benchmark_servers
 
 _REQUIREMENTS = Path(__file__).resolve().parent / "requirements"
+_TOLD = (
+    "cocoindex",
+    "langchain-core",
+    "langchain-elasticsearch",
+    "llama-index-core",
+    "llama-index-vector-stores-elasticsearch",
+)
+"""Packages whose versions a reader wants to know."""
 _CHAIN_PHASES = tuple(phase for phase in PHASES if phase not in ("bare", "kill"))
 
 
@@ -183,8 +191,7 @@ def versions_of(folder: Path, names: Sequence[str]) -> dict[str, str]:
     for path in sorted(folder.glob("*.txt")):
         if path.stem in {name.partition("-")[0] for name in names}:
             pins = [line.split()[0] for line in path.read_text().splitlines() if "==" in line]
-            wanted = ("langchain-core", "langchain-elasticsearch", "llama-index", "cocoindex")
-            found.update(pin.split("==") for pin in pins if pin.startswith(wanted))
+            found.update(pin.split("==") for pin in pins if pin.partition("==")[0] in _TOLD)
     return found
 
 

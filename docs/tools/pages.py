@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from docs.tools.configuration import configuration_page
+from docs.tools.performance import PAGE as PERFORMANCE
+from docs.tools.performance import performance_page
 
 DOCS = Path(__file__).resolve().parents[1]
 
@@ -35,6 +37,7 @@ def pages() -> Mapping[Path, str]:
     return {
         DOCS / "configuration.md": configuration_page(),
         DOCS / "decisions" / "index.md": decisions_page(),
+        PERFORMANCE: performance_page(),
     }
 
 

@@ -1,0 +1,216 @@
+"""The tables of the performance page, from the benchmarks' results.
+
+The page is written by hand; what stands between `<!-- table NAME -->` and `<!-- end -->` is made
+here. A table whose results are not there says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+PAGE = Path(__file__).resolve().parents[1] / "performance.md"
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
+
+_MARKED = re.compile(r"(<!-- table ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_LONG = 10
+"""Seconds from which hundredths say nothing."""
+_PHASES = {
+    "cold": "cold: everything is new",
+    "noop": "no-op",
+    "edit": "1 % edited",
+    "rename": "1 % renamed",
+    "delete": "1 % deleted",
+    "loss": "index lost",
+}
+_FRAMEWORKS = {
+    "chain": "rag-assets",
+    "langchain": "LangChain",
+    "llamaindex": "LlamaIndex",
+    "cocoindex": "CocoIndex",
+    "cocoindex-hnsw": "CocoIndex, HNSW",
+}
+
+_Result = Mapping[str, Any]
+_Costs = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def performance_page() -> str:
+    """The page with its tables as the results are now."""
+    return _MARKED.sub(_filled, PAGE.read_text(encoding="utf-8"))
+
+
+def _filled(mark: re.Match[str]) -> str:
+    name, table = mark[2], _TABLES[mark[2]]
+    path = RESULTS / f"{name}.json"
+    text = table(json.loads(path.read_text())) if path.exists() else "Not measured yet.\n"
+    return f"{mark[1]}\n{text}\n{mark[3]}"
+
+
+def _chain(result: _Result) -> str:
+    costs: _Costs = result["costs"]
+    rows = [_phase_row(costs, phase, name) for phase, name in _PHASES.items()]
+    rows += [
+        _phase_row(costs, "killed", "`kill -9` half-way"),
+        _phase_row(costs, "kill", "the sync after that"),
+        _phase_row(costs, "bare", "**bare Elasticsearch bulk**"),
+    ]
+    columns = ["phase", "as a user", "beside imports", "CPU", "Elasticsearch CPU", "memory"]
+    bare, cold = _median(costs["bare"], "inside"), _median(costs["cold.inside"], "inside")
+    wall = _median(costs["cold"], "wall")
+    ratio = (
+        f"A first sync takes {cold / bare:.2f} times as long as bare bulk beside imports, and"
+        f" {wall / bare:.2f} times with everything. {result['entries']:,} entries of"
+        f" {result['files']:,} files; {result['entries'] / cold:,.0f} a second beside imports,"
+        f" {result['entries'] / bare:,.0f} bare."
+    )
+    return f"{_table(columns, rows)}\n{ratio}\n\n{_origin(result)}"
+
+
+def _phase_row(costs: _Costs, phase: str, name: str) -> list[str]:
+    seen = costs.get(phase, [])
+    inside = costs.get(f"{phase}.inside") or seen
+    if not seen:
+        return [name, *["–"] * 5]
+    return [
+        name,
+        "–" if phase == "bare" else _seconds(_median(seen, "wall")),
+        _seconds(_median(inside, "inside")) if inside[0]["inside"] is not None else "–",
+        _seconds(_median(seen, "cpu")),
+        _seconds(median(cost["servers_cpu"]["elasticsearch"] for cost in seen)),
+        "–" if phase == "bare" else f"{_median(seen, 'peak_mb'):.0f} MB",
+    ]
+
+
+def _linear(result: _Result) -> str:
+    small = json.loads((RESULTS / "chain.json").read_text())
+    factor = result["files"] / small["files"]
+    rows = []
+    for phase, name in _PHASES.items():
+        few, many = small["costs"][f"{phase}.inside"], result["costs"].get(f"{phase}.inside")
+        if many:
+            before, after = _median(few, "inside"), _median(many, "inside")
+            memory = _median(result["costs"][phase], "peak_mb")
+            cells = [_seconds(before), _seconds(after), f"{after / before:.1f}", f"{memory:.0f} MB"]
+            rows.append([name, *cells])
+    columns = [
+        "phase, beside imports",
+        f"{small['files']:,} files",
+        f"{result['files']:,} files",
+        f"ratio ({factor:.0f} is linear)",
+        "memory then",
+    ]
+    return f"{_table(columns, rows)}\n{_origin(result)}"
+
+
+def _rivals(result: _Result) -> str:
+    by_name: Mapping[str, _Costs] = result["costs"]
+    names = [name for name in _FRAMEWORKS if by_name.get(name)]
+    columns = ["seconds", *(_FRAMEWORKS[name] for name in names)]
+    times = [
+        [title, *(_times(by_name[name], phase) for name in names)]
+        for phase, title in _PHASES.items()
+    ]
+    work = [
+        [f"CPU: {title}", *(_cpu(by_name[name], phase) for name in names)]
+        for phase, title in _PHASES.items()
+    ]
+    facts = [
+        ["entries", *(_entries(result, name) for name in names)],
+        ["memory, cold", *(f"{_median(by_name[n]['cold'], 'peak_mb'):.0f} MB" for n in names)],
+        ["index lost: is it mended", *(_mended(by_name[name]) for name in names)],
+    ]
+    failures = "".join(
+        f"{_FRAMEWORKS[name]} failed: {why}\n\n" for name, why in result["failures"].items()
+    )
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    return (
+        f"{_table(columns, [*times, *work, *facts])}\n{failures}{_origin(result)}\n\n{versions}.\n"
+    )
+
+
+def _times(costs: _Costs, phase: str) -> str:
+    seen = [cost for cost in costs.get(phase, []) if "wall" in cost]
+    if not seen:
+        return "fails"
+    inside = costs.get(f"{phase}.inside") or seen
+    return f"{_median(seen, 'wall'):.1f} ({_median(inside, 'inside'):.2f})"
+
+
+def _cpu(costs: _Costs, phase: str) -> str:
+    seen = [cost for cost in costs.get(phase, []) if "cpu" in cost]
+    if not seen:
+        return "fails"
+    servers = median(sum(cost["servers_cpu"].values()) for cost in seen)
+    return f"{_median(seen, 'cpu'):.1f} + {servers:.1f}"
+
+
+def _entries(result: _Result, name: str) -> str:
+    if name == "chain":
+        return f"{result['entries']:,}"
+    return f"{result['costs'][name]['cold'][0]['entries']:,}"
+
+
+def _mended(costs: _Costs) -> str:
+    lost = costs["loss"][0]
+    if "restored" not in lost:
+        return "yes, by `--repair`, which the next sync asks for"
+    return "yes" if lost["restored"] else "no, and nothing is said"
+
+
+def _parsing(result: _Result) -> str:
+    rows = []
+    for media_type, found in result["formats"].items():
+        rates = found["per_cpu_second"]
+        libraries = ", ".join(
+            f"{name} {rates[name]:,.0f} ({ratio:.2f})"
+            for name, ratio in found["parser_to_library"].items()
+        )
+        rows.append(
+            [
+                f"{media_type.rpartition('/')[2].rpartition('.')[2]}, {found['unit']}",
+                libraries or "–",
+                f"{rates['parser']:,.0f}",
+                f"{rates['pool']:,.0f}",
+            ]
+        )
+    columns = ["a second of CPU", "library alone (parser to it)", "parser", "scanned, in a worker"]
+    return f"{_table(columns, rows)}\n{_origin(result)}"
+
+
+def _origin(result: _Result) -> str:
+    facts = result["machine"]
+    server = facts["versions"]["elasticsearch server"]
+    rounds = result["rounds"]
+    return (
+        f"Taken {result['taken']}, {rounds} {'round' if rounds == 1 else 'rounds (medians)'};"
+        f" {facts['cores']} cores of {facts['processor']}, {facts['memory_gb']:.0f} GB,"
+        f" Python {facts['python']}, Elasticsearch {server}; load average before:"
+        f" {facts['load_average'][0]}.\n"
+    )
+
+
+def _median(costs: Sequence[Mapping[str, Any]], field: str) -> float:
+    return median(cost[field] for cost in costs)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f} s" if value < _LONG else f"{value:.1f} s"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    rule = ["---", *["---:"] * (len(columns) - 1)]
+    lines = [columns, rule, *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+_TABLES: Mapping[str, Callable[[_Result], str]] = {
+    "chain": _chain,
+    "chain-20000": _linear,
+    "rivals": _rivals,
+    "parsing": _parsing,
+}
