@@ -177,9 +177,9 @@ def environment_of(rival: Rival, folder: Path) -> Path:
         [uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder / name)],
         check=True,
     )
-    install = [uv, "pip", "install", "--quiet", "--require-hashes", "--python", str(python)]
+    install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--require-hashes"]
     # NLTK, of LlamaIndex, refuses data files that are hard links into uv's cache.
-    install += ["--link-mode", "copy", "-r", str(requirements)]
+    install += ["--link-mode", "copy", "--python", str(python), "-r", str(requirements)]
     subprocess.run(install, check=True, env={**os.environ, "PYTHONPATH": ""})
     shutil.copyfile(requirements, made)
     return python
