@@ -7,14 +7,12 @@ saves the imports.
 
 from __future__ import annotations
 
-import gc
 import io
 import json
 import os
 import subprocess
 import sys
 import uuid
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -115,10 +113,6 @@ class Installation:
                 main(list(arguments))
             except SystemExit as stopped:
                 code = stopped.code
-        with warnings.catch_warnings():
-            # A command ends with its process, and leaves its connections to that.
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
         return CommandResult(int(str(code or 0)), out.getvalue(), err.getvalue())
 
     def session(self) -> Session:
@@ -186,14 +180,10 @@ class Installation:
         from resources import stores
 
         for session in self._sessions:
-            if "catalog" in session.__dict__:
-                session.catalog.close()
-            if "instance" in session.__dict__:
-                session.instance.dispose()
-        remover = Session().store
-        for index_name in remover.indexes():
-            remover.drop_index(index_name)
-        remover.close()
+            session.close()
+        with Session() as remover:
+            for index_name in remover.store.indexes():
+                remover.store.drop_index(index_name)
         stores.close_all()
 
 

@@ -34,7 +34,11 @@ class Catalog:
             ServiceUnavailable: Postgres does not answer.
         """
         database = Database(url)
-        migrate(database)
+        try:
+            migrate(database)
+        except BaseException:
+            database.close()
+            raise
         return cls(database)
 
     def close(self) -> None:

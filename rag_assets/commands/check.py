@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from rag_assets.commands.output import print_json, print_table, say
 from rag_assets.commands.runs import CheckResult, Runner
-from rag_assets.commands.session import Session
+from rag_assets.commands.session import Session, with_session
 from rag_assets.errors import RagAssetsError
 
 
-def check(tenant_id: str, *, as_json: bool) -> bool:
+@with_session
+def check(session: Session, tenant_id: str, *, as_json: bool) -> bool:
     """Run every check over all a tenant holds; returns whether none failed with an error."""
-    session = Session()
     session.active(tenant_id)
     results = run_checks(session, tenant_id)
     passed = all(result.passed or result.severity != "ERROR" for result in results)

@@ -10,7 +10,7 @@ from rag_assets.commands.check import run_checks, show_checks
 from rag_assets.commands.hits import headline, show_hit
 from rag_assets.commands.holdings import by_type, holdings, stage_lines
 from rag_assets.commands.output import print_json, print_table, progress, say, seconds
-from rag_assets.commands.session import Session
+from rag_assets.commands.session import Session, with_session
 from rag_assets.commands.sync import TenantSync, sync_tenant
 from rag_assets.errors import ConfigurationError
 from rag_assets.retrieval.model import Hit, SearchRequest
@@ -23,10 +23,10 @@ _EXAMPLES = PROJECT_ROOT / "examples"
 _TOP_K = 3
 
 
-def demo(*, as_json: bool) -> bool:
+@with_session
+def demo(session: Session, *, as_json: bool) -> bool:
     """Run the demo; returns whether everything went as it should."""
     started = monotonic()
-    session = Session()
     session.prepare_home()
     _headline("1. Servers", as_json=as_json)
     session.stack.up(dagster=False, progress=progress)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from rag_assets.commands.output import print_json, print_table, say
-from rag_assets.commands.session import Session
+from rag_assets.commands.session import Session, with_session
 
 
-def plan(tenant_id: str, *, as_json: bool) -> None:
+@with_session
+def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
     """Show what the next sync of a tenant would do."""
     from rag_assets.stages.preview import preview
 
-    found = preview(Session().reader(tenant_id))
+    found = preview(session.reader(tenant_id))
     if as_json:
         print_json({"tenant": tenant_id, **asdict(found)})
         return

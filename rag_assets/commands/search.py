@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rag_assets.commands.hits import show_hit
 from rag_assets.commands.output import print_json, print_table, say, warn
-from rag_assets.commands.session import Session
+from rag_assets.commands.session import Session, with_session
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.retrieval.search import Retriever
 
 
-def search(tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
+@with_session
+def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
     """Answer one question."""
-    session = Session()
     answer = Retriever(session.catalog, session.store).search(tenant_id, request)
     if answer.disabled:
         warn(f"tenant {tenant_id} is disabled: it does not answer")
@@ -24,9 +24,9 @@ def search(tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
         show_hit(number, hit, request.query)
 
 
-def documents(tenant_id: str, *, as_json: bool) -> None:
+@with_session
+def documents(session: Session, tenant_id: str, *, as_json: bool) -> None:
     """List a tenant's documents."""
-    session = Session()
     session.catalog.tenants.get(tenant_id)
     rows = [
         {

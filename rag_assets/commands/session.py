@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from functools import cached_property
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
 from rag_assets.local_stack.dagster_processes import dagster_environment
 from rag_assets.local_stack.stack import Endpoints, LocalStack
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 _TEMPLATES = Path(__file__).resolve().parent.parent / "home"
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 
 class Session:
     """One command's view of the installation; everything is opened when it is first needed."""
@@ -30,6 +35,17 @@ class Session:
     def __init__(self) -> None:
         self.settings = Settings.from_environment()
         self.stack = LocalStack(self.settings)
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back every connection that was opened."""
+        self._opened.close()
 
     def prepare_home(self) -> None:
         """Give a new home folder Dagster's two files."""
@@ -50,6 +66,7 @@ class Session:
         from rag_assets.stages.tenancy import reconcile_tenants
 
         catalog = Catalog.open(self.endpoints.database_url)
+        self._opened.callback(catalog.close)
         reconcile_tenants(catalog, self.settings)
         return catalog
 
@@ -58,9 +75,11 @@ class Session:
         """The vector store."""
         from rag_assets.indexing.elasticsearch import ElasticsearchStore
 
-        return ElasticsearchStore(
+        store = ElasticsearchStore(
             self.endpoints.elasticsearch_url, prefix=self.settings.index_prefix
         )
+        self._opened.callback(store.close)
+        return store
 
     @cached_property
     def lake(self) -> Lake:
@@ -119,4 +138,17 @@ class Session:
         os.environ.update(dagster_environment(self.settings, self.endpoints.database_url))
         import dagster as dg
 
-        return dg.DagsterInstance.get()
+        instance = dg.DagsterInstance.get()
+        self._opened.callback(instance.dispose)
+        return instance
+
+
+def with_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
+    """Give a command a session of its own, which is closed when the command ends."""
+
+    @wraps(command)
+    def run(*arguments: _P.args, **options: _P.kwargs) -> _T:
+        with Session() as session:
+            return command(session, *arguments, **options)
+
+    return run

@@ -5,30 +5,31 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from rag_assets.commands.output import print_json, print_table, progress, say
-from rag_assets.commands.session import Session
+from rag_assets.commands.session import Session, with_session
 from rag_assets.local_stack.stack import ServiceStatus
 
 
-def up(*, dagster: bool, as_json: bool) -> None:
+@with_session
+def up(session: Session, *, dagster: bool, as_json: bool) -> None:
     """Start what is not running and wait until it answers."""
-    session = Session()
     session.prepare_home()
     session.stack.up(dagster=dagster, progress=progress)
     # Opening the catalog brings its tables and its tenants up to date.
-    session.catalog.close()
+    _ = session.catalog
     _show(session.stack.status(), as_json=as_json)
 
 
-def down(*, as_json: bool) -> None:
+@with_session
+def down(session: Session, *, as_json: bool) -> None:
     """Stop every server that was started here."""
-    session = Session()
     session.stack.down()
     _show(session.stack.status(), as_json=as_json)
 
 
-def status(*, as_json: bool) -> None:
+@with_session
+def status(session: Session, *, as_json: bool) -> None:
     """Show every server."""
-    _show(Session().stack.status(), as_json=as_json)
+    _show(session.stack.status(), as_json=as_json)
 
 
 def _show(services: list[ServiceStatus], *, as_json: bool) -> None:

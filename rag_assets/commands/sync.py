@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_assets.commands.output import print_json, print_table, progress, say, seconds, warn
 from rag_assets.commands.runs import STAGES, Runner, RunResult
-from rag_assets.commands.session import Session
+from rag_assets.commands.session import Session, with_session
 from rag_assets.errors import ConfigurationError, RagAssetsError
 
 _SHOWN = {
@@ -73,11 +73,17 @@ class TenantSync:
         }
 
 
+@with_session
 def sync(
-    tenants: list[str], *, every: bool, repair: bool, allow_deletes: bool, as_json: bool
+    session: Session,
+    tenants: list[str],
+    *,
+    every: bool,
+    repair: bool,
+    allow_deletes: bool,
+    as_json: bool,
 ) -> bool:
     """Sync the named tenants, or all; returns whether every one succeeded."""
-    session = Session()
     if every:
         records = session.catalog.tenants.all()
         tenants = [record.id for record in records if record.state == "ACTIVE"]

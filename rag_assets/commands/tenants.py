@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.commands.output import print_json, print_table, progress, say
-from rag_assets.commands.session import Session
+from rag_assets.commands.session import Session, with_session
 from rag_assets.errors import ConfigurationError
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import dagster as dg
 
 
-def list_tenants(*, as_json: bool) -> None:
+@with_session
+def list_tenants(session: Session, *, as_json: bool) -> None:
     """Show every tenant with its documents."""
-    session = Session()
     rows = []
     for record in session.catalog.tenants.all():
         counts = session.catalog.documents.counts(record.id)
@@ -53,11 +53,17 @@ def list_tenants(*, as_json: bool) -> None:
         say("\nAdd one with: rag-assets tenants add ID --source DIR")
 
 
+@with_session
 def add(
-    tenant_id: str, *, profile: str, sources: list[Path], settings: dict[str, Any], as_json: bool
+    session: Session,
+    tenant_id: str,
+    *,
+    profile: str,
+    sources: list[Path],
+    settings: dict[str, Any],
+    as_json: bool,
 ) -> None:
     """Append a tenant to tenants.yaml and make it known."""
-    session = Session()
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
     config["sources"] = _sources(sources, session.settings.home)
     file = TenantsFile(session.settings.tenants_file)
@@ -90,9 +96,9 @@ def _require_free(session: Session, file: TenantsFile, tenant_id: str) -> None:
         )
 
 
-def set_enabled(tenant_id: str, *, enabled: bool, as_json: bool) -> None:
+@with_session
+def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: bool) -> None:
     """Enable or disable a tenant; enabling it has everything looked at again."""
-    session = Session()
     record = session.catalog.tenants.get(tenant_id)
     if record.state == "REMOVING":
         raise ConfigurationError(
@@ -112,12 +118,12 @@ def set_enabled(tenant_id: str, *, enabled: bool, as_json: bool) -> None:
     say(f"Tenant {tenant_id} {what}.")
 
 
-def remove(tenant_id: str, *, confirmed: bool, as_json: bool) -> None:
+@with_session
+def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) -> None:
     """Purge a tenant from every store."""
     from rag_assets.catalog.lock import Holder
     from rag_assets.stages.removal import purge_tenant
 
-    session = Session()
     record = session.catalog.tenants.get(tenant_id)
     if not confirmed:
         raise ConfigurationError(
