@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.driving import Driver
@@ -100,6 +102,25 @@ def test_a_tenants_life_in_json(
     removed = json.loads(run("tenants", "remove", "life", "--yes", "--json").out)
     assert (removed["removed"], removed["entries"]) == (True, 1)
     assert json.loads(run("tenants", "list", "--json").out) == {"tenants": []}
+
+
+@pytest.mark.parametrize("arguments", [("tenants", "list"), ("search", "nobody", "anything")])
+def test_a_command_gives_its_connections_back(
+    run: Run, shared_installation: Installation, arguments: tuple[str, ...]
+) -> None:
+    with psycopg.connect(shared_installation.environment["DATABASE_URL"], autocommit=True) as own:
+        before = connected(own)
+        run(*arguments)
+        deadline = time.monotonic() + 5
+        while left := connected(own) - before:  # a server process ends a little later
+            assert time.monotonic() < deadline, left
+            time.sleep(0.01)
+
+
+def connected(own: psycopg.Connection[Any]) -> set[int]:
+    """Who is connected to the installation's database."""
+    query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+    return {pid for (pid,) in own.execute(query)}
 
 
 def test_a_plan_changes_nothing(
