@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+import pytest
 from ruamel.yaml import YAML
 
 from rag_assets.commands.session import Session
@@ -102,13 +103,19 @@ class Installation:
 
     # -- in this process
 
-    def command(self, *arguments: str) -> CommandResult:
+    def command(self, *arguments: str, **env: str) -> CommandResult:
         """Run a command as `cli` does, without the seconds that a process's imports take."""
         from rag_assets.cli import main
 
         out, err = io.StringIO(), io.StringIO()
         code: object = 0
-        with redirect_stdout(out), redirect_stderr(err):
+        with (
+            redirect_stdout(out),
+            redirect_stderr(err),
+            pytest.MonkeyPatch.context() as environment,
+        ):
+            for name, value in env.items():
+                environment.setenv(name, value)
             try:
                 main(list(arguments))
             except SystemExit as stopped:

@@ -253,7 +253,7 @@ def test_a_broken_file_is_told_with_its_place(
 
 
 def test_servers_away_are_named_with_how_to_start_them(
-    shared_installation: Installation, driver: Driver, tmp_path: Path
+    run: Run, shared_installation: Installation, driver: Driver, tmp_path: Path
 ) -> None:
     somebody(shared_installation)
     driver.sync("somebody")
@@ -267,7 +267,7 @@ def test_servers_away_are_named_with_how_to_start_them(
         (none, ("tenants", "list"), "Postgres"),
         ({"RAG_ASSETS_HOME": str(tmp_path / "none")}, ("status",), "RAG_ASSETS_HOME"),
     ):
-        said = shared_installation.cli(*command, **env)
+        said = run(*command, **env)
         assert_refused(said, server)
         assert "hidden" not in said.err
     # A sync that meets it writes nothing, and goes on when the server is back.
