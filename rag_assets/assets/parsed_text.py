@@ -37,9 +37,11 @@ def parsed_text(
             "reused": report.reused,
             "failed": report.failed,
             "pages": report.pages,
+            "pages read by OCR": report.ocr_pages,
             "pages per second": round(rate, 1),
             "masked": report.masked,
             "seconds": seconds(report.seconds),
             "failures": table({"document": "string", "reason": "string"}, report.failures),
+            "left out": table({"document": "string", "what": "string"}, report.notes),
         }
     )

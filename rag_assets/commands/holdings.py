@@ -146,6 +146,7 @@ def _parsed(held: Sequence[Held]) -> list[str]:
         for item in held
         if item.parsed and item.parsed.masked
     ]
+    lines += [f"{i.name}: {note}" for i in held if i.parsed for note in i.parsed.notes]
     failed = [item for item in held if item.document.status == "FAILED"]
     return lines + [f"{item.name} failed: {item.document.error_message}" for item in failed]
 

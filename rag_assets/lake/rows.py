@@ -147,6 +147,7 @@ def _parsed_record(row: ParsedRow) -> dict[str, Any]:
         "ocr_pages": parsed.ocr_pages,
         "has_lines": parsed.has_lines,
         "media_type": parsed.media_type,
+        "notes": list(parsed.notes),
         "created_at": row.created_at,
     }
 
@@ -167,6 +168,7 @@ def _parsed_row(record: dict[str, Any]) -> ParsedRow:
             ocr_pages=record["ocr_pages"],
             has_lines=record["has_lines"],
             media_type=record["media_type"],
+            notes=tuple(record["notes"]),
         ),
         created_at=record["created_at"],
     )

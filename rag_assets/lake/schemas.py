@@ -43,6 +43,7 @@ PARSED_TEXT: Final = pl.Schema(
         "ocr_pages": _INTEGER,
         "has_lines": pl.Boolean(),
         "media_type": _TEXT,
+        "notes": pl.List(_TEXT),
         "created_at": _TIMESTAMP,
     }
 )

@@ -16,6 +16,7 @@ class ParseLimits:
         memory_bytes: of address space, beyond what an idle worker has.
         characters: of parsed text.
         pages: where the format has them; slides and sheets count as well.
+        ocr_pages: that are read by OCR; each adds to the time.
         expanded_bytes: what may come out of a compressed document.
         cells: of a workbook, empty ones between filled ones included.
     """
@@ -24,6 +25,7 @@ class ParseLimits:
     memory_bytes: int = 2 * 1024**3
     characters: int = 20_000_000
     pages: int = 5_000
+    ocr_pages: int = 1_000
     expanded_bytes: int = 512 * 1024**2
     cells: int = 10_000_000
 

@@ -56,6 +56,7 @@ class ParsedText:
         title: the title found in the content (never derived from the file's name), masked.
         pages: number of pages, slides or sheets, where the format has them.
         ocr_pages: how many of them were read from their picture.
+        notes: what a person should know who misses something of it; quotes nothing of it.
         has_lines: whether the lines of `text` are the lines of the document.
         masked: the spans that were masked, in order.
     """
@@ -68,3 +69,4 @@ class ParsedText:
     ocr_pages: int = 0
     has_lines: bool = True
     media_type: str = ""
+    notes: tuple[str, ...] = ()

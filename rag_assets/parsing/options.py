@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Any, Literal, Self
 
-from rag_assets.hashing import key_of
+PdfEngine = Literal["liteparse", "docling"]
+
+_SALT = b"rag-assets parser.passwords"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +20,42 @@ class ParseOptions:
     Attributes:
         keep_headers_footers: keep the lines that repeat on every page of a PDF.
         passwords: tried on encrypted documents, in order.
+        pdf: what reads PDFs.
+        ocr: read the pages of a PDF that hold no text from their picture.
+        ocr_languages: of such pages, as Tesseract abbreviates them.
+        ocr_data: folder of the languages' data; None for the one that is installed.
+        docling_models: folder of docling's models.
     """
 
     keep_headers_footers: bool = False
     passwords: tuple[str, ...] = field(default=(), repr=False)
+    pdf: PdfEngine = "liteparse"
+    ocr: bool = False
+    ocr_languages: tuple[str, ...] = ("eng",)
+    ocr_data: str | None = None
+    docling_models: str | None = None
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read what `dataclasses.asdict` made, lists in place of tuples allowed."""
+        given: dict[str, Any] = {f.name: record[f.name] for f in fields(cls) if f.name in record}
+        for name, value in given.items():
+            given[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**given)
 
     def identity(self) -> dict[str, Any]:
         """What of it may change a parser's output; every parse key hashes it."""
-        return asdict(self) | {"passwords": key_of("passwords", list(self.passwords))}
+        ocr = (self.ocr_languages, self.ocr_data) if self.ocr else None
+        return {
+            "keep_headers_footers": self.keep_headers_footers,
+            "pdf": self.pdf,
+            "ocr": ocr,
+            "passwords": _digest(self.passwords) if self.passwords else None,
+        }
+
+
+@lru_cache(maxsize=256)
+def _digest(passwords: tuple[str, ...]) -> str:
+    """Changes when a password does; slow, so that nobody finds passwords by trying them on keys."""
+    joined = b"\0".join(password.encode() for password in passwords)
+    return hashlib.scrypt(joined, salt=_SALT, n=2**14, r=8, p=1, dklen=32).hex()

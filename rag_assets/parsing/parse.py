@@ -13,10 +13,22 @@ from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.registry import parser_for
 
 
-def prepare_for(data: bytes, media_type: str | None = None) -> None:
+def prepare_for(data: bytes, media_type: str | None, options: ParseOptions) -> None:
     """Load what parsing these bytes takes; a document that will be rejected takes nothing."""
     with suppress(DocumentRejected):
-        parser_for(detect(data, media_type)).warm_up()
+        parser_for(detect(data, media_type), options).warm_up()
+
+
+def more_seconds(
+    data: bytes, media_type: str | None, options: ParseOptions, limits: ParseLimits
+) -> float:
+    """What parsing these bytes may take beyond `limits.seconds`.
+
+    Raises:
+        DocumentRejected: it cannot be parsed; parse() will say so as well.
+    """
+    kind = detect(data, media_type)
+    return parser_for(kind, options).more_seconds(data, options, limits)
 
 
 def parse(
@@ -38,7 +50,8 @@ def parse(
     Raises:
         DocumentRejected: it is empty, of no known format, or its parser rejects it.
     """
+    options = options or ParseOptions()
     kind = detect(data, media_type)
-    function = parser_for(kind).function()
-    parsed = function(data, kind, options or ParseOptions(), limits or ParseLimits())
+    function = parser_for(kind, options).function()
+    parsed = function(data, kind, options, limits or ParseLimits())
     return replace(parsed, media_type=kind)

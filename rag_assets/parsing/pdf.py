@@ -1,51 +1,43 @@
-"""PDF: blocks from liteparse, the outline and the title from pdfium. No OCR.
+"""PDF: blocks from liteparse, outline and title from pdfium, scanned pages by OCR if it is on.
 
 The text is the blocks joined by blank lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache
-from typing import TYPE_CHECKING
 
 from rag_assets.errors import DocumentRejected
-from rag_assets.parsing.detect import PDF_MARK
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.model import BlockKind, ParsedText
+from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.ocr import PageReader
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import first_title, heading_name
-from rag_assets.parsing.pdf_outline import Bookmarks, inspect_pdf
-from rag_assets.parsing.pdf_text import plain
-from rag_assets.parsing.pieces import DEEPEST_LEVEL, Piece, assembled, bounded, clean
+from rag_assets.parsing.pdf_file import SCANTY, PdfFile
+from rag_assets.parsing.pdf_layout import PageLayout, warm_up
+from rag_assets.parsing.pdf_outline import Bookmarks, bookmarks_of
+from rag_assets.parsing.pieces import Piece, assembled, bounded
+from rag_assets.parsing.titles import sensible_title
 
-if TYPE_CHECKING:
-    from liteparse import LayoutBlock, LiteParse, ParsedPage
+__all__ = ["more_seconds", "parse", "warm_up"]
 
-_BATCH_PAGES = 32
-_LEAST_KEPT = 0.6
-_KINDS: Mapping[str, BlockKind] = {
-    "heading": "heading",
-    "paragraph": "paragraph",
-    "list_item": "list",
-    "table": "table",
-    "code": "code",
-    "grid_fallback": "code",
-}
+_OCR_PAGE_SECONDS = 10.0
 
 
-@cache
-def warm_up() -> None:
-    """Load the libraries, and let pdfium reserve its gigabyte of address space, once.
+def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
+    """What reading scanned pages adds to the time that a document may take.
 
-    Done before a limit is set, so that the limit is about the document.
+    Raises:
+        DocumentRejected: it cannot be opened, or has too many pages.
     """
-    from liteparse import LiteParse, ParseError
-
-    with suppress(ParseError):
-        LiteParse(ocr_enabled=False, num_workers=1, quiet=True).parse(b"%PDF-")
+    if not options.ocr:
+        return 0.0
+    with PdfFile(data, options.passwords) as file:
+        limits.check_pages(len(file))
+        scanned = sum(map(file.is_picture, range(1, len(file) + 1)))
+    return _OCR_PAGE_SECONDS * min(scanned, limits.ocr_pages)
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
@@ -54,19 +46,87 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     Raises:
         DocumentRejected: it is encrypted, cut short, damaged, too long, or holds no text.
     """
-    data = data[data.find(PDF_MARK) :]  # liteparse wants the mark at the very start
-    keep_headers_footers = options.keep_headers_footers
-    facts = inspect_pdf(data, limits)
-    found = _pieces(data, limits, keep_headers_footers=keep_headers_footers)
-    pieces = list(bounded(found, limits))
-    if not pieces:
-        raise DocumentRejected(
-            f"no text: scanned pages need OCR ({facts.pages:,} without any text)",
-            hint="run OCR over the file and add the result",
+    with PdfFile(data, options.passwords) as file:
+        limits.check_pages(len(file))
+        reading = _Reading(file, options, limits)
+        pieces = list(bounded(reading.pieces(), limits))
+        if not pieces:
+            raise reading.no_text()
+        text, blocks = assembled(_with_outline(pieces, bookmarks_of(file)))
+        given = sensible_title(file.document.get_metadata_value("Title"))
+        return ParsedText(
+            text,
+            blocks,
+            title=given or _title_page(pieces) or first_title(blocks),
+            pages=len(file),
+            ocr_pages=reading.ocr_pages,
+            has_lines=False,
+            notes=reading.notes(),
         )
-    text, blocks = assembled(_with_outline(pieces, facts.bookmarks))
-    title = facts.title or _title_page(pieces) or first_title(blocks)
-    return ParsedText(text, blocks, title, facts.pages, has_lines=False)
+
+
+class _Reading:
+    """Goes through the pages once, and counts what became of them."""
+
+    def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
+        self._file = file
+        self._options = options
+        self._limits = limits
+        self._layout = PageLayout(file, options, limits)
+        self._readable = 0
+        self._pictures = 0
+        self.ocr_pages = 0
+
+    def pieces(self) -> Iterator[Piece]:
+        with ExitStack() as stack:
+            reader: PageReader | None = None
+            for number, pieces in self._layout.pages():
+                self._readable += 1
+                if _scanty(pieces) and self._file.is_picture(number):
+                    self._pictures += 1
+                    if self._options.ocr:
+                        reader = reader or stack.enter_context(
+                            PageReader(self._options.ocr_languages, self._options.ocr_data)
+                        )
+                        yield from self._read(reader, number) or pieces
+                        continue
+                yield from pieces
+
+    def no_text(self) -> DocumentRejected:
+        """Why nothing was found."""
+        if not self._readable:
+            return DocumentRejected("it is damaged: none of its pages can be read")
+        if self._options.ocr:
+            return DocumentRejected(f"no text, by OCR neither ({len(self._file):,} pages)")
+        return DocumentRejected(
+            f"no text: scanned pages need OCR ({len(self._file):,} without any text)",
+            hint="set parser.ocr: true for the tenant",
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know who misses something of the document."""
+        pages = len(self._file)
+        facts = []
+        if unreadable := pages - self._readable:
+            facts.append(f"{unreadable:,} of {pages:,} pages are damaged and left out")
+        if self._pictures > self.ocr_pages:
+            left = self._pictures - self.ocr_pages
+            facts.append(f"{left:,} of {pages:,} pages are pictures without text, OCR is off")
+        return tuple(facts)
+
+    def _read(self, reader: PageReader, number: int) -> list[Piece]:
+        self.ocr_pages += 1
+        if self.ocr_pages > self._limits.ocr_pages:
+            raise DocumentRejected(
+                f"it has more than {self._limits.ocr_pages:,} scanned pages",
+                hint="split the document",
+            )
+        with self._file.page(number) as page:
+            return [Piece("paragraph", text, page=number) for text in reader.paragraphs(page)]
+
+
+def _scanty(pieces: Sequence[Piece]) -> bool:
+    return sum(len(piece.text) for piece in pieces) <= SCANTY
 
 
 def _title_page(pieces: list[Piece]) -> str | None:
@@ -93,76 +153,3 @@ def _judged(piece: Piece, level: int) -> Piece:
     if level and piece.kind in {"heading", "paragraph"}:
         return replace(piece, kind="heading", level=level)
     return replace(piece, kind="paragraph", level=0) if piece.kind == "heading" else piece
-
-
-def _pieces(data: bytes, limits: ParseLimits, *, keep_headers_footers: bool) -> Iterator[Piece]:
-    for page in _pages(data, limits, keep_headers_footers=keep_headers_footers):
-        for block in page.blocks or []:
-            kind = _KINDS.get(block.kind)
-            text = clean(_text_of(block)) if kind else ""
-            if kind is not None:
-                level = min(block.level or 1, DEEPEST_LEVEL) if kind == "heading" else 0
-                yield Piece(kind, text, level, page.page_num)
-
-
-def _pages(data: bytes, limits: ParseLimits, *, keep_headers_footers: bool) -> Iterator[ParsedPage]:
-    from liteparse import ParseError
-
-    parser = _parser(limits, keep_headers_footers=keep_headers_footers)
-    try:
-        for batch in parser.parse_batches(data, batch_size=_BATCH_PAGES):
-            stripped = [page.page_num for page in batch.result.pages if _lost_text(page)]
-            whole = _whole_pages(data, limits, stripped)
-            yield from (whole.get(page.page_num, page) for page in batch.result.pages)
-    except ParseError:
-        # Its message may quote the document.
-        raise DocumentRejected("it is damaged: a page of it cannot be read") from None
-
-
-def _whole_pages(data: bytes, limits: ParseLimits, numbers: list[int]) -> dict[int, ParsedPage]:
-    """Pages with their headers and footers, for those that would have little left without."""
-    if not numbers:
-        return {}
-    target = ",".join(map(str, numbers))
-    parser = _parser(limits, keep_headers_footers=True, target_pages=target)
-    return {page.page_num: page for page in parser.parse(data).pages}
-
-
-def _lost_text(page: ParsedPage) -> bool:
-    """Whether most of a page was taken for headers: forms and slides resemble each other."""
-    kept = sum(_visible(_text_of(block)) for block in page.blocks or [])
-    return kept < _LEAST_KEPT * _visible(page.text)
-
-
-def _visible(text: str) -> int:
-    return sum(map(len, text.split()))
-
-
-def _parser(
-    limits: ParseLimits, *, keep_headers_footers: bool, target_pages: str | None = None
-) -> LiteParse:
-    from liteparse import LiteParse
-
-    return LiteParse(
-        ocr_enabled=False,
-        output_format="markdown",
-        image_mode="off",
-        extract_links=False,
-        extract_blocks=True,
-        keep_headers_footers=keep_headers_footers,
-        target_pages=target_pages,
-        max_pages=limits.pages,
-        num_workers=1,
-        quiet=True,
-    )
-
-
-def _text_of(block: LayoutBlock) -> str:
-    if block.kind == "table":
-        rows = [*([block.header] if block.header else []), *(block.rows or [])]
-        return "\n".join(" | ".join(cell.text for cell in row) for row in rows)
-    if block.lines:
-        return "\n".join(block.lines)
-    # Only running text comes as Markdown; headings and cells are as they stand on the page.
-    text = block.text or "" if block.kind == "heading" else plain(block.text or "")
-    return f"{block.marker} {text}" if block.kind == "list_item" and block.marker else text

@@ -1,25 +1,20 @@
-"""What a PDF says of itself: pages, title, outline; and whether it can be opened at all."""
+"""The outline of a PDF, which tells headings and their levels."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rag_assets.errors import DocumentRejected
-from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.outline import heading_name
-from rag_assets.parsing.titles import sensible_title
+from rag_assets.parsing.pdf_file import PdfFile
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
 _MOST_BOOKMARKS = 20_000
 _DEEPEST_LEVEL = 6
-_TAIL_BYTES = 4_096
-_NEEDS_PASSWORD = 4  # FPDF_ERR_PASSWORD
 _NUMBERING = re.compile(r"^(?:(?:chapter|section|appendix|part) )?(?:[0-9]{1,4}|[a-z]|[ivx]{1,6}) ")
 _NUMBERS = re.compile(r"^(?:[0-9]{1,4} )+")
 
@@ -45,43 +40,9 @@ class Bookmarks:
         return next((n for p in at for form in forms if (n := self._levels.get((p, form)))), 0)
 
 
-@dataclass(frozen=True, slots=True)
-class PdfFacts:
-    """What a PDF says of itself; the title only if it is one that a person gave."""
-
-    pages: int
-    title: str | None
-    bookmarks: Bookmarks
-
-
-def inspect_pdf(data: bytes, limits: ParseLimits) -> PdfFacts:
-    """Open a PDF and read what it says of itself.
-
-    Raises:
-        DocumentRejected: it is encrypted, cut short, damaged, or has too many pages.
-    """
-    import pypdfium2 as pdfium
-
-    tail = data[-_TAIL_BYTES:]
-    if b"%%EOF" not in tail and b"startxref" not in tail:
-        # pdfium would make do with the pages that are left, and nobody would know.
-        raise DocumentRejected(
-            "it is truncated: the end of the PDF is missing", hint="copy the file again"
-        )
-    try:
-        document = pdfium.PdfDocument(data)
-    except pdfium.PdfiumError as error:
-        if getattr(error, "err_code", None) == _NEEDS_PASSWORD:
-            raise DocumentRejected(
-                "it is encrypted, needs a password", hint="store a copy without a password"
-            ) from None
-        raise DocumentRejected("it is damaged: not a readable PDF") from None
-    try:
-        limits.check_pages(len(document))
-        title = sensible_title(document.get_metadata_value("Title"))
-        return PdfFacts(len(document), title, Bookmarks(_entries(document)))
-    finally:
-        document.close()
+def bookmarks_of(file: PdfFile) -> Bookmarks:
+    """The outline of a PDF, an endless one cut."""
+    return Bookmarks(_entries(file.document))
 
 
 def _entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:

@@ -85,10 +85,13 @@ class WorkerProcess:
             try:
                 self._write({"media_type": media_type, "options": asdict(options)}, data)
                 answer = self._read()
+                if answer is not None and "more_seconds" in answer[0]:
+                    deadline.extend(float(answer[0]["more_seconds"]))
+                    answer = self._read()
             except OSError:
                 answer = None
         if answer is None:
-            return self._cause_of_death(late=deadline.passed)
+            return self._cause_of_death(deadline)
         return self._result(*answer)
 
     def kill(self) -> None:
@@ -132,14 +135,17 @@ class WorkerProcess:
             return DocumentTimeout(str(answer["late"]))
         return DocumentRejected(str(answer["rejected"]), hint=answer.get("hint"))
 
-    def _cause_of_death(self, *, late: bool) -> DocumentRejected:
-        if not late:
+    def _cause_of_death(self, deadline: _Deadline) -> DocumentRejected:
+        if not deadline.passed:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=5)
         code = self._process.poll()
         self.kill()
-        if late or code == -signal.SIGXCPU:
-            return DocumentTimeout(f"it took longer than {self._limits.seconds:g} s to parse")
+        if deadline.passed or code == -signal.SIGXCPU:
+            return DocumentTimeout(
+                f"it took longer than {deadline.seconds:g} s to parse",
+                hint="a larger parser.seconds gives it more",
+            )
         if code in _OUT_OF_MEMORY:
             return DocumentTooCostly(TOO_COSTLY)
         return DocumentRejected(f"its parser crashed (exit code {code})")
@@ -156,17 +162,28 @@ class _Deadline:
     """Kills a worker that does not answer in time, which ends the read that waits for it."""
 
     def __init__(self, seconds: float, worker: WorkerProcess) -> None:
+        self.seconds = seconds
         self.passed = False
         self._worker = worker
-        self._timer = threading.Timer(seconds, self._give_up)
-        self._timer.daemon = True
+        self._timer = self._started(seconds)
 
     def __enter__(self) -> _Deadline:
-        self._timer.start()
         return self
+
+    def extend(self, seconds: float) -> None:
+        """Give it so much more, from now on."""
+        self._timer.cancel()
+        self.seconds += seconds
+        self._timer = self._started(self.seconds)
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
+
+    def _started(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self._give_up)
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def _give_up(self) -> None:
         self.passed = True

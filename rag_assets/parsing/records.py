@@ -36,6 +36,7 @@ def to_record(parsed: ParsedText) -> dict[str, Any]:
         "ocr_pages": parsed.ocr_pages,
         "has_lines": parsed.has_lines,
         "media_type": parsed.media_type,
+        "notes": list(parsed.notes),
     }
 
 
@@ -54,6 +55,7 @@ def from_record(record: Mapping[str, Any]) -> ParsedText:
         ocr_pages=record["ocr_pages"],
         has_lines=record["has_lines"],
         media_type=record["media_type"],
+        notes=tuple(record["notes"]),
     )
 
 

@@ -41,7 +41,8 @@ class Parser:
 
     Attributes:
         id: which one it is; also the module below rag_assets.parsing that holds its `parse` and,
-            where libraries have to be loaded before limits are set, its `warm_up`.
+            where libraries have to be loaded before limits are set, its `warm_up`, and where
+            some documents may take longer than others, its `more_seconds`.
         revision: raised by hand whenever its output may change.
         packages: installed packages whose versions count as well.
     """
@@ -65,6 +66,17 @@ class Parser:
         if hasattr(module, "warm_up"):
             module.warm_up()
 
+    def more_seconds(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
+        """What this document may take beyond `limits.seconds`.
+
+        Raises:
+            DocumentRejected: it cannot be parsed.
+        """
+        module = import_module(f"rag_assets.parsing.{self.id}")
+        if not hasattr(module, "more_seconds"):
+            return 0.0
+        return float(module.more_seconds(data, options, limits))
+
 
 _MARKDOWN = Parser("markdown", 2)
 _PLAIN = Parser("plain", 1)
@@ -73,18 +85,23 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
         media_types.ASCIIDOC: _PLAIN,
         media_types.MARKDOWN: _MARKDOWN,
-        media_types.PDF: Parser("pdf", 4, ("liteparse",)),
+        media_types.PDF: Parser("pdf", 5, ("liteparse", "pypdfium2", "tesserocr")),
         media_types.PLAIN: _PLAIN,
     }
 )
 
+DOCLING_PDF = Parser("docling_pdf", 1, ("docling-slim", "docling-core"))
+"""Reads PDFs in place of the other, for tenants that say so."""
 
-def parser_for(media_type: str) -> Parser:
+
+def parser_for(media_type: str, options: ParseOptions) -> Parser:
     """The parser of a format.
 
     Raises:
         DocumentRejected: there is none.
     """
+    if media_type == media_types.PDF and options.pdf == "docling":
+        return DOCLING_PDF
     if media_type not in PARSERS:
         raise DocumentRejected(f"no parser reads its format ({media_type})")
     return PARSERS[media_type]
@@ -99,7 +116,8 @@ def _package_version(package: str) -> str:
 
 def parsers_version() -> str:
     """Changes whenever any parser or the secret rules change."""
-    return key_of("parsers", {k: [p.id, p.version] for k, p in PARSERS.items()}, rules_version())
+    parsers = {**PARSERS, "docling": DOCLING_PDF}
+    return key_of("parsers", {k: [p.id, p.version] for k, p in parsers.items()}, rules_version())
 
 
 def parse_key(

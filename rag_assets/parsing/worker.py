@@ -2,8 +2,9 @@
 
 Started by the pool as `python -m rag_assets.parsing.worker`. It takes documents from standard
 input and answers on standard output, one message each (see messages.py): first its settings, then
-`{"ready": true}` back once the scanner is loaded, then one answer per document. It ends when
-standard input closes, thus also when its parent is killed, even in the midst of a document.
+`{"ready": true}` back once the scanner is loaded, then one answer per document, before which it
+may ask for time (`{"more_seconds": 40}`). It ends when standard input closes, thus also when its
+parent is killed, even in the midst of a document.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from rag_assets.errors import ConfigurationError, DocumentRejected
+from rag_assets.errors import ConfigurationError, DocumentRejected, DocumentTimeout
+from rag_assets.parsing.confinement import Confinement, limit_document, limit_process
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.messages import read_message, write_message
 from rag_assets.parsing.options import ParseOptions
@@ -24,7 +25,6 @@ from rag_assets.parsing.records import to_record
 from rag_assets.secrets.scanner import SecretScanner
 
 TOO_COSTLY = "it needs more memory than one document may use"
-_GRACE_SECONDS = 2
 
 _Message = tuple[dict[str, Any], bytes]
 
@@ -45,12 +45,19 @@ def main() -> None:
     documents: queue.SimpleQueue[_Message] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(sys.stdin.buffer, documents), daemon=True).start()
     _prepare(scanner)
+    limit_process()
+    confinement = Confinement()
     write_message(out, {"ready": True})
     while True:
         header, data = documents.get()
-        prepare_for(data, header["media_type"])
-        _limit(limits)
-        answer, text = _answer(header, data, scanner, limits)
+        options = ParseOptions.from_record(header["options"])
+        prepare_for(data, header["media_type"], options)
+        limit_document(limits)
+        if more := _more_seconds(data, header["media_type"], options, limits):
+            write_message(out, {"more_seconds": more})
+            limit_document(limits, more)
+        with confinement:
+            answer, text = _answer(data, header["media_type"], options, scanner, limits)
         write_message(out, answer, text)
 
 
@@ -68,61 +75,53 @@ def _prepare(scanner: SecretScanner) -> None:
     scanner.load()
 
 
+def _more_seconds(
+    data: bytes, media_type: str | None, options: ParseOptions, limits: ParseLimits
+) -> float:
+    from rag_assets.parsing.parse import more_seconds
+
+    try:
+        return more_seconds(data, media_type, options, limits)
+    except Exception:
+        return 0.0  # parsing fails of the same, and says so
+
+
 def _answer(
-    header: Mapping[str, Any], data: bytes, scanner: SecretScanner, limits: ParseLimits
+    data: bytes,
+    media_type: str | None,
+    options: ParseOptions,
+    scanner: SecretScanner,
+    limits: ParseLimits,
 ) -> tuple[dict[str, Any], bytes]:
     """The answer to one document: its record with the text beside it, or why there is none."""
     from rag_assets.parsing.masked import masked
     from rag_assets.parsing.parse import parse
 
     try:
-        parsed = parse(data, header["media_type"], ParseOptions(**header["options"]), limits)
+        parsed = parse(data, media_type, options, limits)
         record = to_record(masked(parsed, scanner))
         text = record.pop("text").encode()
-    except (DocumentRejected, ConfigurationError) as error:
-        return {"rejected": error.message, "hint": error.hint}, b""
-    except MemoryError:
-        return {"too_costly": TOO_COSTLY}, b""
-    except RecursionError:
-        return {"rejected": "it is nested too deeply", "hint": None}, b""
-    except TimeoutError:
-        return {"late": "scanning it for credentials took too long"}, b""
     except Exception as error:
-        # A parser may fail in any way, and its own message may quote the document.
-        return {"rejected": f"its parser failed ({type(error).__name__})", "hint": None}, b""
+        return _refusal(error), b""
     return {"parsed": record}, text
 
 
-def _limit(limits: ParseLimits) -> None:
-    """Bound what the next document may take on top of what the process has by now."""
-    import resource
-
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = used.ru_utime + used.ru_stime + limits.seconds + _GRACE_SECONDS
-    _soft_limit(resource.RLIMIT_CPU, int(seconds) + 1)
-    _soft_limit(resource.RLIMIT_AS, _address_space() + limits.memory_bytes)
-    _soft_limit(resource.RLIMIT_CORE, 0)
-
-
-def _soft_limit(kind: int, wanted: int) -> None:
-    import resource
-
-    _, hard = resource.getrlimit(kind)
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    try:
-        resource.setrlimit(kind, (wanted, hard))
-    except (OSError, ValueError):  # pragma: no cover - macOS knows no bound on address space
-        return
-
-
-def _address_space() -> int:
-    """Bytes of address space in use; zero where there is no /proc to ask."""
-    try:
-        pages = Path("/proc/self/statm").read_bytes().split()[0]
-    except OSError:  # pragma: no cover - not Linux
-        return 0
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+def _refusal(error: Exception) -> dict[str, Any]:
+    match error:
+        case DocumentTimeout():
+            return {"late": error.message}
+        case DocumentRejected() | ConfigurationError():
+            return {"rejected": error.message, "hint": error.hint}
+        case MemoryError():
+            return {"too_costly": TOO_COSTLY}
+        case TimeoutError():
+            return {"late": "scanning it for credentials took too long"}
+        case RecursionError():
+            reason = "it is nested too deeply"
+        case _:
+            # A parser may fail in any way, and its own message may quote the document.
+            reason = f"its parser failed ({type(error).__name__})"
+    return {"rejected": reason, "hint": None}
 
 
 if __name__ == "__main__":

@@ -90,8 +90,17 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
     """Hash of all configuration that determines a tenant's entries.
 
     Parsers and secret rules are in it but do not make a generation: their output replaces the
-    former one document by document. So are the parser's limits: what failed under one limit is
-    tried again under another.
+    former one document by document. So are the parser's limits and passwords: what failed with
+    them is tried again with others.
+
+    Raises:
+        ConfigurationError: what the parser's settings name is missing, a password's variable say.
     """
-    limits = tenant.parser.model_dump(mode="json")
-    return key_of("config", generation_key(tenant, embedder_id), parsers_version(), limits)
+    parser = tenant.parser
+    return key_of(
+        "config",
+        generation_key(tenant, embedder_id),
+        parsers_version(),
+        parser.model_dump(mode="json"),
+        parser.options.identity(),
+    )

@@ -26,6 +26,7 @@ from rag_assets.stages.slices import Work
 _FLUSH_DOCUMENTS = 250
 _VANISHED_RETRY = timedelta(seconds=30)
 _FLUSH_CHARACTERS = 16_000_000
+_TOLD = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,19 @@ class ParsingReport:
     Attributes:
         reused: documents whose text was in the lake already.
         masked: credentials that were masked.
+        ocr_pages: how many of the pages were read from their picture.
         failures: (uri, reason), the first of them.
+        notes: (uri, what is missing of it), the first of them.
     """
 
     parsed: int = 0
     reused: int = 0
     failed: int = 0
     pages: int = 0
+    ocr_pages: int = 0
     masked: int = 0
     failures: tuple[tuple[str, str], ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0
 
 
@@ -73,7 +78,8 @@ class _Parsing:
         self._characters = 0
         self._failures: list[tuple[Document, str]] = []
         self._vanished: list[Document] = []
-        self._parsed = self._pages = self._masked = 0
+        self._notes: list[tuple[Document, str]] = []
+        self._parsed = self._pages = self._ocr_pages = self._masked = 0
 
     def run(self) -> None:
         ctx = self._ctx
@@ -101,8 +107,10 @@ class _Parsing:
             reused=reused,
             failed=len(self._failures),
             pages=self._pages,
+            ocr_pages=self._ocr_pages,
             masked=self._masked,
-            failures=tuple((document.uri, reason) for document, reason in self._failures[:50]),
+            failures=tuple((document.uri, reason) for document, reason in self._failures[:_TOLD]),
+            notes=tuple((document.uri, note) for document, note in self._notes[:_TOLD]),
             seconds=seconds,
         )
 
@@ -126,6 +134,8 @@ class _Parsing:
         self._rows.append(ParsedRow(key=key, digest=parsed_digest(parsed), parsed=parsed))
         self._parsed += 1
         self._pages += parsed.pages or 0
+        self._ocr_pages += parsed.ocr_pages
+        self._notes += [(document, n) for document in self._missing[key] for n in parsed.notes]
         self._masked += len(parsed.masked)
         self._characters += len(parsed.text)
         if len(self._rows) >= _FLUSH_DOCUMENTS or self._characters >= _FLUSH_CHARACTERS:

@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
 from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.embedding.registry import EmbedderConfig
 from rag_assets.errors import ConfigurationError
+from rag_assets.parsing.docling_pdf import require_docling
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.options import ParseOptions
+from rag_assets.parsing.ocr import require_languages
+from rag_assets.parsing.options import ParseOptions, PdfEngine
 from rag_assets.sources.files import FilesConfig
 from rag_assets.tenants.profiles import with_profile
+from rag_assets.tenants.references import require_reference, resolved
 
 TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
 ]
+OcrLanguage = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]{3,40}$")]
 SearchMode = Literal["knn", "text", "hybrid"]
 
 
@@ -29,14 +40,33 @@ class ParserConfig(_Model):
     """How documents are parsed, and under which limits.
 
     Attributes:
-        keep_headers_footers: keep the lines that repeat on every page of a PDF.
-        seconds: time for one document.
+        seconds: time for one document; scanned pages add to it.
         memory_mb: memory of the process that parses it, in MiB.
+        keep_headers_footers: keep the lines that repeat on every page of a PDF.
+        pdf: what reads PDFs; docling takes packages that are not installed with this one.
+        ocr: read the scanned pages of PDFs, about one a second.
+        ocr_languages: of scanned pages, as Tesseract abbreviates them.
+        ocr_data: folder of other languages' data, files called LANGUAGE.traineddata.
+        docling_models: folder of docling's models.
+        passwords: for encrypted documents; each the name of an environment variable, as $NAME.
     """
 
     seconds: float = Field(default=60.0, gt=0, le=3600)
     memory_mb: int = Field(default=2048, ge=256, le=65_536)
     keep_headers_footers: bool = False
+    pdf: PdfEngine = "liteparse"
+    ocr: bool = False
+    ocr_languages: tuple[OcrLanguage, ...] = Field(default=("eng",), min_length=1)
+    ocr_data: str | None = None
+    docling_models: str | None = None
+    passwords: tuple[str, ...] = ()
+
+    @field_validator("passwords")
+    @classmethod
+    def _by_name(cls, references: tuple[str, ...]) -> tuple[str, ...]:
+        for reference in references:
+            require_reference("parser.passwords", reference)
+        return references
 
     @property
     def limits(self) -> ParseLimits:
@@ -45,8 +75,24 @@ class ParserConfig(_Model):
 
     @property
     def options(self) -> ParseOptions:
-        """What is chosen apart from limits."""
-        return ParseOptions(keep_headers_footers=self.keep_headers_footers)
+        """What is chosen apart from limits.
+
+        Raises:
+            ConfigurationError: what it takes is missing: a variable, a package, a language's data.
+        """
+        if self.pdf == "docling":
+            require_docling(self.docling_models)
+        if self.ocr:
+            require_languages(self.ocr_languages, self.ocr_data)
+        return ParseOptions(
+            keep_headers_footers=self.keep_headers_footers,
+            passwords=tuple(resolved("parser.passwords", name) for name in self.passwords),
+            pdf=self.pdf,
+            ocr=self.ocr,
+            ocr_languages=self.ocr_languages,
+            ocr_data=self.ocr_data,
+            docling_models=self.docling_models,
+        )
 
 
 class IndexConfig(_Model):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def scanner(cache_dir: Path) -> SecretScanner:
 def parse(pool: ParserPool) -> Parse:
     """Parse one document in a worker process, as production does."""
 
-    def parse(data: bytes, media_type: str | None = None, **options: bool):  # type: ignore[no-untyped-def]
+    def parse(data: bytes, media_type: str | None = None, **options: Any):  # type: ignore[no-untyped-def]
         task = ParseTask("key", "name", media_type, lambda: data, ParseOptions(**options))
         [outcome] = pool.parse_many([task])
         assert outcome.key == "key"

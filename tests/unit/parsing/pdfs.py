@@ -113,3 +113,33 @@ def endless(repetitions: int) -> bytes:
     piece = b"BT /F1 4 Tf %d %d Td (word) Tj ET\n"
     content = b"".join(piece % (i * 7 % 600, i * 13 % 780) for i in range(repetitions))
     return by_hand(zlib.compress(content), filters="/FlateDecode")
+
+
+def scanned(data: bytes) -> bytes:
+    """A PDF of the pictures of another one's pages, at 150 dots per inch."""
+    import pypdfium2
+    from reportlab.lib.utils import ImageReader
+    from reportlab.pdfgen.canvas import Canvas
+
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=(612, 792), invariant=1)
+    with pypdfium2.PdfDocument(data) as document:
+        for page in document:
+            picture = page.render(scale=150 / 72, grayscale=True).to_pil()
+            canvas.drawImage(ImageReader(picture), 0, 0, 612, 792)
+            canvas.showPage()
+    canvas.save()
+    return out.getvalue()
+
+
+def joined(*documents: bytes) -> bytes:
+    """All pages of several documents in one."""
+    import pypdfium2
+
+    out = io.BytesIO()
+    with pypdfium2.PdfDocument.new() as whole:
+        for data in documents:
+            with pypdfium2.PdfDocument(data) as document:
+                whole.import_pages(document)
+        whole.save(out)
+    return out.getvalue()

@@ -36,6 +36,7 @@ def test_a_digest_is_of_everything() -> None:
         replace(PARSED, ocr_pages=1),
         replace(PARSED, has_lines=False),
         replace(PARSED, media_type=PDF),
+        replace(PARSED, notes=("1 of 3 pages",)),
         replace(PARSED, blocks=(replace(blocks[0], page=1), *blocks[1:])),
         replace(PARSED, blocks=(replace(blocks[0], slide=1), *blocks[1:])),
         replace(PARSED, blocks=(replace(blocks[0], sheet="1"), *blocks[1:])),
@@ -54,8 +55,14 @@ def test_a_key_depends_on_all_that_determines_the_text(monkeypatch: object) -> N
         parse_key("b" * 64, MARKDOWN),
         parse_key("a" * 64, PDF),
         parse_key("a" * 64, PDF, ParseOptions(keep_headers_footers=True)),
+        parse_key("a" * 64, PDF, ParseOptions(ocr=True)),
+        parse_key("a" * 64, PDF, ParseOptions(ocr=True, ocr_languages=("deu",))),
+        parse_key("a" * 64, PDF, ParseOptions(passwords=("a",))),
+        parse_key("a" * 64, PDF, ParseOptions(passwords=("b",))),
     }
-    assert len(keys) == 4
+    assert len(keys) == 8
+    # What OCR would do does not matter while it is off.
+    assert parse_key("a" * 64, PDF, ParseOptions(ocr_languages=("deu",))) in keys
     # A default that is spelled out changes nothing.
     assert parse_key("a" * 64, PDF, ParseOptions(keep_headers_footers=False)) in keys
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,3 +87,28 @@ def test_what_is_not_usable_is_named(config: dict[str, Any], where: str) -> None
     assert "acme" in raised.value.message
     assert raised.value.hint
     assert "\n" not in raised.value.message
+
+
+def test_a_password_is_named_and_never_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    for literal in ("opensesame", "$", "$a b", "${NAME}", "x$NAME"):
+        with pytest.raises(ConfigurationError) as caught:
+            Tenant.from_config({"id": "a", "parser": {"passwords": ["$NAME", literal]}})
+        assert "parser.passwords" in caught.value.message
+        assert literal not in caught.value.message.replace("parser.passwords", "")
+    tenant = Tenant.from_config({"id": "a", "parser": {"passwords": ["$FIRST", "$SECOND"]}})
+    monkeypatch.setenv("FIRST", "one")
+    with pytest.raises(ConfigurationError, match="the environment variable SECOND, which is not"):
+        _ = tenant.parser.options
+    monkeypatch.setenv("SECOND", "two")
+    assert tenant.parser.options.passwords == ("one", "two")
+    assert "one" not in f"{tenant!r} {tenant.model_dump()}".replace("None", "")
+
+
+def test_the_languages_of_ocr_are_looked_for_where_ocr_is_on(tmp_path: Path) -> None:
+    parser = {"ocr": True, "ocr_languages": ["eng", "deu"], "ocr_data": str(tmp_path)}
+    with pytest.raises(ConfigurationError, match=r"eng\.traineddata is not in"):
+        _ = Tenant.from_config({"id": "a", "parser": parser}).parser.options
+    off = Tenant.from_config({"id": "a", "parser": {**parser, "ocr": False}})
+    assert off.parser.options.ocr_languages == ("eng", "deu")
+    with pytest.raises(ConfigurationError, match=r"ocr_languages"):
+        Tenant.from_config({"id": "a", "parser": {"ocr_languages": ["../eng"]}})
