@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
@@ -82,15 +81,6 @@ class Archive:
             return self._zip.read(entry)
         except _DAMAGE:
             raise _damaged() from None
-
-    def copy_of(self, names: Iterable[str]) -> bytes:
-        """An archive of these parts alone, stored as they are."""
-        target = io.BytesIO()
-        with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
-            for name in dict.fromkeys(names):
-                if name in self:
-                    copy.writestr(zipfile.ZipInfo(name), self.read(name))
-        return target.getvalue()
 
     def _check_size(self, entry: zipfile.ZipInfo) -> None:
         self._left -= entry.file_size

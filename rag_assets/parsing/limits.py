@@ -27,7 +27,7 @@ class ParseLimits:
     pages: int = 5_000
     ocr_pages: int = 1_000
     expanded_bytes: int = 512 * 1024**2
-    cells: int = 10_000_000
+    cells: int = 5_000_000
 
     def check_characters(self, count: int) -> None:
         """Refuse a text that is too long.

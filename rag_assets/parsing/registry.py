@@ -78,15 +78,23 @@ class Parser:
         return float(module.more_seconds(data, options, limits))
 
 
+_DELIMITED = Parser("delimited", 1)
 _MARKDOWN = Parser("markdown", 2)
 _PLAIN = Parser("plain", 1)
 
 PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
         media_types.ASCIIDOC: _PLAIN,
+        media_types.CSV: _DELIMITED,
+        media_types.DOCX: Parser("docx", 1, ("lxml",)),
+        media_types.EML: Parser("mail", 1, ("lxml",)),
+        media_types.HTML: Parser("webpage", 1, ("lxml",)),
         media_types.MARKDOWN: _MARKDOWN,
         media_types.PDF: Parser("pdf", 5, ("liteparse", "pypdfium2", "tesserocr")),
         media_types.PLAIN: _PLAIN,
+        media_types.PPTX: Parser("pptx", 1, ("lxml",)),
+        media_types.TSV: _DELIMITED,
+        media_types.XLSX: Parser("xlsx", 1, ("lxml", "python-calamine")),
     }
 )
 

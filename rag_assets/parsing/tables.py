@@ -1,0 +1,41 @@
+"""Records of tables: which one names the columns, and how one reads on a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+_LEAST_COLUMNS = 2
+
+
+def on_a_line(cells: Sequence[str]) -> str:
+    """`a | b |  | d`: empty cells keep the others in their columns; those at the end go."""
+    return " | ".join(cells).rstrip(" |")
+
+
+def names_columns(record: Sequence[str], columns: int) -> bool:
+    """Whether a table's first record says what its columns are.
+
+    It does if its cells are words or years (numbers, dates and amounts are data), no two are the
+    same, and at most one in three columns has none. A table of two columns and more whose records
+    are all of that kind is taken to begin with a header as well: most do.
+
+    Args:
+        record: the first one, as texts.
+        columns: how many columns the table has.
+    """
+    filled = [cell for cell in record if cell]
+    return (
+        len(filled) >= max(_LEAST_COLUMNS, columns - columns // 3)
+        and len(set(filled)) == len(filled)
+        and all(_is_name(cell) for cell in filled)
+        and any(not _YEAR.fullmatch(cell) for cell in filled)
+    )
+
+
+def _is_name(cell: str) -> bool:
+    if _YEAR.fullmatch(cell):
+        return True
+    digits = sum(character.isdigit() for character in cell)
+    return digits < len(cell) / 2 and any(map(str.isalpha, cell))
