@@ -35,7 +35,5 @@ def names_columns(record: Sequence[str], columns: int) -> bool:
 
 
 def _is_name(cell: str) -> bool:
-    if _YEAR.fullmatch(cell):
-        return True
-    digits = sum(character.isdigit() for character in cell)
-    return digits < len(cell) / 2 and any(map(str.isalpha, cell))
+    letters = sum(map(str.isalpha, cell))
+    return cell[0].isalpha() or 2 * letters > len(cell) or _YEAR.fullmatch(cell) is not None
