@@ -105,7 +105,7 @@ class DagsterProcesses:
             progress("Dagster webserver: starting")
             port = next_free_port(self._settings.dagster_port)
             self.webserver.start(
-                [*self._command("dagster_webserver"), "-h", LOOPBACK, "-p", str(port)],
+                self._command("rag_assets.webserver", "--host", LOOPBACK, "--port", str(port)),
                 env=environment,
                 healthy=lambda: _serves(port),
                 timeout=_START_SECONDS,
@@ -120,7 +120,7 @@ class DagsterProcesses:
                 return
             progress("Dagster daemon: starting")
             self.daemon.start(
-                [*self._command("dagster._daemon", "run")],
+                self._command("dagster._daemon", "run"),
                 env=environment,
                 healthy=lambda: _DAEMON_IS_UP in self.daemon.output(),
                 timeout=_START_SECONDS,
@@ -130,7 +130,7 @@ class DagsterProcesses:
 
     def _command(self, module: str, *arguments: str) -> list[str]:
         workspace = str(self._settings.home / "workspace.yaml")
-        return [sys.executable, "-m", module, *arguments, "-w", workspace]
+        return [sys.executable, "-m", module, *arguments, "--workspace", workspace]
 
 
 def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]:

@@ -66,6 +66,14 @@ def graphql(port: int, query: str) -> object:
     return answer["data"]
 
 
+def body(port: int, path: str) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", path)
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return text
+
+
 def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None:
     stack = LocalStack(settings)
     messages: list[str] = []
@@ -88,6 +96,8 @@ def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None
         assert answer == {
             "assetNodes": [{"assetKey": {"path": ["greeting"]}, "description": description}]
         }
+        assert "no tenant yet" in body(webserver.port, "/documents"), "our pages beside Dagster's"
+        assert "/_next/" in body(webserver.port, "/runs"), "and its own catch-all"
         with psycopg.connect(settings.database_url or "") as connection:
             tables = connection.execute("SELECT count(*) FROM runs").fetchone()
         assert tables == (0,), "the storage is the Postgres we named"

@@ -1,0 +1,137 @@
+"""The routes: all tenants, one tenant's documents, one document, and the data docs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.document_rows import Status
+from rag_assets.catalog.overview import TenantStanding
+from rag_assets.errors import RagAssetsError, UnknownTenant
+from rag_assets.settings import Settings
+from rag_assets.webserver.rendering import render
+from resources.stores import PostgresResource
+
+PAGE_DOCUMENTS = 200
+_HEADERS = {
+    # Names of files are anybody's; were one to slip through as markup, it could do nothing.
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_SANDBOX = "sandbox allow-scripts allow-popups"
+"""For pages of another make: their scripts run, but not as part of Dagster's own origin."""
+
+
+class DataDocs(StaticFiles):
+    """Great Expectations' pages, kept from acting in Dagster's name."""
+
+    def file_response(self, *args: object, **kwargs: object) -> Response:
+        """A file, with the header that sandboxes it."""
+        response: Response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
+        response.headers["Content-Security-Policy"] = _SANDBOX
+        return response
+
+
+def routes(catalog: Callable[[], Catalog] | None = None) -> list[BaseRoute]:
+    """What is served beside Dagster's UI.
+
+    Args:
+        catalog: opens the catalog when a page is asked for; the installation's own by default.
+    """
+    pages = Pages(catalog or PostgresResource().catalog)
+    folder = Settings.from_environment().data_docs
+    folder.mkdir(parents=True, exist_ok=True)
+    docs = DataDocs(directory=folder, html=True)
+    return [
+        Route("/documents", pages.tenants),
+        Route("/documents/{tenant}", pages.documents),
+        Route("/documents/{tenant}/{document_id}", pages.document),
+        Mount("/data-docs", docs),
+    ]
+
+
+class Pages:
+    """The endpoints; each reads the catalog and nothing else.
+
+    Args:
+        catalog: opens the catalog, or gives the one that is open.
+    """
+
+    def __init__(self, catalog: Callable[[], Catalog]) -> None:
+        self._catalog = catalog
+
+    def tenants(self, _request: Request) -> Response:
+        """Every tenant: how its documents stand, what answers, and what went wrong last."""
+        return _answer(lambda: render("tenants.html", tenants=self._catalog().overview.tenants()))
+
+    def documents(self, request: Request) -> Response:
+        """A tenant's documents, narrowed down by status and name."""
+        return _answer(lambda: self._documents(request))
+
+    def document(self, request: Request) -> Response:
+        """One document: its row, and what the index holds of it."""
+        return _answer(lambda: self._document(request))
+
+    def _documents(self, request: Request) -> str:
+        tenant = self._tenant(request)
+        asked = request.query_params
+        status: Status | None = next(
+            (s for s in get_args(Status) if s == asked.get("status")), None
+        )
+        number = int(asked["page"]) if asked.get("page", "").isdecimal() else 1
+        name = asked.get("name", "")
+        found = self._catalog().overview.page(
+            tenant.tenant_id,
+            status=status,
+            containing=name,
+            limit=PAGE_DOCUMENTS + 1,
+            offset=(max(number, 1) - 1) * PAGE_DOCUMENTS,
+        )
+        return render(
+            "documents.html",
+            tenant=tenant,
+            formats=self._catalog().overview.formats(tenant.tenant_id),
+            documents=found[:PAGE_DOCUMENTS],
+            more=len(found) > PAGE_DOCUMENTS,
+            status=status,
+            name=name,
+            page=max(number, 1),
+        )
+
+    def _document(self, request: Request) -> str:
+        tenant = self._tenant(request)
+        document_id = request.path_params["document_id"]
+        found = self._catalog().documents.find(tenant.tenant_id, [document_id])
+        if not found:
+            raise UnknownTenant(
+                f"tenant {tenant.tenant_id!r} has no such document",
+                hint="it was deleted a while ago, or the link is of another installation",
+            )
+        held = self._catalog().overview.held(tenant.tenant_id, document_id)
+        return render("document.html", tenant=tenant, document=found[0], held=held)
+
+    def _tenant(self, request: Request) -> TenantStanding:
+        tenant_id = request.path_params["tenant"]
+        found = self._catalog().overview.tenants(tenant_id)
+        if not found:
+            raise UnknownTenant(f"no tenant {tenant_id!r}", hint="/documents lists them")
+        return found[0]
+
+
+def _answer(page: Callable[[], str]) -> Response:
+    try:
+        return HTMLResponse(page(), headers=_HEADERS)
+    except RagAssetsError as error:
+        code = 404 if isinstance(error, UnknownTenant) else 503
+        return HTMLResponse(render("error.html", error=error), code, headers=_HEADERS)
