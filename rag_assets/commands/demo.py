@@ -19,6 +19,9 @@ from rag_assets.settings import PROJECT_ROOT
 from rag_assets.tenants.file import TenantsFile
 
 TENANT = "demo"
+SETTINGS = {"profile": "documents", "parser": {"ocr": True}}
+"""As tenants.yaml of the project has them; one page of the handbook is a scan."""
+
 _EXAMPLES = PROJECT_ROOT / "examples"
 _TOP_K = 3
 
@@ -66,7 +69,7 @@ def _add_tenant(session: Session) -> None:
         inside = folder.is_relative_to(session.settings.home)
         root = str(folder.relative_to(session.settings.home)) if inside else str(folder)
         source = {"name": "handbook", "type": "files", "root": root}
-        file.add({"id": TENANT, "profile": "documents", "sources": [source]})
+        file.add({"id": TENANT, **SETTINGS, "sources": [source]})
 
 
 def _show_stages(session: Session, synced: TenantSync) -> None:

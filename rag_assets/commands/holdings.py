@@ -100,7 +100,8 @@ def contents(parsed: Iterable[ParsedText]) -> str:
         counts.update(block.kind for block in text.blocks)
     shown = ("page", "slide", "sheet", "row", "heading", "table", "code")
     words = {"code": ("piece of code", "pieces of code")}
-    return ", ".join(_count(counts[k], *words.get(k, (k,))) for k in shown if counts[k])
+    found = [_count(counts[k], *words.get(k, (k,))) for k in shown if counts[k]]
+    return ", ".join(found) or _count(counts["paragraph"], "paragraph")
 
 
 def stage_lines(

@@ -7,7 +7,7 @@ from rag_assets.catalog.generations import Generation
 from rag_assets.chunking.model import Chunk
 from rag_assets.commands.holdings import Held, by_type, contents, histogram, stage_lines
 from rag_assets.lake.model import ChunkSetRow, DroppedRow
-from rag_assets.parsing.media_types import MARKDOWN, PDF, PPTX
+from rag_assets.parsing.media_types import MARKDOWN, PDF, PLAIN, PPTX
 from rag_assets.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.sources.model import ListingFacts
 
@@ -117,6 +117,10 @@ def test_nothing_held_is_told_as_nothing() -> None:
 
 def test_a_presentation_has_slides() -> None:
     assert contents([text(PPTX, pages=7)]) == "7 slides"
+
+
+def test_a_text_without_anything_that_stands_out_has_paragraphs() -> None:
+    assert contents([text(PLAIN, "paragraph", "paragraph")]) == "2 paragraphs"
 
 
 def test_a_histogram_shows_even_a_single_chunk() -> None:

@@ -3,14 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import pytest
 
 from examples.judge import ANSWERS, HANDBOOK, Question, questions
+from rag_assets.errors import DocumentRejected
+from rag_assets.parsing.media_types import media_type_of
+from rag_assets.parsing.model import Block, ParsedText
+from rag_assets.parsing.options import ParseOptions
+from rag_assets.parsing.parse import parse
+from rag_assets.parsing.registry import PARSERS
 
 QUESTIONS = questions()
+READ = [question for question in QUESTIONS if media_type_of(question.source) in PARSERS]
 LOCKED = "policies/works-council-minutes.pdf"
 DRAFT = "policies/draft-parcel-lockers.md"
+
+
+@cache
+def parsed(path: str) -> ParsedText:
+    data = (HANDBOOK / path).read_bytes()
+    return parse(data, media_type_of(path), ParseOptions(ocr=True))
+
+
+def stands_there(question: Question, text: ParsedText, block: Block) -> bool:
+    """Whether a block is at the place where the answer is said to be."""
+    expect = question.expect
+    words = " ".join(text.text[block.start : block.end].split())
+    return (
+        expect.get("heading", "") in {"", *block.heading_path[-1:]}
+        and expect.get("text", "") in words
+        and all(
+            getattr(block, name) == expect[name]
+            for name in ("page", "slide", "sheet")
+            if name in expect
+        )
+    )
 
 
 def test_there_are_enough_questions_and_three_for_the_demo() -> None:
@@ -33,3 +62,14 @@ def test_judgements_are_of_documents_that_can_be_found(question: Question) -> No
     assert list(question.relevant.values()).count(ANSWERS) == 1
     assert question.expect.keys() <= {"heading", "text", "page", "slide", "sheet"}
     assert question.expect.keys() & {"heading", "text"}
+
+
+@pytest.mark.parametrize("question", READ, ids=lambda question: question.id)
+def test_the_answer_stands_where_it_is_said_to(question: Question) -> None:
+    text = parsed(question.source)
+    assert any(stands_there(question, text, block) for block in text.blocks)
+
+
+def test_the_locked_document_is_refused_without_its_password() -> None:
+    with pytest.raises(DocumentRejected, match="password"):
+        parsed(LOCKED)
