@@ -1,6 +1,7 @@
 """expectations: Great Expectations suites over the tenant's chunk and embedding tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from checks.verdict import Compared, Verdict, counted
 from rag_assets.assets.chunks import chunks
 from rag_assets.assets.embeddings import embeddings
 from rag_assets.chunking.model import text_hash
+from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.context import TenantContext
 from resources.workbench import Workbench
@@ -23,35 +25,51 @@ _PART_ROWS = 50_000
 _CHUNK_FACTS = ("ordinal", "start", "end", "line_start", "line_end", "token_count")
 _CHUNK_COLUMNS = (
     *("document", "chunk_set", "chunks", *_CHUNK_FACTS),
-    *("characters", "text_sha256", "rehashed"),
+    *("size", "limit", "characters", "text_sha256", "rehashed"),
 )
 _VECTOR_COLUMNS = ("document", "text_sha256", "vector_bytes", "created_at")
 
 
-def chunk_rows(
-    stored: "pl.DataFrame", uris: Mapping[str, str], titles: Mapping[str, str | None]
-) -> Iterator[tuple[Any, ...]]:
+@dataclass(frozen=True, slots=True)
+class ChunkUser:
+    """A document that uses a chunk set.
+
+    Attributes:
+        uri: its name.
+        title: found in its content.
+        parameters: how it is to be cut.
+    """
+
+    uri: str
+    title: str | None
+    parameters: ChunkParameters
+
+
+def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterator[tuple[Any, ...]]:
     """The facts of every chunk, without its text.
 
     Args:
         stored: chunk sets as they lie in the lake (schemas.CHUNKS).
-        uris: a document that uses each chunk set, by key.
-        titles: found in its content, by key.
+        users: a document that uses each of them, by key.
     """
     # What a crash wrote twice is equal but for the time it was written.
     rows = stored.drop("created_at").unique(maintain_order=True)
     for row in rows.iter_rows(named=True):
         key, hashes = row["key"], row["text_sha256"]
+        user = users[key]
+        in_tokens = user.parameters.unit == "tokens"
         for position, chunk in enumerate(row["chunks"]):
             headings, text = tuple(chunk["heading_path"] or ()), chunk["text"] or ""
             yield (
-                uris[key],
+                user.uri,
                 key,
                 len(row["chunks"]),
                 *(chunk[fact] for fact in _CHUNK_FACTS),
+                chunk["token_count"] if in_tokens else len(text),
+                user.parameters.limit,
                 len(text.strip()),
                 hashes[position] if position < len(hashes) else None,
-                text_hash(titles[key], headings, text),
+                text_hash(user.title, headings, text),
             )
 
 
@@ -100,7 +118,7 @@ def judge(outcome: Validation, rules: int, docs: Path) -> Verdict:
     partitions_def=tenants_partitions,
     description=(
         "Great Expectations over the chunks that the tenant's documents use: required fields, "
-        "unique ordinals, offsets and lines in order, the tenant's token limit, true hashes."
+        "unique ordinals, offsets and lines in order, the limits of the chunkers, true hashes."
     ),
 )
 def chunk_expectations(
@@ -109,7 +127,7 @@ def chunk_expectations(
     """Hold the chunk table to its suite."""
     with checked_tenant(context, workbench) as ctx:
         parts = _parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.run.run_id))
-        rules = chunk_rules(ctx.tenant.chunker.max_tokens)
+        rules = chunk_rules()
         docs = _docs(ctx, "chunks")
         outcome = validate("chunks", rules, parts, ("document", "ordinal"), docs)
         return result_of(judge(outcome, len(rules), docs))
@@ -141,9 +159,15 @@ def _all_chunk_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any,
     for batch in parsed_batches(ctx, run_id):
         items = {i.chunk_set_key: i for i in batch if i.chunk_set_key not in seen}
         seen.update(items)
-        uris = {key: item.document.uri for key, item in items.items()}
-        titles = {key: item.title for key, item in items.items()}
-        yield list(chunk_rows(ctx.lake.stored_chunk_sets(set(items)), uris, titles))
+        users = {
+            key: ChunkUser(
+                item.document.uri,
+                item.title,
+                ctx.chunk_parameters(item.document, item.media_type),
+            )
+            for key, item in items.items()
+        }
+        yield list(chunk_rows(ctx.lake.stored_chunk_sets(set(items)), users))
 
 
 def _all_vector_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any, ...]]]:

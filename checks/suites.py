@@ -68,12 +68,8 @@ class Validation:
     broken: tuple[Broken, ...]
 
 
-def chunk_rules(max_tokens: int) -> tuple[Rule, ...]:
-    """What holds for every chunk.
-
-    Args:
-        max_tokens: the tenant's limit.
-    """
+def chunk_rules() -> tuple[Rule, ...]:
+    """What holds for every chunk."""
     return (
         *(_required(column) for column in _REQUIRED),
         Rule(
@@ -82,7 +78,8 @@ def chunk_rules(max_tokens: int) -> tuple[Rule, ...]:
             {"column_list": ["chunk_set", "ordinal"]},
         ),
         _above("ordinals are below the number of chunks", "chunks", "ordinal"),
-        _between("a chunk has 1 token to the tenant's limit", "token_count", 1, max_tokens),
+        _between("a chunk has a token or more", "token_count", 1, None),
+        _above("a chunk is within the limit of its chunker", "limit", "size", or_equal=True),
         _between("a chunk holds more than white space", "characters", 1, None),
         _between("ordinals count from 0", "ordinal", 0, None),
         _between("offsets count from 0", "start", 0, None),

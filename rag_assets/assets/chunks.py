@@ -35,7 +35,6 @@ def chunks(
         report = chunk_documents(ctx, work_of(ctx, context.run.run_id))
     if report.dropped_secrets:
         context.log.warning(f"chunks dropped for touching a credential: {report.dropped_secrets}")
-    limit = ctx.tenant.chunker.max_tokens
     return dg.MaterializeResult(
         metadata={
             "chunks": report.chunks,
@@ -44,15 +43,17 @@ def chunks(
             "dropped_secrets": report.dropped_secrets,
             "seconds": seconds(report.seconds),
             "tokens per chunk": bar_chart(
-                f"Tokens per chunk, at most {limit}", _histogram(report.token_counts, limit)
+                f"Tokens per chunk, at most {ctx.tenant.max_chunk_tokens}",
+                _histogram(report.token_counts),
             ),
         }
     )
 
 
-def _histogram(token_counts: Sequence[int], limit: int) -> list[tuple[str, int]]:
-    width = -(-limit // _BINS)
+def _histogram(token_counts: Sequence[int]) -> list[tuple[str, int]]:
+    largest = max(token_counts, default=_BINS)
+    width = -(-largest // _BINS)
     counts = [0] * _BINS
     for tokens in token_counts:
         counts[min((tokens - 1) // width, _BINS - 1)] += 1
-    return [(f"≤ {min((i + 1) * width, limit)}", count) for i, count in enumerate(counts)]
+    return [(f"≤ {min((i + 1) * width, largest)}", count) for i, count in enumerate(counts)]

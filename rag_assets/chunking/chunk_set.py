@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from rag_assets.chunking.masks import touching
@@ -84,7 +84,7 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
         media_type: the detected type, since chunkers may treat types differently.
         parameters: the chunker and its limits.
     """
-    return key_of("chunk_set", parsed_digest, media_type, CHUNKER_VERSION, asdict(parameters))
+    return key_of("chunk_set", parsed_digest, media_type, CHUNKER_VERSION, parameters.identity())
 
 
 def chunk_document(

@@ -6,40 +6,42 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
+from rag_assets.chunking.cuts import Rank, word_cuts
 from rag_assets.chunking.graphemes import is_boundary
-from rag_assets.chunking.tokens import count_tokens
-from rag_assets.chunking.units import Rank, word_cuts
+from rag_assets.chunking.measure import Measure
 
-_CHARS_A_TOKEN = 8  # prose has 4 to 5: one look is nearly always enough
 _NEIGHBOURS = 3  # how many words a sum of words is off, or less
 
 
-def overlap_start(text: str, low: int, high: int, limit: int) -> int:
+def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) -> int:
     """Where the longest run of whole words at the end of text[low:high] begins.
 
     Args:
         text: the document.
         low, high: the passage before, which ends with a visible character.
-        limit: cl100k_base tokens that the run has at most; at least 1.
+        limit: the size that the run has at most; at least 1.
+        measure: what sizes are counted in.
 
     Returns:
         An offset after low (low itself where the passage is a single word). Inside a word where
         whole words would give less than half of the limit: in scripts without spaces, say. And
-        high where even the last visible character has more tokens than the limit.
+        high where even the last visible character is larger than the limit.
     """
-    window = _CHARS_A_TOKEN * limit
+    window = measure.reach * limit
     while True:
         floor = max(low, high - window)
         words, pieces = _starts(text, floor, high)
-        start, tokens = _longest(text, words, high, limit)
-        if 2 * tokens < limit:
-            start, tokens = min((start, tokens), _longest(text, pieces, high, limit))
+        start, size = _longest(text, words, high, limit, measure)
+        if 2 * size < limit:
+            start, size = min((start, size), _longest(text, pieces, high, limit, measure))
         if floor == low or start > min(pieces, default=floor):
             break
         window *= 4
     if start == high:
-        near = range(max(low, high - _CHARS_A_TOKEN * limit), high)
-        start, _ = _longest(text, [at for at in near if is_boundary(text, at)], high, limit)
+        near = range(max(low, high - measure.reach * limit), high)
+        start, _ = _longest(
+            text, [at for at in near if is_boundary(text, at)], high, limit, measure
+        )
     return start
 
 
@@ -61,21 +63,23 @@ def _starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]]:
     return words, pieces
 
 
-def _longest(text: str, starts: Sequence[int], high: int, limit: int) -> tuple[int, int]:
-    """The first of starts from which at most limit tokens lead to high, and their number.
+def _longest(
+    text: str, starts: Sequence[int], high: int, limit: int, measure: Measure
+) -> tuple[int, int]:
+    """The first of starts from which no more than limit leads to high, and how much.
 
     (high, 0) where there is none. Sums of words lead to it, since only the first word of a run,
-    which loses the space before it, has other tokens than within a sentence.
+    which loses the space before it, has another size than within a sentence.
     """
     # The space before a word is counted with it, as in the tokeniser's own words.
     words = [text[max(0, a - 1) : b - 1] for a, b in pairwise(starts)]
-    counts = count_tokens([*words, *(text[max(0, start - 1) : high] for start in starts[-1:])])
+    counts = measure.count([*words, *(text[max(0, start - 1) : high] for start in starts[-1:])])
     # Negated, so that the sums from each start to the end rise with the start.
     sums = [-total for total in accumulate(reversed(counts))][::-1]
     guess = max(0, bisect_left(sums, -limit) - _NEIGHBOURS)
     for at in range(guess, len(starts), 2 * _NEIGHBOURS):
         near = starts[at : at + 2 * _NEIGHBOURS]
-        exact = zip(near, count_tokens([text[start:high] for start in near]), strict=True)
+        exact = zip(near, measure.count([text[start:high] for start in near]), strict=True)
         fitting = next((found for found in exact if found[1] <= limit), None)
         if fitting:
             return fitting

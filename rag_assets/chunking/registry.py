@@ -7,24 +7,20 @@ from collections.abc import Callable, Mapping
 from rag_assets.chunking.heading import HeadingChunker
 from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.chunking.passages import Chunker
-from rag_assets.errors import ConfigurationError
+from rag_assets.chunking.record import RecordChunker
+from rag_assets.chunking.recursive import RecursiveChunker
+from rag_assets.chunking.sentence import SentenceChunker
 
-# A new chunker is a line here; raise CHUNKER_VERSION (chunk_set) when an old one cuts differently.
-CHUNKERS: Mapping[str, Callable[[ChunkParameters], Chunker]] = {
-    "heading": lambda parameters: HeadingChunker(parameters.max_tokens, parameters.overlap),
+# (limit, overlap) → chunker. A new one is a line here and its settings' in parameters; raise
+# CHUNKER_VERSION (chunk_set) when an old one cuts differently.
+CHUNKERS: Mapping[str, Callable[[int, int], Chunker]] = {
+    "heading": HeadingChunker,
+    "recursive": RecursiveChunker,
+    "sentence": SentenceChunker,
+    "record": lambda max_tokens, _: RecordChunker(max_tokens),
 }
 
 
 def chunker_for(parameters: ChunkParameters) -> Chunker:
-    """The chunker that parameters name.
-
-    Raises:
-        ConfigurationError: there is none of that name.
-    """
-    make = CHUNKERS.get(parameters.chunker)
-    if make is None:
-        raise ConfigurationError(
-            f"no chunker is named {parameters.chunker!r}",
-            hint=f"choose one of: {', '.join(sorted(CHUNKERS))}",
-        )
-    return make(parameters)
+    """The chunker that parameters name."""
+    return CHUNKERS[parameters.chunker](parameters.limit, parameters.overlap)

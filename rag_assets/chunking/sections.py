@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from rag_assets.chunking.units import Region, Units
+from rag_assets.chunking.regions import Region
+from rag_assets.chunking.units import Units
 
 _NO_HEADING = 0
 
@@ -28,10 +29,14 @@ class Section:
     level: int
 
 
-def find_sections(regions: Sequence[Region]) -> Iterator[Section]:
-    """Sections in order, without gaps."""
-    low, level, in_headings = 0, _NO_HEADING, True
-    for index, region in enumerate(regions):
+def find_sections(
+    regions: Sequence[Region], start: int = 0, end: int | None = None
+) -> Iterator[Section]:
+    """Sections of regions start to end (exclusive), in order, without gaps."""
+    end = len(regions) if end is None else end
+    low, level, in_headings = start, _NO_HEADING, True
+    for index in range(start, end):
+        region = regions[index]
         if region.kind != "heading":
             in_headings = False
         elif in_headings and index > low:
@@ -40,17 +45,24 @@ def find_sections(regions: Sequence[Region]) -> Iterator[Section]:
             if index > low:
                 yield Section(low, index, level)
             low, level, in_headings = index, region.level, True
-    if regions:
-        yield Section(low, len(regions), level)
+    if start < end:
+        yield Section(low, end, level)
 
 
 def group_sections(
-    regions: Sequence[Region], units: Units, max_tokens: int
+    regions: Sequence[Region], units: Units, limit: int
 ) -> Iterator[tuple[int, int]]:
     """Ranges of units (low, high exclusive) that no chunk reaches across."""
+    return join_sections(find_sections(regions), units, limit)
+
+
+def join_sections(
+    sections: Iterable[Section], units: Units, limit: int
+) -> Iterator[tuple[int, int]]:
+    """Ranges of units for sections, small neighbours together."""
     group: Section | None = None
-    for section in find_sections(regions):
-        if group is not None and _joins(group, section, units, max_tokens):
+    for section in sections:
+        if group is not None and _joins(group, section, units, limit):
             group = Section(group.low, section.high, group.level)
             continue
         if group is not None:
@@ -60,12 +72,12 @@ def group_sections(
         yield units.first[group.low], units.first[group.high]
 
 
-def _joins(group: Section, section: Section, units: Units, max_tokens: int) -> bool:
+def _joins(group: Section, section: Section, units: Units, limit: int) -> bool:
     low, middle, high = (units.first[at] for at in (group.low, section.low, section.high))
     return (
         section.level >= group.level
-        and 2 * units.tokens(low, middle) < max_tokens
-        and units.tokens(low, high) <= max_tokens
+        and 2 * units.size(low, middle) < limit
+        and units.size(low, high) <= limit
     )
 
 

@@ -57,6 +57,7 @@ class ListedDocument:
         uri: printable ASCII form of source and path, for people, tables and logs.
         media_type: guessed from the suffix, None when that says nothing.
         size, mtime_ns, ctime_ns, inode: see ListingFacts.
+        source_type: what kind of document the source holds.
     """
 
     source: str
@@ -68,6 +69,7 @@ class ListedDocument:
     mtime_ns: int
     ctime_ns: int
     inode: int
+    source_type: str = "file"
 
     @property
     def facts(self) -> ListingFacts:

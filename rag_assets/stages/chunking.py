@@ -67,7 +67,8 @@ def _chunk_batch(ctx: TenantContext, batch: list[ParsedDocument]) -> list[ChunkS
     rows = []
     for item in batch:
         row = texts[ctx.parse_key(item.document)]
-        made = chunk_document(row.parsed, ctx.tenant.chunker, parsed_digest=row.digest)
+        chosen = ctx.chunk_parameters(item.document, item.media_type)
+        made = chunk_document(row.parsed, chosen, parsed_digest=row.digest)
         dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in made.dropped)
         rows.append(ChunkSetRow(made.key, made.digest, made.chunks, dropped))
     return rows

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.document_rows import Document
-from rag_assets.chunking.chunk_set import CHUNKER_VERSION
+from rag_assets.chunking.chunk_set import CHUNKER_VERSION, chunk_set_key
+from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.embedding.protocol import Embedder
 from rag_assets.hashing import key_of
 from rag_assets.indexing.model import SCHEMA_VERSION, IndexSpec, Owner
@@ -69,20 +70,40 @@ class TenantContext:
             document.content_sha256 or "", document.media_type, self.tenant.parser.options
         )
 
+    def chunk_set_key(self, document: Document, parsed_digest: str, media_type: str) -> str:
+        """Where the lake keeps the chunks of a document.
+
+        Args:
+            document: whose they are.
+            parsed_digest: hash of its parsed text.
+            media_type: what its content is.
+        """
+        chosen = self.chunk_parameters(document, media_type)
+        return chunk_set_key(parsed_digest, media_type, chosen)
+
+    def chunk_parameters(self, document: Document, media_type: str) -> ChunkParameters:
+        """How a document is cut whose content is of this type."""
+        return self.tenant.chunk_parameters(
+            source=document.source, source_type=document.source_type, media_type=media_type
+        )
+
 
 def generation_key(tenant: Tenant, embedder_id: str) -> str:
     """Hash of what distinguishes one complete build of a tenant from another."""
-    chunker = tenant.chunker
+    chosen = tenant.chunker.parameters
+    # Only where there are rules: a tenant without any keeps the key it always had.
+    rules = [[rule.identity() for rule in tenant.chunkers]] if tenant.chunkers else []
     return key_of(
         "generation",
         embedder_id,
         CHUNKER_VERSION,
-        chunker.chunker,
-        chunker.max_tokens,
-        chunker.overlap,
+        chosen.chunker,
+        chosen.limit,
+        chosen.overlap,
         SCHEMA_VERSION,
         tenant.index.vector_index,
         tenant.index.placement,
+        *rules,
     )
 
 

@@ -199,7 +199,7 @@ def _row(change: Change, listed_at_ns: int, scanner: SecretScanner, scope: str) 
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,
-        source_type="file",
+        source_type=document.source_type,
         path=document.path.encode("utf-8", "surrogateescape"),
         uri=_safe_uri(document, scanner),
         facts=document.facts,

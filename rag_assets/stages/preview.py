@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from rag_assets.chunking.chunk_set import chunk_document, chunk_set_key
 from rag_assets.chunking.model import embedding_text
+from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.pool import ParserPool, ParseTask
@@ -56,6 +57,7 @@ class _Due:
     """A document that the next sync would work on."""
 
     source: DocumentSource
+    source_type: str
     path: str
     uri: str
     media_type: str | None
@@ -65,6 +67,12 @@ class _Due:
     @property
     def parse_key(self) -> str:
         return parse_key(self.content_sha256, self.media_type, self.options)
+
+    def chunk_parameters(self, ctx: TenantContext, media_type: str) -> ChunkParameters:
+        """How it is cut if its content is of this type."""
+        return ctx.tenant.chunk_parameters(
+            source=self.source.name, source_type=self.source_type, media_type=media_type
+        )
 
 
 class _Texts:
@@ -145,6 +153,7 @@ def _due(
             document = change.document
             yield _Due(
                 source,
+                document.source_type,
                 document.path,
                 document.uri,
                 document.media_type,
@@ -154,9 +163,15 @@ def _due(
     waiting = sorted(pending - changed - listing.removed)
     for row in ctx.catalog.documents.find(ctx.ref.id, waiting):
         if row.source == source.name and row.content_sha256 is not None:
-            path = row.path.decode("utf-8", "surrogateescape")
-            options = ctx.tenant.parser.options
-            yield _Due(source, path, row.uri, row.media_type, options, row.content_sha256)
+            yield _Due(
+                source,
+                row.source_type,
+                row.path.decode("utf-8", "surrogateescape"),
+                row.uri,
+                row.media_type,
+                ctx.tenant.parser.options,
+                row.content_sha256,
+            )
 
 
 def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
@@ -169,11 +184,12 @@ def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
         while keys := list(islice(iterator, _BATCH)):
             missing = ctx.lake.missing_parsed(keys)
             parse += len(missing)
-            chunks += _measure_stored(ctx, [key for key in keys if key not in missing], texts)
+            stored = {key: by_key[key] for key in keys if key not in missing}
+            chunks += _measure_stored(ctx, stored, texts)
             tasks = (_task(key, by_key[key]) for key in keys if key in missing)
             for outcome in pool.parse_many(tasks):
                 if isinstance(outcome.result, ParsedText):
-                    chunks += _measure_parsed(ctx, outcome.result, texts)
+                    chunks += _measure_parsed(ctx, by_key[outcome.key], outcome.result, texts)
                 else:
                     failed += 1
     return Preview(
@@ -186,11 +202,13 @@ def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
     )
 
 
-def _measure_stored(ctx: TenantContext, keys: list[str], texts: _Texts) -> int:
-    """Documents whose text is in the lake: their chunks are too, or are made from it."""
-    heads = ctx.lake.parsed_heads(keys)
+def _measure_stored(ctx: TenantContext, due: Mapping[str, _Due], texts: _Texts) -> int:
+    """Documents, by parse_key, whose text is in the lake: their chunks are too, or are made."""
+    heads = ctx.lake.parsed_heads(list(due))
     set_keys = {
-        key: chunk_set_key(head.digest, head.media_type, ctx.tenant.chunker)
+        key: chunk_set_key(
+            head.digest, head.media_type, due[key].chunk_parameters(ctx, head.media_type)
+        )
         for key, head in heads.items()
     }
     count = 0
@@ -203,12 +221,13 @@ def _measure_stored(ctx: TenantContext, keys: list[str], texts: _Texts) -> int:
             count += len(rows)
         else:
             row = ctx.lake.parsed([key])[key]
-            count += _measure_parsed(ctx, row.parsed, texts)
+            count += _measure_parsed(ctx, due[key], row.parsed, texts)
     return count
 
 
-def _measure_parsed(ctx: TenantContext, parsed: ParsedText, texts: _Texts) -> int:
-    made = chunk_document(parsed, ctx.tenant.chunker, parsed_digest=parsed_digest(parsed))
+def _measure_parsed(ctx: TenantContext, due: _Due, parsed: ParsedText, texts: _Texts) -> int:
+    chosen = due.chunk_parameters(ctx, parsed.media_type)
+    made = chunk_document(parsed, chosen, parsed_digest=parsed_digest(parsed))
     texts.meet(
         {
             chunk.text_sha256: embedding_text(parsed.title, chunk.heading_path, chunk.text)

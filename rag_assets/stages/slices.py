@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from rag_assets.catalog.document_rows import Document
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.syncs import Slice
-from rag_assets.chunking.chunk_set import chunk_set_key
 from rag_assets.stages.context import TenantContext, config_key
 from rag_assets.stages.generations import target_generation
 
@@ -85,7 +84,7 @@ def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[
             document,
             head.title,
             head.media_type,
-            chunk_set_key(head.digest, head.media_type, ctx.tenant.chunker),
+            ctx.chunk_set_key(document, head.digest, head.media_type),
         )
         for document in documents
         if (head := heads.get(keys[document.document_id])) is not None

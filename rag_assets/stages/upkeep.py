@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from rag_assets.catalog.generations import Generation
-from rag_assets.chunking.chunk_set import chunk_set_key
 from rag_assets.lake.model import Compaction, LiveKeys
 from rag_assets.stages.context import TenantContext, config_key, generation_key
 from rag_assets.stages.generations import drop_generation
 from rag_assets.stages.publishing import remove_deleted
+from rag_assets.stages.slices import parsed_documents
 
 GRACE = timedelta(days=7)
 """How long a build that no longer answers is kept, so that going back to it is one row."""
@@ -110,10 +110,7 @@ def _live_keys(ctx: TenantContext) -> LiveKeys:
         # What is served now, or would be reused, cannot be told from the present contents alone.
         return LiveKeys()
     parse_keys = {ctx.parse_key(document) for document in documents}
-    heads = ctx.lake.parsed_heads(parse_keys)
-    chunk_sets = {
-        chunk_set_key(head.digest, head.media_type, ctx.tenant.chunker) for head in heads.values()
-    }
+    chunk_sets = {item.chunk_set_key for item in parsed_documents(ctx, documents)}
     hashes = ctx.lake.chunk_hashes(chunk_sets)
     return LiveKeys(
         parsed=parse_keys,

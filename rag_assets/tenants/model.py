@@ -22,6 +22,7 @@ from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.ocr import require_languages
 from rag_assets.parsing.options import ParseOptions, PdfEngine
 from rag_assets.sources.files import FilesConfig
+from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.profiles import with_profile
 from rag_assets.tenants.references import require_reference, resolved
 
@@ -137,6 +138,7 @@ class Tenant(_Model):
         organization, project: whose it is, for applications that know it by these.
         enabled: a disabled tenant neither indexes nor answers.
         sources: where its documents come from, each with a name of its own.
+        chunkers: documents that are cut otherwise; the first rule that is for a document counts.
         retention_days: documents whose content is older than this are pruned; None keeps them as
             long as their source does.
         freshness_minutes: how far behind its source the index may be before a check fails.
@@ -149,13 +151,36 @@ class Tenant(_Model):
     enabled: bool = True
     sources: tuple[FilesConfig, ...] = ()
     parser: ParserConfig = ParserConfig()
-    chunker: ChunkParameters = ChunkParameters()
+    chunker: ChunkerConfig = ChunkerConfig()
+    chunkers: tuple[ChunkerRule, ...] = ()
     embedder: EmbedderConfig = EmbedderConfig()
     index: IndexConfig = IndexConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
     access: AccessConfig = AccessConfig()
     retention_days: int | None = Field(default=None, ge=1)
     freshness_minutes: int = Field(default=60, ge=1)
+
+    def chunk_parameters(
+        self, *, source: str, source_type: str, media_type: str
+    ) -> ChunkParameters:
+        """How a document is cut: by the first rule that is for it, else as all are.
+
+        Args:
+            source: the name of its source.
+            source_type: what kind of document that source holds.
+            media_type: what its content is.
+        """
+        rules = (
+            rule
+            for rule in self.chunkers
+            if rule.matches(source=source, source_type=source_type, media_type=media_type)
+        )
+        return next(rules, self.chunker).parameters
+
+    @property
+    def max_chunk_tokens(self) -> int:
+        """cl100k_base tokens that no chunk of the tenant exceeds, by whichever chunker."""
+        return max(each.parameters.max_tokens for each in (self.chunker, *self.chunkers))
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -184,5 +209,11 @@ class Tenant(_Model):
             raise ConfigurationError(
                 f"tenant {tenant.id!r} has two sources of one name",
                 hint="give each source a name of its own",
+            )
+        unknown = sorted({name for rule in tenant.chunkers for name in rule.sources} - set(names))
+        if unknown:
+            raise ConfigurationError(
+                f"tenant {tenant.id!r}: chunkers: no source is named {unknown[0]!r}",
+                hint=f"its sources are: {', '.join(names) or 'none'}",
             )
         return tenant

@@ -32,7 +32,16 @@ def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
             f"tenant {config.get('id')!r}: no profile {name!r}",
             hint=f"choose one of: {', '.join(PROFILES)}",
         )
-    return _merged(PROFILES[name], config)
+    defaults = dict(PROFILES[name])
+    if not _same_chunker(defaults.get("chunker"), config.get("chunker")):
+        del defaults["chunker"]
+    return _merged(defaults, config)
+
+
+def _same_chunker(default: Any, wanted: Any) -> bool:
+    """Whether the profile's limits can count: they were chosen for its own chunker."""
+    both = isinstance(default, Mapping) and isinstance(wanted, Mapping)
+    return not both or wanted.get("chunker", default["chunker"]) == default["chunker"]
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

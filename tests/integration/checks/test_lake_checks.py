@@ -124,7 +124,7 @@ def test_an_ordinal_twice_fails_expectations(tenant: CheckedTenant) -> None:
     assert {o["document"] for o in offenders} == {"files/rollback.md"}
 
 
-def test_a_chunk_above_the_token_limit_fails_expectations(tenant: CheckedTenant) -> None:
+def test_a_chunk_above_its_limit_fails_expectations(tenant: CheckedTenant) -> None:
     def grow(chunk: Chunk) -> Chunk:
         return replace(chunk, token_count=tenant.ctx.tenant.chunker.max_tokens + 1)
 
@@ -132,7 +132,7 @@ def test_a_chunk_above_the_token_limit_fails_expectations(tenant: CheckedTenant)
     outcome = tenant.check()
     assert outcome.failing == {"chunks.expectations"}
     [offender] = outcome.offenders("chunks.expectations")
-    assert offender["expectation"] == "a chunk has 1 token to the tenant's limit"
+    assert offender["expectation"] == "a chunk is within the limit of its chunker"
     assert (offender["document"], offender["which"]) == ("files/leave.md", "0")
     docs = Path(unquote(urlsplit(outcome.checks["chunks.expectations"].metadata["data docs"]).path))
     assert docs.is_relative_to(tenant.ctx.settings.local / "data_docs" / tenant.name)

@@ -6,6 +6,7 @@ import re
 import socket
 import urllib.parse
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,9 +14,10 @@ from typing import Any, NoReturn
 import polars as pl
 import pytest
 
-from checks.expectations import chunk_rows, judge, vector_rows
+from checks.expectations import ChunkUser, chunk_rows, judge, vector_rows
 from checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
 from rag_assets.chunking.model import Chunk, text_hash
+from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.hashing import sha256_hex
 from rag_assets.lake.model import ChunkSetRow
 from rag_assets.lake.rows import chunk_sets_frame
@@ -47,6 +49,8 @@ def chunk_columns(case: str = "files/a.md", **faults: Any) -> Columns:
         "line_start": [1, 2, 4],
         "line_end": [2, 4, 4],
         "token_count": [1, 220, 30],
+        "size": [6] * 3,
+        "limit": [220] * 3,
         "characters": [10, 14, 10],
         "text_sha256": list(hashes),
         "rehashed": list(hashes),
@@ -79,14 +83,14 @@ def broken_by_case(outcome: Validation) -> dict[str, set[str]]:
 
 
 def test_each_rule_for_chunks_fails_on_its_own_fault_alone(tmp_path: Path) -> None:
-    limit = "a chunk has 1 token to the tenant's limit"
+    within = "a chunk is within the limit of its chunker"
     cases: dict[str, tuple[dict[str, Any], str | None]] = {
         "healthy": ({}, None),
         "ordinal twice": ({"ordinal": 2}, "a chunk set has one chunk per ordinal"),
         "ordinal skipped": ({"ordinal": 3}, "ordinals are below the number of chunks"),
         "negative ordinal": ({"ordinal": -1}, "ordinals count from 0"),
-        "no token": ({"token_count": 0}, limit),
-        "a token too many": ({"token_count": 221}, limit),
+        "no token": ({"token_count": 0}, "a chunk has a token or more"),
+        "a token too many": ({"size": 221}, within),
         "white space": ({"characters": 0}, "a chunk holds more than white space"),
         "empty span": ({"end": 8}, "a chunk ends after it starts"),
         "negative offset": ({"start": -1}, "offsets count from 0"),
@@ -101,7 +105,7 @@ def test_each_rule_for_chunks_fails_on_its_own_fault_alone(tmp_path: Path) -> No
         "no ordinal": ({"ordinal": None}, "ordinal is there"),
     }
     parts = [together(chunk_columns(case, **faults) for case, (faults, _) in cases.items())]
-    outcome = validate("chunks", chunk_rules(220), parts, NAMING, tmp_path / "docs")
+    outcome = validate("chunks", chunk_rules(), parts, NAMING, tmp_path / "docs")
     assert outcome.rows == 3 * len(cases)
     assert broken_by_case(outcome) == {case: {says} for case, (_, says) in cases.items() if says}
 
@@ -132,8 +136,8 @@ def together(many: Iterable[Columns]) -> Columns:
 
 def test_parts_are_counted_together_and_docs_replaced(tmp_path: Path) -> None:
     docs = tmp_path / "new tenant" / "chunks"
-    rules = chunk_rules(220)
-    parts = (chunk_columns(token_count=n) for n in (500, 600))
+    rules = chunk_rules()
+    parts = (chunk_columns(size=n) for n in (500, 600))
     outcome = validate("chunks", rules, parts, NAMING, docs)
     assert (outcome.rows, len(outcome.broken)) == (6, 2)
     validate("chunks", rules, [], NAMING, docs)
@@ -143,7 +147,7 @@ def test_parts_are_counted_together_and_docs_replaced(tmp_path: Path) -> None:
 
 def test_the_pages_fetch_nothing_from_elsewhere(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
-    validate("chunks", chunk_rules(220), [chunk_columns(token_count=900)], NAMING, docs)
+    validate("chunks", chunk_rules(), [chunk_columns(size=900)], NAMING, docs)
     pages = "".join(page.read_text() for page in docs.rglob("*.html"))
     assert "files/a.md" in pages
     fetched = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=[\"']?(\S+)", pages)
@@ -155,19 +159,25 @@ def test_chunk_rows_hold_facts_and_no_text() -> None:
     hashed = text_hash("Title", ("A",), text)
     made = Chunk(0, text, 3, 24, 3, ("A",), 6, hashed, 1, 2)
     stored = chunk_sets_frame([ChunkSetRow("k", "d", (made,))])
-    [row] = chunk_rows(stored, {"k": "files/a.md"}, {"k": "Title"})
-    assert row == ("files/a.md", "k", 1, 0, 3, 24, 1, 2, 6, len(text), hashed, hashed)
-    [other] = chunk_rows(stored, {"k": "files/a.md"}, {"k": "Another"})
+    user = ChunkUser("files/a.md", "Title", ChunkParameters("heading", 64, 8))
+    [row] = chunk_rows(stored, {"k": user})
+    facts = ("files/a.md", "k", 1, 0, 3, 24, 1, 2, 6)
+    assert row == (*facts, 6, 64, len(text), hashed, hashed)
+    [other] = chunk_rows(stored, {"k": replace(user, title="Another")})
     assert other[-1] != hashed
+    by_sentence = replace(user, parameters=ChunkParameters("sentence", 100, 0))
+    [characters] = chunk_rows(stored, {"k": by_sentence})
+    assert characters == (*facts, len(text), 100, len(text), hashed, hashed)
 
 
 def test_rows_that_a_crash_wrote_twice_count_once() -> None:
     made = Chunk(0, "text", 0, 4, 0, (), 1, text_hash(None, (), "text"), 1, 1)
+    user = ChunkUser("a", None, ChunkParameters.of("heading"))
     later = ChunkSetRow("k", "d", (made,), created_at=NOW)
     stored = pl.concat(
         [chunk_sets_frame([ChunkSetRow("k", "d", (made,))]), chunk_sets_frame([later])]
     )
-    assert len(list(chunk_rows(stored, {"k": "a"}, {"k": None}))) == 1
+    assert len(list(chunk_rows(stored, {"k": user}))) == 1
     vectors = pl.DataFrame(
         {
             "text_sha256": ["t", "t", "u", "u"],
@@ -181,13 +191,14 @@ def test_rows_that_a_crash_wrote_twice_count_once() -> None:
 
 
 def test_a_verdict_links_the_docs_and_names_the_broken_rule(tmp_path: Path) -> None:
-    rules = chunk_rules(220)
+    rules = chunk_rules()
     docs = tmp_path / "docs"
-    outcome = validate("chunks", rules, [chunk_columns(token_count=900)], NAMING, docs)
+    outcome = validate("chunks", rules, [chunk_columns(size=900)], NAMING, docs)
     verdict = judge(outcome, len(rules), docs)
     assert not verdict.passed
     assert verdict.compared[0].expected == len(rules)
     assert verdict.compared[0].actual == len(rules) - 1
-    assert verdict.offenders == (("a chunk has 1 token to the tenant's limit", "files/a.md", "1"),)
+    says = "a chunk is within the limit of its chunker"
+    assert verdict.offenders == ((says, "files/a.md", "1"),)
     assert verdict.notes["data docs"] == (docs / "index.html").as_uri()
     assert judge(Validation(3, ()), len(rules), docs).passed

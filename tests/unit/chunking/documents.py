@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import strategies as st
 
+from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.parsing.model import Block, BlockKind, MaskedSpan, ParsedText
 
 WORDS = [
@@ -30,13 +32,18 @@ WORDS = [
         "\U0001f469\u200d\U0001f469\u200d\U0001f467",
     ),
     *("=", "foo(bar)", "https://example.org/a/very/long/path/to/see"),
+    *("e.g.", "3.14", "Mr.", "かな。文", "a" * 200),
 ]
 
 
 def parsed_from(
     parts: list[tuple[BlockKind, str]], *, title: str | None = None, pages: bool = False
 ) -> ParsedText:
-    """Blocks joined by blank lines; a heading's level is its number of signs."""
+    """Blocks joined by blank lines; a heading's level is its number of signs.
+
+    A row's number is that of its part. With pages, every part stands on a page and a slide of its
+    own, and every ten on a sheet.
+    """
     text, blocks, path = "", [], [""] * 6
     for number, (kind, content) in enumerate(parts, 1):
         level = 0
@@ -46,8 +53,11 @@ def parsed_from(
             level = len(signs[0])
             path = [*path[: level - 1], content[level:].strip(), *[""] * (6 - level)]
         above = tuple(part for part in path if part)
+        span = (len(text), len(text) + len(content))
         page = number if pages else None
-        blocks.append(Block(kind, len(text), len(text) + len(content), above, level, page))
+        sheet = f"Sheet {number // 10}" if pages else None
+        row = number if kind == "row" else None
+        blocks.append(Block(kind, *span, above, level, page, page, sheet, row))
         text += content + "\n\n"
     return ParsedText(text, tuple(blocks), title, len(parts) if pages else None)
 
@@ -72,6 +82,7 @@ paragraphs = st.lists(sentences, min_size=1, max_size=12).map(" ".join)
 codes = st.lists(lines, min_size=1, max_size=20).map(lambda x: "```\n" + "\n".join(x) + "\n```")
 tables = st.lists(lines, min_size=1, max_size=12).map(lambda x: "\n".join(f"| {y} |" for y in x))
 lists = st.lists(lines, min_size=1, max_size=12).map(lambda x: "\n".join(f"- {y}" for y in x))
+rows = st.lists(lines, min_size=1, max_size=6).map(" | ".join)
 headings = st.builds(
     lambda level, line: "#" * level + " " + line, st.integers(1, 4), st.sampled_from(WORDS)
 )
@@ -83,16 +94,29 @@ parts = st.one_of(
     st.tuples(st.just("code"), codes),
     st.tuples(st.just("table"), tables),
     st.tuples(st.just("list"), lists),
+    st.tuples(st.just("row"), rows),
 )
 
 
 @st.composite
 def documents(draw: st.DrawFn) -> ParsedText:
-    """Realistic documents, sometimes with front matter, a title, pages."""
+    """Realistic documents, sometimes with front matter, a title, pages, Windows' line ends."""
     body = draw(st.lists(parts, max_size=25))
+    if draw(st.booleans()):
+        body = [(kind, content.replace("\n", "\r\n")) for kind, content in body]
     if draw(st.booleans()):
         body = [("front_matter", "---\ntitle: Front\n---"), *body]
     return parsed_from(body, title=draw(st.none() | st.just("Title")), pages=draw(st.booleans()))
+
+
+@st.composite
+def masked_documents(draw: st.DrawFn) -> ParsedText:
+    """Documents of which some spans are masked, wherever they are."""
+    parsed = draw(documents())
+    at = st.integers(0, max(0, len(parsed.text) - 1))
+    spans = draw(st.lists(st.tuples(at, st.integers(1, 200)), max_size=4))
+    masked = tuple(MaskedSpan(a, min(a + n, len(parsed.text)), "rule") for a, n in sorted(spans))
+    return replace(parsed, masked=masked)
 
 
 # Any characters at all, weighted towards what cuts go wrong at.
@@ -127,4 +151,24 @@ def wild_documents(draw: st.DrawFn) -> ParsedText:
     return ParsedText(text, tuple(blocks))
 
 
+def prose(sentences: int) -> str:
+    """Different sentences of about ten tokens."""
+    nouns = ["index", "vector", "tenant", "chunk", "window", "lake", "catalog"]
+    return " ".join(
+        sentence(["the", nouns[n % 7], "keeps", str(n), "entries", "of", "its", nouns[n % 5]])
+        for n in range(sentences)
+    )
+
+
 limits = st.sampled_from([(16, 0), (16, 8), (24, 5), (64, 16), (128, 20), (256, 32), (300, 150)])
+parameters = st.sampled_from(
+    [
+        ChunkParameters(*fields)
+        for fields in [
+            *[("heading", 16, 0), ("heading", 24, 5), ("heading", 220, 32), ("heading", 300, 150)],
+            *[("recursive", 16, 8), ("recursive", 64, 16), ("recursive", 512, 64)],
+            *[("sentence", 64, 0), ("sentence", 64, 32), ("sentence", 300, 40)],
+            *[("sentence", 2000, 200), ("record", 16, 0), ("record", 128, 0)],
+        ]
+    ]
+)

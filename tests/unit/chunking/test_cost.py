@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from rag_assets.chunking import heading, overlap, tokens, units
-from rag_assets.chunking.heading import HeadingChunker
-from rag_assets.chunking.tokens import count_tokens
+from rag_assets.chunking import packing, tokens
+from rag_assets.chunking.packing import Grouping, Limits
+from rag_assets.chunking.parameters import ChunkParameters
+from rag_assets.chunking.registry import CHUNKERS, chunker_for
+from rag_assets.chunking.units import Grammar
 from rag_assets.parsing.model import Block, ParsedText
 
 SHAPES = {
@@ -22,31 +25,37 @@ SHAPES = {
     "dots": ".",
     "blank lines": "a\n\n\n",
     "spaces": "        ",
+    "line ends": "\r\n",
+    "abbreviations": "a.1 ",
 }
 
 
-def work(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
-    """Calls of the tokeniser and characters given to it."""
+def work(text: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """How often something was measured, and how many characters were."""
     calls, chars = 0, 0
 
-    def spy(texts: Sequence[str]) -> list[int]:
-        nonlocal calls, chars
-        calls += 1
-        chars += sum(map(len, texts))
-        return count_tokens(texts)
+    def spied(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Grouping) -> object:
+        def count(texts: Sequence[str]) -> list[int]:
+            nonlocal calls, chars
+            calls += 1
+            chars += sum(map(len, texts))
+            return grammar.measure.count(texts)
 
-    for module in (units, overlap):
-        monkeypatch.setattr(module, "count_tokens", spy)
-    monkeypatch.setattr(heading, "count_text", lambda one: spy([one])[0])
-    HeadingChunker(256, 32).split(ParsedText(text, (Block("paragraph", 0, len(text)),)))
+        measure = replace(grammar.measure, count=count)
+        return packing.pack(parsed, replace(grammar, measure=measure), limits, grouping)
+
+    monkeypatch.setattr(f"rag_assets.chunking.{chunker}.pack", spied)
+    parsed = ParsedText(text, (Block("paragraph", 0, len(text)),))
+    chunker_for(ChunkParameters.of(chunker)).split(parsed)
     return calls, chars
 
 
+@pytest.mark.parametrize("chunker", CHUNKERS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_work_is_linear(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A step that looked at the whole rest of the text for every passage would count 40 times it.
+def test_work_is_linear(shape: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A step that looked at the whole rest of the text for every passage would count 20 times it.
     size = 80_000
-    calls, chars = work("x" + (SHAPES[shape] * size)[:size] + "x", monkeypatch)
+    calls, chars = work("x" + (SHAPES[shape] * size)[:size] + "x", chunker, monkeypatch)
     assert calls <= size / 8
     assert chars <= 12 * size
 

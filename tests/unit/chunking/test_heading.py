@@ -4,99 +4,22 @@ import unicodedata
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.chunking.graphemes import is_boundary
 from rag_assets.chunking.heading import HeadingChunker
-from rag_assets.chunking.passages import Passage, locate
+from rag_assets.chunking.parameters import ChunkParameters
+from rag_assets.chunking.passages import Passage
 from rag_assets.chunking.tokens import count_text
-from rag_assets.errors import ConfigurationError
 from rag_assets.parsing.model import Block, ParsedText
 
-from .documents import documents, limits, parsed_from, sentence, wild_documents, with_masks
-
-quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+from .documents import documents, parsed_from, prose, with_masks
+from .promises import check_promises, quick, texts, uncovered
 
 
 def split(parsed: ParsedText, max_tokens: int = 64, overlap: int = 16) -> list[Passage]:
     return HeadingChunker(max_tokens, overlap).split(parsed)
-
-
-def texts(parsed: ParsedText, passages: list[Passage]) -> list[str]:
-    return [parsed.text[passage.start : passage.end] for passage in passages]
-
-
-def uncovered(parsed: ParsedText, passages: list[Passage]) -> str:
-    """Non-blank text outside front matter that no passage holds."""
-    left = list(parsed.text)
-    spans = [(b.start, b.end) for b in parsed.blocks if b.kind == "front_matter"]
-    for start, end in [*spans, *((p.start, p.end) for p in passages)]:
-        left[start:end] = " " * (end - start)
-    return "".join(left).strip()
-
-
-def prose(sentences: int) -> str:
-    nouns = ["index", "vector", "tenant", "chunk", "window", "lake", "catalog"]
-    return " ".join(
-        sentence(["the", nouns[n % 7], "keeps", str(n), "entries", "of", "its", nouns[n % 5]])
-        for n in range(sentences)
-    )
-
-
-def check_invariants(parsed: ParsedText, max_tokens: int, overlap: int) -> list[Passage]:
-    passages = split(parsed, max_tokens, overlap)
-    assert uncovered(parsed, passages) == ""
-    for passage, text in zip(passages, texts(parsed, passages), strict=True):
-        assert passage.token_count == count_text(text) <= max_tokens
-        assert text.strip()
-        assert not text[-1].isspace()
-        assert passage.start <= passage.new_start < passage.end
-    for before, after in pairwise(passages):
-        assert before.start <= after.start
-        assert before.end <= after.new_start
-        if after.start < after.new_start:
-            repeated = parsed.text[after.start : before.end]
-            assert 0 < count_text(repeated) <= overlap
-    return passages
-
-
-@quick
-@given(documents(), limits)
-def test_documents_keep_every_promise(parsed: ParsedText, limit: tuple[int, int]) -> None:
-    passages = check_invariants(parsed, *limit)
-    chunks = list(locate(parsed, passages))
-    assert [chunk.ordinal for chunk in chunks] == list(range(len(passages)))
-    for chunk, passage in zip(chunks, passages, strict=True):
-        assert chunk.text == parsed.text[chunk.start : chunk.end]
-        assert chunk.byte_start == len(parsed.text[: chunk.start].encode())
-        assert chunk.line_start == parsed.text.count("\n", 0, chunk.start) + 1
-        assert chunk.line_end == parsed.text.count("\n", 0, chunk.end) + 1
-        holders = [b for b in parsed.blocks if b.start <= passage.new_start < b.end]
-        assert [chunk.page] == [block.page for block in holders]
-
-
-@quick
-@given(wild_documents(), limits)
-def test_any_text_keeps_every_promise(parsed: ParsedText, limit: tuple[int, int]) -> None:
-    passages = check_invariants(parsed, *limit)
-    for chunk in locate(parsed, passages):
-        assert chunk.byte_start == len(parsed.text[: chunk.start].encode())
-
-
-@quick
-@given(wild_documents())
-def test_visible_characters_stay_whole(parsed: ParsedText) -> None:
-    edges = {edge for block in parsed.blocks for edge in (block.start, block.end)}
-    clusters = max((len(c) for c in _clusters(parsed.text)), default=0)
-    for passage in split(parsed, 256, 32):
-        for at in {passage.start, passage.new_start, passage.end} - edges:
-            assert is_boundary(parsed.text, at) or clusters > 10
-
-
-def _clusters(text: str) -> list[str]:
-    cuts = [at for at in range(len(text) + 1) if is_boundary(text, at)]
-    return [text[a:b] for a, b in pairwise(cuts)]
 
 
 @quick
@@ -110,12 +33,6 @@ def test_every_passage_that_continues_a_section_overlaps(
             assert after.start < before.end
         else:
             assert after.start == after.new_start
-
-
-@quick
-@given(documents(), limits)
-def test_the_same_text_gives_the_same_passages(parsed: ParsedText, limit: tuple[int, int]) -> None:
-    assert split(parsed, *limit) == split(parsed, *limit)
 
 
 @quick
@@ -252,7 +169,8 @@ def test_a_long_heading_keeps_the_beginning_of_a_long_sentence() -> None:
 @pytest.mark.parametrize("max_tokens", range(16, 24))
 def test_the_limit_holds_where_the_first_word_costs_more_without_its_space(max_tokens: int) -> None:
     assert count_text("retrieval") > count_text(" retrieval")
-    check_invariants(parsed_from([("paragraph", "retrieval " * 200)]), max_tokens, 0)
+    parsed = parsed_from([("paragraph", "retrieval " * 200)])
+    check_promises(parsed, ChunkParameters("heading", max_tokens, 0))
 
 
 def test_a_space_that_carries_a_mark_stays_with_it() -> None:
@@ -281,7 +199,7 @@ def test_text_that_no_block_covers_is_not_lost() -> None:
 
 def test_a_cluster_longer_than_a_passage_is_torn_between_code_points() -> None:
     parsed = ParsedText("a" + "\u0301" * 2000, ())
-    passages = check_invariants(parsed, 64, 16)
+    passages = check_promises(parsed, ChunkParameters("heading", 64, 16))
     assert all(unicodedata.normalize("NFC", text) for text in texts(parsed, passages))
 
 
@@ -303,10 +221,3 @@ def test_masked_text_stands_alone_and_nothing_is_repeated_across_it() -> None:
     assert texts(parsed, touching) == ["Use ********** now."]
     after = passages[passages.index(touching[0]) + 1]
     assert after.start == after.new_start
-
-
-@pytest.mark.parametrize(("max_tokens", "overlap"), [(15, 0), (9000, 0), (64, 33), (64, -1)])
-def test_limits_out_of_range_are_refused_with_a_hint(max_tokens: int, overlap: int) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        HeadingChunker(max_tokens, overlap)
-    assert refused.value.hint

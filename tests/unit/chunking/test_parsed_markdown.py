@@ -5,16 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_assets.chunking.heading import HeadingChunker
+from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.parsing.markdown import parse_markdown
 
-from .documents import documents, limits, wild_texts
-from .test_heading import check_invariants, quick, split, texts
+from .documents import documents, parameters, wild_texts
+from .promises import check_promises, quick, texts
 
 
 @quick
-@given(st.one_of(documents().map(lambda parsed: parsed.text), wild_texts), limits)
-def test_parsed_markdown_keeps_every_promise(text: str, limit: tuple[int, int]) -> None:
-    check_invariants(parse_markdown(text), *limit)
+@given(st.one_of(documents().map(lambda parsed: parsed.text), wild_texts), parameters)
+def test_parsed_markdown_keeps_every_promise(text: str, chosen: ChunkParameters) -> None:
+    check_promises(parse_markdown(text), chosen)
 
 
 def test_a_markdown_page_by_its_headings() -> None:
@@ -40,7 +42,7 @@ Setext
 | 1 | 2 |
 """
     parsed = parse_markdown(page)
-    passages = split(parsed, 32, 8)
+    passages = HeadingChunker(32, 8).split(parsed)
     found = list(zip([p.heading_path for p in passages], texts(parsed, passages), strict=True))
     assert "Front" not in "".join(text for _, text in found)
     assert found[0] == (

@@ -1,0 +1,118 @@
+"""How a tenant's documents are cut, and which of them are cut otherwise."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+
+from rag_assets.chunking.parameters import ChunkParameters
+from rag_assets.errors import ConfigurationError
+from rag_assets.parsing.media_types import SOURCE_CODE, media_type_of
+
+ChunkerName = Literal["heading", "recursive", "sentence", "record"]
+
+
+def _media_types(name: str) -> frozenset[str]:
+    """The media types that are meant by the name of a format; none if it is not known."""
+    if name == "code":
+        return SOURCE_CODE
+    media_type = name if "/" in name else media_type_of(f"name.{name}")
+    return frozenset({media_type} if media_type else ())
+
+
+def _known_format(name: str) -> str:
+    if not _media_types(name):
+        raise ConfigurationError(
+            f"chunkers: {name!r} is no format",
+            hint="write a file's suffix without its dot, such as csv, or a media type, or code",
+        )
+    return name
+
+
+Format = Annotated[str, AfterValidator(_known_format)]
+
+
+class ChunkerConfig(BaseModel):
+    """How documents are cut.
+
+    What is not set takes the default of the chunker: heading 1200 tokens and an overlap of 150,
+    recursive 512 and 64, sentence 2000 characters and 200, record 1200 tokens.
+
+    Attributes:
+        chunker: along headings, at the best separator, between sentences, or one chunk an entry.
+        max_tokens: cl100k_base tokens that no chunk exceeds, 16 to 8191; not for sentence.
+        max_characters: Unicode code points that no chunk exceeds, 64 to 2047; only for sentence.
+        overlap: what a chunk repeats at most of the one before it, in the unit of its limit and at
+            most half of it; not for record.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    chunker: ChunkerName = "heading"
+    max_tokens: int | None = None
+    max_characters: int | None = None
+    overlap: int | None = None
+
+    @property
+    def parameters(self) -> ChunkParameters:
+        """What was set, with the chunker's defaults for what was not."""
+        return ChunkParameters.of(
+            self.chunker,
+            max_tokens=self.max_tokens,
+            max_characters=self.max_characters,
+            overlap=self.overlap,
+        )
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        _ = self.parameters
+        return self
+
+
+class ChunkerRule(ChunkerConfig):
+    """How some documents are cut: those for which everything holds that the rule asks.
+
+    Attributes:
+        chunker, max_tokens, max_characters, overlap: as for all documents.
+        formats: what the content is, by a file's suffix (csv), by media type (text/csv), or
+            code for source code of every language.
+        sources: the names of the sources that documents are from.
+        source_types: what kind of documents the sources hold, as the index tells it (file).
+    """
+
+    chunker: ChunkerName
+    formats: tuple[Format, ...] = ()
+    sources: tuple[str, ...] = ()
+    source_types: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _selective(self) -> Self:
+        if not (self.formats or self.sources or self.source_types):
+            raise ConfigurationError(
+                "chunkers: a rule names neither formats, sources nor source_types",
+                hint="say which documents it is for, or set chunker for all",
+            )
+        return self
+
+    @property
+    def media_types(self) -> frozenset[str]:
+        """The formats as media types."""
+        return frozenset().union(*map(_media_types, self.formats))
+
+    def matches(self, *, source: str, source_type: str, media_type: str) -> bool:
+        """Whether the rule is for such a document."""
+        return (
+            (not self.formats or media_type in self.media_types)
+            and (not self.sources or source in self.sources)
+            and (not self.source_types or source_type in self.source_types)
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that decides what becomes of whose documents; keys hash it."""
+        return {
+            **self.parameters.identity(),
+            "media_types": sorted(self.media_types),
+            "sources": sorted(self.sources),
+            "source_types": sorted(self.source_types),
+        }

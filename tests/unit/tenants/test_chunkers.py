@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rag_assets.chunking.parameters import ChunkParameters
+from rag_assets.chunking.registry import CHUNKERS
+from rag_assets.parsing.media_types import CSV, MARKDOWN, PDF, PLAIN, XLSX
+from rag_assets.tenants.chunkers import ChunkerConfig
+from rag_assets.tenants.model import Tenant
+
+SOURCES = [{"name": name, "root": "/tmp"} for name in ("wiki", "exports")]
+RULES = [
+    {"formats": ["csv"], "sources": ["exports"], "chunker": "record", "max_tokens": 300},
+    {"formats": ["csv", "xlsx"], "chunker": "record"},
+    {"sources": ["exports"], "chunker": "sentence"},
+    {"source_types": ["message"], "chunker": "sentence", "max_characters": 500},
+    {"formats": ["text/x-own", "code"], "chunker": "recursive", "max_tokens": 256},
+    {"formats": ["md"], "source_types": ["page"], "chunker": "heading", "max_tokens": 400},
+]
+DEFAULT = ChunkParameters("heading", 220, 32)
+
+
+@pytest.mark.parametrize(
+    ("source", "source_type", "media_type", "expected"),
+    [
+        ("wiki", "file", MARKDOWN, DEFAULT),
+        ("wiki", "file", PDF, DEFAULT),
+        ("wiki", "file", CSV, ChunkParameters("record", 1200, 0)),
+        ("wiki", "file", XLSX, ChunkParameters("record", 1200, 0)),
+        ("exports", "file", CSV, ChunkParameters("record", 300, 0)),
+        ("exports", "file", XLSX, ChunkParameters("record", 1200, 0)),
+        ("exports", "file", PLAIN, ChunkParameters("sentence", 2000, 200)),
+        ("exports", "message", PLAIN, ChunkParameters("sentence", 2000, 200)),
+        ("wiki", "message", PLAIN, ChunkParameters("sentence", 500, 50)),
+        ("wiki", "message", CSV, ChunkParameters("record", 1200, 0)),
+        ("wiki", "page", MARKDOWN, ChunkParameters("heading", 400, 50)),
+        ("wiki", "page", PLAIN, DEFAULT),
+        ("wiki", "file", "text/x-own", ChunkParameters("recursive", 256, 32)),
+        ("wiki", "file", "text/x-python", ChunkParameters("recursive", 256, 32)),
+        ("a source that is gone", "file", MARKDOWN, DEFAULT),
+    ],
+)
+def test_the_first_rule_that_is_for_a_document_counts(
+    source: str, source_type: str, media_type: str, expected: ChunkParameters
+) -> None:
+    tenant = Tenant.from_config({"id": "a", "sources": SOURCES, "chunkers": RULES})
+    chosen = tenant.chunk_parameters(source=source, source_type=source_type, media_type=media_type)
+    assert chosen == expected
+
+
+def test_the_most_tokens_are_those_of_whichever_chunker() -> None:
+    assert Tenant.from_config({"id": "a"}).max_chunk_tokens == 220
+    rules = [{"formats": ["csv"], "chunker": "sentence", "max_characters": 100}]
+    assert Tenant.from_config({"id": "a", "chunkers": rules}).max_chunk_tokens == 400
+
+
+@pytest.mark.parametrize("chunker", CHUNKERS)
+def test_another_chunker_than_the_profiles_takes_its_own_defaults(chunker: str) -> None:
+    tenant = Tenant.from_config({"id": "a", "chunker": {"chunker": chunker}})
+    own = DEFAULT if chunker == "heading" else ChunkParameters.of(chunker)
+    assert tenant.chunker.parameters == own
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({}, ChunkParameters("heading", 1200, 150)),
+        ({"chunker": "sentence", "max_characters": 640}, ChunkParameters("sentence", 640, 64)),
+        ({"chunker": "recursive", "overlap": 0}, ChunkParameters("recursive", 512, 0)),
+    ],
+)
+def test_what_is_not_set_takes_the_default(
+    config: dict[str, Any], expected: ChunkParameters
+) -> None:
+    assert ChunkerConfig(**config).parameters == expected
