@@ -167,9 +167,12 @@ def _profiles() -> Iterator[str]:
     yield "A profile is a named set of defaults; what a tenant sets itself goes before it.\n"
     yield "| profile | sets |\n|---|---|"
     for name, defaults in PROFILES.items():
-        told = ", ".join(
-            f"`{group}.{key}: {value}`"
-            for group, values in defaults.items()
-            for key, value in values.items()
-        )
-        yield f"| `{name}` | {told} |"
+        told = (item for group, values in defaults.items() for item in _settings(group, values))
+        yield f"| `{name}` | {', '.join(told)} |"
+
+
+def _settings(group: str, values: Any) -> Iterator[str]:
+    if isinstance(values, Mapping):
+        yield from (f"`{group}.{key}: {value}`" for key, value in values.items())
+    else:
+        yield from (f"`{group}: {value}`".replace("'", "") for value in values)

@@ -42,10 +42,7 @@ def chunks(
             "reused": report.reused,
             "dropped_secrets": report.dropped_secrets,
             "seconds": seconds(report.seconds),
-            "tokens per chunk": bar_chart(
-                f"Tokens per chunk, at most {ctx.tenant.max_chunk_tokens}",
-                _histogram(report.token_counts),
-            ),
+            "tokens per chunk": bar_chart("Tokens per chunk", _histogram(report.token_counts)),
         }
     )
 

@@ -177,11 +177,6 @@ class Tenant(_Model):
         )
         return next(rules, self.chunker).parameters
 
-    @property
-    def max_chunk_tokens(self) -> int:
-        """cl100k_base tokens that no chunk of the tenant exceeds, by whichever chunker."""
-        return max(each.parameters.max_tokens for each in (self.chunker, *self.chunkers))
-
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Validate a tenant's configuration, filled in with its profile.

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_assets.errors import UnknownProfile
+
+_ROWS = {"formats": ["csv", "tsv", "xlsx"], "chunker": "record"}
 
 PROFILES: Mapping[str, Mapping[str, Any]] = {
     # Sized for the local model, which reads 256 word pieces at a time.
     "documents": {
         "chunker": {"chunker": "heading", "max_tokens": 220, "overlap": 32},
+        "chunkers": [_ROWS],
         "retrieval": {"top_k": 5, "mode": "hybrid"},
     },
     "workspace": {
         "chunker": {"chunker": "heading", "max_tokens": 1200, "overlap": 150},
+        "chunkers": [_ROWS],
         "retrieval": {"top_k": 8, "mode": "hybrid"},
     },
 }
@@ -22,6 +26,9 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
 
 def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     """A tenant's configuration over the defaults of its profile.
+
+    Its rules about chunkers go before those of the profile. The profile's limits of a chunker
+    count only for that chunker.
 
     Raises:
         UnknownProfile: there is no profile of that name.
@@ -35,7 +42,10 @@ def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     defaults = dict(PROFILES[name])
     if not _same_chunker(defaults.get("chunker"), config.get("chunker")):
         del defaults["chunker"]
-    return _merged(defaults, config)
+    merged = _merged(defaults, config)
+    if isinstance(config.get("chunkers"), Sequence):
+        merged["chunkers"] = [*config["chunkers"], *defaults["chunkers"]]
+    return merged
 
 
 def _same_chunker(default: Any, wanted: Any) -> bool:

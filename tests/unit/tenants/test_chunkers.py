@@ -6,9 +6,10 @@ import pytest
 
 from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.chunking.registry import CHUNKERS
-from rag_assets.parsing.media_types import CSV, MARKDOWN, PDF, PLAIN, XLSX
+from rag_assets.parsing.media_types import CSV, MARKDOWN, PDF, PLAIN, TSV, XLSX
 from rag_assets.tenants.chunkers import ChunkerConfig
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import PROFILES
 
 SOURCES = [{"name": name, "root": "/tmp"} for name in ("wiki", "exports")]
 RULES = [
@@ -37,6 +38,7 @@ DEFAULT = ChunkParameters("heading", 220, 32)
         ("wiki", "message", CSV, ChunkParameters("record", 1200, 0)),
         ("wiki", "page", MARKDOWN, ChunkParameters("heading", 400, 50)),
         ("wiki", "page", PLAIN, DEFAULT),
+        ("wiki", "file", TSV, ChunkParameters("record", 1200, 0)),
         ("wiki", "file", "text/x-own", ChunkParameters("recursive", 256, 32)),
         ("wiki", "file", "text/x-python", ChunkParameters("recursive", 256, 32)),
         ("a source that is gone", "file", MARKDOWN, DEFAULT),
@@ -50,10 +52,15 @@ def test_the_first_rule_that_is_for_a_document_counts(
     assert chosen == expected
 
 
-def test_the_most_tokens_are_those_of_whichever_chunker() -> None:
-    assert Tenant.from_config({"id": "a"}).max_chunk_tokens == 220
-    rules = [{"formats": ["csv"], "chunker": "sentence", "max_characters": 100}]
-    assert Tenant.from_config({"id": "a", "chunkers": rules}).max_chunk_tokens == 400
+@pytest.mark.parametrize("profile", PROFILES)
+def test_rows_are_records_unless_a_tenant_says_otherwise(profile: str) -> None:
+    config = {"id": "a", "profile": profile}
+    rule = {"formats": ["csv"], "chunker": "recursive"}
+    default, own = Tenant.from_config(config), Tenant.from_config({**config, "chunkers": [rule]})
+    of = {"source": "files", "source_type": "file"}
+    assert default.chunk_parameters(**of, media_type=CSV) == ChunkParameters.of("record")
+    assert own.chunk_parameters(**of, media_type=CSV) == ChunkParameters.of("recursive")
+    assert own.chunk_parameters(**of, media_type=XLSX) == ChunkParameters.of("record")
 
 
 @pytest.mark.parametrize("chunker", CHUNKERS)
