@@ -105,7 +105,8 @@ class _Reader:
             if kind == EML:
                 yield from self.message(message_from_bytes(data), _ATTACHED_LEVEL + 1)
                 return
-            parsed = parser_for(kind, self._options).function()(data, kind, self._options, self._limits)
+            function = parser_for(kind, self._options).function()
+            parsed = function(data, kind, self._options, self._limits)
         except DocumentRejected:
             return
         yield from _demoted(_pieces_of(parsed), _ATTACHED_LEVEL)
