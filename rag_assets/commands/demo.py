@@ -19,7 +19,14 @@ from rag_assets.settings import PROJECT_ROOT
 from rag_assets.tenants.file import TenantsFile
 
 TENANT = "demo"
-SETTINGS = {"profile": "documents", "parser": {"ocr": True}}
+SETTINGS = {
+    "profile": "documents",
+    "parser": {"ocr": True},
+    "chunkers": [
+        {"formats": ["txt"], "chunker": "sentence", "max_characters": 800, "overlap": 100},
+        {"formats": ["py", "sql"], "chunker": "recursive", "max_tokens": 220, "overlap": 32},
+    ],
+}
 """As tenants.yaml of the project has them; one page of the handbook is a scan."""
 
 _EXAMPLES = PROJECT_ROOT / "examples"
@@ -80,7 +87,8 @@ def _show_stages(session: Session, synced: TenantSync) -> None:
         say(f"{len(synced.runs)} run(s), {seconds(synced.seconds)}\n")
     held = holdings(session.reader(TENANT))
     print_table(
-        ["type", "documents", "size", "contents", "chunks", "tokens a chunk"], by_type(held)
+        ["type", "documents", "size", "contents", "cut by", "chunks", "tokens a chunk"],
+        by_type(held),
     )
     say()
     serving = session.catalog.generations.serving(TENANT)

@@ -25,11 +25,16 @@ _BUCKETS = 16
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One document with what the stages made of it; None where they made nothing."""
+    """One document with what the stages made of it; None where they made nothing.
+
+    Attributes:
+        chunker: the name of what cut it.
+    """
 
     document: Document
     parsed: ParsedText | None = None
     chunks: ChunkSetRow | None = None
+    chunker: str | None = None
 
     @property
     def suffix(self) -> str:
@@ -56,23 +61,26 @@ def holdings(ctx: TenantContext) -> list[Held]:
     texts = ctx.lake.parsed(set(keys.values()))
     ready = {item.document.document_id: item for item in parsed_documents(ctx, documents)}
     sets = ctx.lake.chunk_sets({item.chunk_set_key for item in ready.values()})
-    return [
-        Held(
+
+    def held(document: Document) -> Held:
+        item = ready.get(document.document_id)
+        if item is None:
+            return Held(document)
+        return Held(
             document,
             texts[keys[document.document_id]].parsed,
-            sets.get(ready[document.document_id].chunk_set_key),
+            sets.get(item.chunk_set_key),
+            ctx.chunk_parameters(document, item.media_type).chunker,
         )
-        if document.document_id in ready
-        else Held(document)
-        for document in documents
-    ]
+
+    return [held(document) for document in documents]
 
 
 def by_type(held: Iterable[Held]) -> list[tuple[str, ...]]:
     """For each kind of file: how many, how large, what they were parsed into, how they were cut.
 
     Returns:
-        Rows of type, documents, size, contents, chunks, and tokens a chunk.
+        Rows of type, documents, size, contents, chunkers, chunks, and tokens a chunk.
     """
     groups: dict[str, list[Held]] = {}
     for item in held:
@@ -87,6 +95,7 @@ def _type_row(suffix: str, group: Sequence[Held]) -> tuple[str, ...]:
         str(len(group)),
         _size(sum(item.document.facts.size for item in group)),
         contents([item.parsed for item in group if item.parsed]),
+        ", ".join(sorted({item.chunker for item in group if item.chunker})),
         f"{len(tokens):,}",
         f"{tokens[0]} to {tokens[-1]}" if tokens else "",
     )

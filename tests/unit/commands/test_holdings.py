@@ -65,12 +65,13 @@ def text(media_type: str, *kinds: str, pages: int | None = None, **facts: object
 
 GLOSSARY = text(MARKDOWN, "heading", "paragraph")
 HELD = [
-    Held(document("a.md", content="same", chunks=2), GLOSSARY, chunk_set(20, 40)),
-    Held(document("b.md", content="same", chunks=2), GLOSSARY, chunk_set(20, 40)),
+    Held(document("a.md", content="same", chunks=2), GLOSSARY, chunk_set(20, 40), "heading"),
+    Held(document("b.md", content="same", chunks=2), GLOSSARY, chunk_set(20, 40), "heading"),
     Held(
         document("c.PDF", chunks=1),
         text(PDF, "table", pages=2, ocr_pages=1, masked=(MaskedSpan(0, 1, "rule"),)),
         chunk_set(256, dropped=1),
+        "recursive",
     ),
     Held(document("d.pdf", error="it needs a password")),
 ]
@@ -78,8 +79,8 @@ HELD = [
 
 def test_each_type_says_what_it_became() -> None:
     assert by_type(HELD) == [
-        (".md", "2", "4 kB", "2 headings", "4", "20 to 40"),
-        (".pdf", "2", "4 kB", "2 pages, 1 table", "1", "256 to 256"),
+        (".md", "2", "4 kB", "2 headings", "heading", "4", "20 to 40"),
+        (".pdf", "2", "4 kB", "2 pages, 1 table", "recursive", "1", "256 to 256"),
     ]
 
 
