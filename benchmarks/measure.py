@@ -27,6 +27,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 _SAMPLE_SECONDS = 0.25
 _SETTLED_CPU_SECONDS = 0.05
+_SETTLED_SAMPLES = 4
 _SETTLING_SECONDS = 300
 _PACKAGES = ("rag-assets", "dagster", "elasticsearch", "polars", "deltalake", "numpy")
 _KILLED = -9
@@ -139,13 +140,13 @@ class Meter:
     def settle(self) -> None:
         """Wait until the servers have finished what they do by themselves."""
         deadline = time.monotonic() + _SETTLING_SECONDS
-        before = self._servers_cpu()
-        while time.monotonic() < deadline:
+        before, quiet = self._servers_cpu(), 0
+        # A merge may only begin a moment after what caused it.
+        while quiet < _SETTLED_SAMPLES and time.monotonic() < deadline:
             time.sleep(0.5)
             now = self._servers_cpu()
-            if all(now[name] - before[name] <= _SETTLED_CPU_SECONDS for name in now):
-                return
-            before = now
+            busy = any(now[name] - before[name] > _SETTLED_CPU_SECONDS for name in now)
+            before, quiet = now, 0 if busy else quiet + 1
 
     def _answer(self, code: int, out: str, *, killed: bool) -> dict[str, Any]:
         if killed and code == _KILLED:
