@@ -7,6 +7,7 @@ people would take; the others are for comparison. A new format is a row of LIBRA
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -115,13 +116,49 @@ def _lxml_html(data: bytes) -> int:
     return 1
 
 
+def _lxml_parts(beginning: str) -> Callable[[bytes], int]:
+    """The XML parts of an Office file that hold its text, unpacked and parsed."""
+
+    def read(data: bytes) -> int:
+        from lxml import etree
+
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for name in archive.namelist():
+                if name.startswith(beginning) and name.endswith(".xml"):
+                    etree.fromstring(archive.read(name))
+        return 1
+
+    return read
+
+
+def _calamine(data: bytes) -> int:
+    from python_calamine import CalamineWorkbook
+
+    book = CalamineWorkbook.from_filelike(io.BytesIO(data))
+    for name in book.sheet_names:
+        book.get_sheet_by_name(name).to_python()
+    return 1
+
+
 LIBRARIES: Mapping[str, tuple[Library, ...]] = {
+    media_types.CSV: (Library("csv", _csv, below=True),),
+    media_types.DOCX: (
+        Library("lxml", _lxml_parts("word/document"), below=True),
+        Library("docling", _docling("a.docx")),
+    ),
+    media_types.EML: (Library("email", _email, below=True),),
+    media_types.HTML: (
+        Library("lxml", _lxml_html, below=True),
+        Library("docling", _docling("a.html")),
+    ),
     media_types.MARKDOWN: (Library("markdown-it-py", _markdown_it),),
     media_types.PDF: (Library("liteparse", _liteparse, below=True), Library("pdfium", _pdfium)),
-    media_types.DOCX: (Library("docling", _docling("a.docx")),),
-    media_types.PPTX: (Library("docling", _docling("a.pptx")),),
-    media_types.XLSX: (Library("docling", _docling("a.xlsx")),),
-    media_types.HTML: (Library("lxml", _lxml_html), Library("docling", _docling("a.html"))),
-    media_types.CSV: (Library("csv", _csv),),
-    media_types.EML: (Library("email", _email),),
+    media_types.PPTX: (
+        Library("lxml", _lxml_parts("ppt/slides/"), below=True),
+        Library("docling", _docling("a.pptx")),
+    ),
+    media_types.XLSX: (
+        Library("calamine", _calamine, below=True),
+        Library("docling", _docling("a.xlsx")),
+    ),
 }

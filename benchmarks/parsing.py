@@ -27,6 +27,7 @@ from benchmarks.libraries import LIBRARIES
 from benchmarks.measure import WORK, load, machine, save, tree_cpu
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.parse import parse, prepare_for
 from rag_assets.parsing.pool import ParserPool, ParseTask
 from rag_assets.parsing.registry import PARSERS
@@ -40,13 +41,15 @@ def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
     if not documents:
         return None
     libraries = LIBRARIES.get(media_type, ())
-    prepare_for(documents[0], media_type)
+    prepare_for(documents[0], media_type, ParseOptions())
     contestants: dict[str, Callable[[], int]] = {
         library.name: lambda read=library.read: sum(read(data) for data in documents)
         for library in libraries
     }
     contestants["parser"] = lambda: sum(_parsed(data, media_type) for data in documents)
     rates: dict[str, list[float]] = {name: [] for name in [*contestants, "pool", "pool wall"]}
+    for library in libraries:
+        library.read(documents[0])  # loads what it needs
     units = contestants["parser"]()
     with ParserPool(1, ParseLimits(), cache) as pool:
         _through(pool, documents[:1], media_type)  # starts the worker
