@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from rag_assets.commands.check import run_checks, show_checks
-from rag_assets.commands.hits import headline, show_hit
+from rag_assets.commands.hits import excerpt, headline, show_hit
 from rag_assets.commands.holdings import by_type, holdings, stage_lines
 from rag_assets.commands.output import print_json, print_table, progress, say, seconds
 from rag_assets.commands.session import Session, with_session
@@ -31,6 +31,7 @@ SETTINGS = {
 
 _EXAMPLES = PROJECT_ROOT / "examples"
 _TOP_K = 3
+_LINE = 80
 
 
 @with_session
@@ -134,7 +135,7 @@ def _questions() -> list[dict[str, Any]]:
 
 
 def _show_answer(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
-    """The best hit with its text, the others in a line, and what people say is the answer."""
+    """The best hit with its text, a line of each other, and what people say is the answer."""
     say(f"Question:  {question}")
     say(textwrap.fill(f"Should be: {' '.join(answer.split())}", 96, subsequent_indent=" " * 11))
     say()
@@ -142,7 +143,7 @@ def _show_answer(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
         if number == 1:
             show_hit(number, hit, question)
         else:
-            say(f"{number}. {headline(hit)}")
+            say(f"{number}. {headline(hit)}\n   │ {excerpt(hit.text, question, _LINE)}")
     say()
 
 

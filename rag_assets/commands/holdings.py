@@ -108,8 +108,7 @@ def contents(parsed: Iterable[ParsedText]) -> str:
         counts[_PARTS.get(text.media_type, "page")] += text.pages or 0
         counts.update(block.kind for block in text.blocks)
     shown = ("page", "slide", "sheet", "row", "heading", "table", "code")
-    words = {"code": ("piece of code", "pieces of code")}
-    found = [_count(counts[k], *words.get(k, (k,))) for k in shown if counts[k]]
+    found = [_count(counts[k], "code block" if k == "code" else k) for k in shown if counts[k]]
     return ", ".join(found) or _count(counts["paragraph"], "paragraph")
 
 
