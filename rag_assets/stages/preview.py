@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -67,12 +67,6 @@ class _Due:
     @property
     def parse_key(self) -> str:
         return parse_key(self.content_sha256, self.media_type, self.options)
-
-    def chunk_parameters(self, ctx: TenantContext, media_type: str) -> ChunkParameters:
-        """How it is cut if its content is of this type."""
-        return ctx.tenant.chunk_parameters(
-            source=self.source.name, source_type=self.source_type, media_type=media_type
-        )
 
 
 class _Texts:
@@ -175,7 +169,9 @@ def _due(
 
 
 def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
-    by_key = {item.parse_key: item for item in due}
+    by_key: dict[str, list[_Due]] = {}
+    for item in due:
+        by_key.setdefault(item.parse_key, []).append(item)
     texts = _Texts(ctx)
     parse = failed = chunks = 0
     iterator = iter(by_key)
@@ -186,10 +182,11 @@ def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
             parse += len(missing)
             stored = {key: by_key[key] for key in keys if key not in missing}
             chunks += _measure_stored(ctx, stored, texts)
-            tasks = (_task(key, by_key[key]) for key in keys if key in missing)
+            tasks = (_task(key, by_key[key][0]) for key in keys if key in missing)
             for outcome in pool.parse_many(tasks):
                 if isinstance(outcome.result, ParsedText):
-                    chunks += _measure_parsed(ctx, by_key[outcome.key], outcome.result, texts)
+                    ways = _ways(ctx, by_key[outcome.key], outcome.result.media_type)
+                    chunks += _measure_parsed(outcome.result, ways, texts)
                 else:
                     failed += 1
     return Preview(
@@ -202,18 +199,17 @@ def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
     )
 
 
-def _measure_stored(ctx: TenantContext, due: Mapping[str, _Due], texts: _Texts) -> int:
+def _measure_stored(ctx: TenantContext, due: Mapping[str, list[_Due]], texts: _Texts) -> int:
     """Documents, by parse_key, whose text is in the lake: their chunks are too, or are made."""
     heads = ctx.lake.parsed_heads(list(due))
-    set_keys = {
-        key: chunk_set_key(
-            head.digest, head.media_type, due[key].chunk_parameters(ctx, head.media_type)
-        )
+    wanted = {
+        chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
         for key, head in heads.items()
+        for chosen in _ways(ctx, due[key], head.media_type)
     }
     count = 0
-    stored = ctx.lake.chunk_sets(set(set_keys.values()))
-    for key, set_key in set_keys.items():
+    stored = ctx.lake.chunk_sets(set(wanted))
+    for set_key, (key, chosen) in wanted.items():
         if set_key in stored:
             rows = stored[set_key].chunks
             title = heads[key].title
@@ -221,20 +217,32 @@ def _measure_stored(ctx: TenantContext, due: Mapping[str, _Due], texts: _Texts) 
             count += len(rows)
         else:
             row = ctx.lake.parsed([key])[key]
-            count += _measure_parsed(ctx, due[key], row.parsed, texts)
+            count += _measure_parsed(row.parsed, [chosen], texts)
     return count
 
 
-def _measure_parsed(ctx: TenantContext, due: _Due, parsed: ParsedText, texts: _Texts) -> int:
-    chosen = due.chunk_parameters(ctx, parsed.media_type)
-    made = chunk_document(parsed, chosen, parsed_digest=parsed_digest(parsed))
-    texts.meet(
-        {
-            chunk.text_sha256: embedding_text(parsed.title, chunk.heading_path, chunk.text)
-            for chunk in made.chunks
-        }
-    )
-    return len(made.chunks)
+def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: _Texts) -> int:
+    count = 0
+    for chosen in ways:
+        made = chunk_document(parsed, chosen, parsed_digest=parsed_digest(parsed))
+        texts.meet(
+            {
+                chunk.text_sha256: embedding_text(parsed.title, chunk.heading_path, chunk.text)
+                for chunk in made.chunks
+            }
+        )
+        count += len(made.chunks)
+    return count
+
+
+def _ways(ctx: TenantContext, due: Iterable[_Due], media_type: str) -> set[ChunkParameters]:
+    """How documents of one content are cut: copies in two sources may be cut differently."""
+    return {
+        ctx.tenant.chunk_parameters(
+            source=item.source.name, source_type=item.source_type, media_type=media_type
+        )
+        for item in due
+    }
 
 
 def _task(key: str, item: _Due) -> ParseTask:
