@@ -15,7 +15,10 @@ from rag_assets.sources.model import ListedDocument, document_id, uri_of
 from rag_assets.sources.opening import stream_file
 from rag_assets.sources.walk import Selection, Tally, walk_root
 
-DEFAULT_INCLUDE = ("**/*.md", "**/*.markdown", "**/*.pdf")
+DEFAULT_INCLUDE = (
+    "**/*.md", "**/*.markdown", "**/*.html", "**/*.htm", "**/*.pdf", "**/*.docx", "**/*.pptx",
+    "**/*.xlsx", "**/*.csv", "**/*.tsv", "**/*.eml",
+)  # fmt: skip
 DEFAULT_MAX_BYTES = 50 * 1024 * 1024
 
 SourceName = Annotated[str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=63)]

@@ -155,7 +155,8 @@ def test_a_page_and_a_mail_fetch_nothing(listener: tuple[str, list[bytes]], tmp_
     secret.write_text(CANARY)
     page = (
         f'<!DOCTYPE html SYSTEM "{url}" [<!ENTITY e SYSTEM "{secret.as_uri()}">]>'
-        f'<base href="{url}"><link rel=stylesheet href="{url}"><img src="{url}"><iframe src="{url}"></iframe>'
+        f'<base href="{url}"><link rel=stylesheet href="{url}"><img src="{url}">'
+        f'<iframe src="{url}"></iframe>'
         f'<script src="{url}"></script><object data="{secret.as_uri()}"></object><p>kept &e; text'
     )
     made = EmailMessage()
