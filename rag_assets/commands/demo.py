@@ -29,6 +29,9 @@ SETTINGS = {
 }
 """As tenants.yaml of the project has them; one page of the handbook is a scan."""
 
+INCLUDE = ["*.*", "!.*"]
+"""Source code, too, which is taken only where somebody asks for it."""
+
 _EXAMPLES = PROJECT_ROOT / "examples"
 _TOP_K = 3
 _LINE = 80
@@ -76,7 +79,7 @@ def _add_tenant(session: Session) -> None:
     if TENANT not in file.load():
         inside = folder.is_relative_to(session.settings.home)
         root = str(folder.relative_to(session.settings.home)) if inside else str(folder)
-        source = {"name": "handbook", "type": "files", "root": root}
+        source = {"name": "handbook", "type": "files", "root": root, "include": INCLUDE}
         file.add({"id": TENANT, **SETTINGS, "sources": [source]})
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from ruamel.yaml import YAML
 
-from rag_assets.commands.demo import SETTINGS, TENANT
+from rag_assets.commands.demo import INCLUDE, SETTINGS, TENANT
 from rag_assets.settings import PROJECT_ROOT
 
 
@@ -11,3 +11,4 @@ def test_the_demo_is_the_same_tenant_in_a_home_of_its_own() -> None:
     [entry] = [entry for entry in listed if entry["id"] == TENANT]
     assert {name: value for name, value in entry.items() if name in SETTINGS} == SETTINGS
     assert entry.keys() - SETTINGS.keys() == {"id", "sources"}
+    assert [source["include"] for source in entry["sources"]] == [INCLUDE]
