@@ -7,7 +7,7 @@ stemmer, so both are done here, with the same function for texts and for queries
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 _WORD = re.compile(r"[^\W_]+(?:[_.\-/:][^\W_]+)*")
@@ -30,13 +30,16 @@ def lexical_terms(text: str) -> str:
     `handleHTTPError` gives `handlehttperror handl http error`; repeated words stay repeated, so
     that term frequencies keep their meaning.
     """
-    terms: list[str] = []
-    for match in _WORD.finditer(text):
-        word = match[0]
-        if len(word) > _MAX_WORD:
-            continue
-        parts = (_PART if word.isascii() else _PLAIN_PART).findall(word)
-        if len(parts) > 1:
-            terms.append(word.lower())
-        terms.extend(part.lower() for part in parts)
+    return " ".join(filter(None, map(_terms_of, _WORD.findall(text))))
+
+
+# A corpus repeats its words: most of a bulk import's are found here.
+@lru_cache(maxsize=1 << 15)
+def _terms_of(word: str) -> str:
+    if len(word) > _MAX_WORD:
+        return ""
+    parts = (_PART if word.isascii() else _PLAIN_PART).findall(word)
+    terms = [part.lower() for part in parts]
+    if len(parts) > 1:
+        terms.insert(0, word.lower())
     return " ".join(_stemmer().stemWords(terms))
