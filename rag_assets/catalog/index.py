@@ -15,6 +15,7 @@ from rag_assets.catalog.database import Database, TenantRef, among
 from rag_assets.catalog.index_rows import (
     HeldVersion,
     IndexedVersion,
+    as_ready,
     is_behind,
     is_pending,
     of_generation,
@@ -183,8 +184,7 @@ class IndexTable:
                     for version in versions
                 ],
             )
-            for version in versions:
-                connection.execute(ready(ref, version))
+            connection.execute(ready(ref), [as_ready(version) for version in versions])
 
     def clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Note that only the indexed version's entries are left."""

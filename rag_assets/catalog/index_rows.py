@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Select, Update, and_, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    Update,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from rag_assets.catalog.database import TenantRef, among
 from rag_assets.catalog.tables import document_index, documents
@@ -114,27 +125,38 @@ def is_pending(config_key: str) -> ColumnElement[bool]:
     )
 
 
-def ready(ref: TenantRef, version: IndexedVersion) -> Update:
-    """Says of a document that this version of it is in the index."""
+def ready(ref: TenantRef) -> Update:
+    """Says of documents that a version of each is in the index; executed with `as_ready` rows."""
     # A document that changed meanwhile keeps waiting; one that was deleted stays deleted.
     return (
         update(documents)
         .where(
             documents.c.tenant == ref.id,
-            documents.c.document_id == version.document_id,
-            documents.c.document_key == version.document_key,
+            documents.c.document_id == bindparam("version_of"),
+            documents.c.document_key == bindparam("version_key"),
             documents.c.status != "DELETED",
         )
         .values(
             status="READY",
-            title=version.title,
+            title=bindparam("version_title"),
             error_message=None,
             failed_document_key=None,
             failed_config_key=None,
             attempts=0,
             retry_at=None,
-            chunk_count=version.chunk_count,
-            dropped_count=version.dropped_count,
+            chunk_count=bindparam("version_chunks"),
+            dropped_count=bindparam("version_dropped"),
             updated_at=func.now(),
         )
     )
+
+
+def as_ready(version: IndexedVersion) -> dict[str, Any]:
+    """A version as `ready` takes it."""
+    return {
+        "version_of": version.document_id,
+        "version_key": version.document_key,
+        "version_title": version.title,
+        "version_chunks": version.chunk_count,
+        "version_dropped": version.dropped_count,
+    }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
@@ -13,20 +16,47 @@ from rag_assets.indexing.answers import PASSING, answering, refused
 from rag_assets.indexing.model import Owner
 
 _BULK_ACTIONS = 500
+_BULK_THREADS = 2
 _BULK_BYTES = 8 * 1024 * 1024
 _PAGE = 1_000
 _NOT_RETURNED = ["terms", "digest"]
 
 
 def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
-    """Have actions done in bounded requests; returns how many were.
+    """Have actions done in bounded requests, two at a time; returns how many were.
 
-    A deletion of what is not there counts as done.
+    Actions on one id must not depend on their order. A deletion of what is not there counts as
+    done. Whatever comes of it, no request is under way any more when this returns.
 
     Raises:
         IndexInconsistent: an action was refused for good.
         ServiceUnavailable: Elasticsearch does not answer, or is too busy for too long.
     """
+    parts = _parts(actions)
+    first = next(parts, [])
+    if len(first) < _BULK_ACTIONS:
+        return _send(client, first)
+    sender = ThreadPoolExecutor(_BULK_THREADS, thread_name_prefix="bulk")
+    try:
+        sent = deque([sender.submit(_send, client, first)])
+        done = 0
+        for part in parts:
+            sent.append(sender.submit(_send, client, part))
+            # A further part may wait for its turn, so that the next is made meanwhile.
+            if len(sent) > _BULK_THREADS:
+                done += sent.popleft().result()
+        return done + sum(part_sent.result() for part_sent in sent)
+    finally:
+        sender.shutdown(wait=True, cancel_futures=True)
+
+
+def _parts(actions: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    iterator = iter(actions)
+    while part := list(islice(iterator, _BULK_ACTIONS)):
+        yield part
+
+
+def _send(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
     done = 0
     with answering():
         for ok, item in streaming_bulk(
