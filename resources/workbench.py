@@ -20,7 +20,8 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Makes the context in which a stage or a check works.
 
     Attributes:
-        slice_documents, slice_megabytes, slice_embed_seconds: see SliceLimits.
+        slice_documents, slice_megabytes, slice_parse_seconds, slice_embed_seconds: see
+            SliceLimits.
     """
 
     postgres: dg.ResourceDependency[PostgresResource]
@@ -29,6 +30,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     embedders: dg.ResourceDependency[EmbedderResource]
     slice_documents: int = SliceLimits().documents
     slice_megabytes: int = SliceLimits().megabytes
+    slice_parse_seconds: float = SliceLimits().parse_seconds
     slice_embed_seconds: float = SliceLimits().embed_seconds
 
     def context(
@@ -59,7 +61,10 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
             guard=guard,
             log=log,
             limits=SliceLimits(
-                self.slice_documents, self.slice_megabytes, self.slice_embed_seconds
+                self.slice_documents,
+                self.slice_megabytes,
+                self.slice_parse_seconds,
+                self.slice_embed_seconds,
             ),
         )
 

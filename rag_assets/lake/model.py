@@ -74,6 +74,21 @@ class ChunkSetRow:
     created_at: datetime = field(default_factory=_now, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkSetHead:
+    """A chunk set without its texts.
+
+    Attributes:
+        digest: hash of the chunks; the index key is made of it.
+        hashes: text_sha256 of each chunk, in order.
+        dropped: how many chunks were withheld.
+    """
+
+    digest: str
+    hashes: tuple[str, ...]
+    dropped: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorRows:
     """Vectors with the hashes of the texts they stand for.

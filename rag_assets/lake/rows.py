@@ -12,12 +12,13 @@ import polars as pl
 
 from rag_assets.chunking.model import Chunk
 from rag_assets.errors import BadVectors, DocumentRejected
-from rag_assets.lake.model import ChunkSetRow, DroppedRow, ParsedRow, VectorRows
+from rag_assets.lake.model import ChunkSetHead, ChunkSetRow, DroppedRow, ParsedRow, VectorRows
 from rag_assets.lake.schemas import BLOCK, CHUNK, CHUNKS, EMBEDDINGS, MASKED, PARSED_TEXT
 from rag_assets.parsing.model import Block, MaskedSpan, ParsedText
 
 _BLOCK_FIELDS = tuple(field.name for field in BLOCK.fields)
 _CHUNK_FIELDS = tuple(field.name for field in CHUNK.fields)
+CHUNK_SET_HEAD = ("key", "digest", "text_sha256", "dropped")
 
 
 def parsed_frame(rows: Iterable[ParsedRow]) -> pl.DataFrame:
@@ -46,6 +47,15 @@ def chunk_sets_frame(rows: Iterable[ChunkSetRow]) -> pl.DataFrame:
 def chunk_set_rows(frame: pl.DataFrame) -> dict[str, ChunkSetRow]:
     """Chunk sets by key."""
     return {record["key"]: _chunk_set_row(record) for record in frame.iter_rows(named=True)}
+
+
+def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
+    """Chunk sets without their texts, by key, of a frame with the columns CHUNK_SET_HEAD."""
+    counted = frame.with_columns(pl.col("dropped").list.len()).select(CHUNK_SET_HEAD)
+    return {
+        key: ChunkSetHead(digest, tuple(hashes), dropped)
+        for key, digest, hashes, dropped in counted.iter_rows()
+    }
 
 
 def vectors_frame(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.lake.location import Location, embedder_slug, tenant_folder
 from rag_assets.lake.model import (
+    ChunkSetHead,
     ChunkSetRow,
     Compaction,
     LakeSize,
@@ -140,6 +141,14 @@ class TenantLake:
             return {}
         frame = self._chunks().read(keys, ("key", "text_sha256"))
         return {key: tuple(hashes) for key, hashes in frame.iter_rows()}
+
+    def chunk_set_heads(self, keys: Collection[str]) -> dict[str, ChunkSetHead]:
+        """What entries are planned by, by chunk_set_key; reads no text."""
+        if not keys:
+            return {}
+        from rag_assets.lake import rows
+
+        return rows.chunk_set_heads(self._chunks().read(keys, rows.CHUNK_SET_HEAD))
 
     def stored_chunk_sets(self, keys: Collection[str]) -> pl.DataFrame:
         """Chunk sets as they lie there (schemas.CHUNKS), duplicates included: for checks."""

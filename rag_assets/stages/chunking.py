@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rag_assets.chunking.chunk_set import chunk_document
-from rag_assets.lake.model import ChunkSetRow, DroppedRow
+from rag_assets.lake.model import ChunkSetRow, DroppedRow, ParsedRow
+from rag_assets.stages.ahead import one_ahead
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.progress import Progress
 from rag_assets.stages.slices import ParsedDocument, Work, parsed_documents
 
-_READ_DOCUMENTS = 100
+_READ_DOCUMENTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,30 +45,42 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
     missing = ctx.lake.missing_chunk_sets(set(by_key))
     todo = [by_key[key][0] for key in by_key if key in missing]
     progress = Progress("chunks", len(todo), ctx.log)
-    rows: list[ChunkSetRow] = []
-    for start in range(0, len(todo), _READ_DOCUMENTS):
-        batch = todo[start : start + _READ_DOCUMENTS]
-        made = _chunk_batch(ctx, batch)
+    dropped: dict[str, tuple[DroppedRow, ...]] = {}
+    token_counts: list[int] = []
+    for batch in one_ahead(_with_texts(ctx, todo)):
+        made = _chunk_sets(ctx, batch)
         ctx.lake.append_chunk_sets(made)
-        rows += made
-        progress.advance(len(batch))
+        dropped |= {row.key: row.dropped for row in made if row.dropped}
+        token_counts += [chunk.token_count for row in made for chunk in row.chunks]
+        progress.advance(len(made))
     progress.done()
-    _warn_of_secrets(ctx, by_key, rows)
+    _warn_of_secrets(ctx, by_key, dropped)
     return ChunkingReport(
-        documents=len(rows),
+        documents=len(todo),
         reused=sum(len(items) for key, items in by_key.items() if key not in missing),
-        chunks=sum(len(row.chunks) for row in rows),
-        dropped_secrets=sum(len(row.dropped) for row in rows),
-        token_counts=tuple(chunk.token_count for row in rows for chunk in row.chunks),
+        chunks=len(token_counts),
+        dropped_secrets=sum(map(len, dropped.values())),
+        token_counts=tuple(token_counts),
         seconds=time.monotonic() - started,
     )
 
 
-def _chunk_batch(ctx: TenantContext, batch: list[ParsedDocument]) -> list[ChunkSetRow]:
-    texts = ctx.lake.parsed({ctx.parse_key(item.document) for item in batch})
+def _with_texts(
+    ctx: TenantContext, todo: list[ParsedDocument]
+) -> Iterator[list[tuple[ParsedDocument, ParsedRow]]]:
+    # In the order of the lake's files: neighbours lie in the same row groups.
+    todo = sorted(todo, key=lambda item: ctx.parse_key(item.document))
+    for start in range(0, len(todo), _READ_DOCUMENTS):
+        batch = todo[start : start + _READ_DOCUMENTS]
+        texts = ctx.lake.parsed({ctx.parse_key(item.document) for item in batch})
+        yield [(item, texts[ctx.parse_key(item.document)]) for item in batch]
+
+
+def _chunk_sets(
+    ctx: TenantContext, batch: list[tuple[ParsedDocument, ParsedRow]]
+) -> list[ChunkSetRow]:
     rows = []
-    for item in batch:
-        row = texts[ctx.parse_key(item.document)]
+    for item, row in batch:
         chosen = ctx.chunk_parameters(item.document, item.media_type)
         made = chunk_document(row.parsed, chosen, parsed_digest=row.digest)
         dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in made.dropped)
@@ -75,16 +89,17 @@ def _chunk_batch(ctx: TenantContext, batch: list[ParsedDocument]) -> list[ChunkS
 
 
 def _warn_of_secrets(
-    ctx: TenantContext, by_key: dict[str, list[ParsedDocument]], rows: list[ChunkSetRow]
+    ctx: TenantContext,
+    by_key: dict[str, list[ParsedDocument]],
+    withheld: dict[str, tuple[DroppedRow, ...]],
 ) -> None:
     warnings = [
         {
             "uri": item.document.uri,
-            "chunks": len(row.dropped),
-            "rules": sorted({rule for dropped in row.dropped for rule in dropped.rules}),
+            "chunks": len(rows),
+            "rules": sorted({rule for row in rows for rule in row.rules}),
         }
-        for row in rows
-        if row.dropped
-        for item in by_key[row.key]
+        for key, rows in withheld.items()
+        for item in by_key[key]
     ]
     ctx.catalog.events.write(ctx.ref, "secret_dropped", warnings)

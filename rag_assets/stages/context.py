@@ -27,11 +27,13 @@ class SliceLimits:
     Attributes:
         documents: at most so many,
         megabytes: and at most about so much source content,
+        parse_seconds: after which nothing more is sent to the parsers,
         embed_seconds: after which nothing more is sent to the embedder.
     """
 
-    documents: int = 500
+    documents: int = 2_000
     megabytes: int = 64
+    parse_seconds: float = 15.0
     embed_seconds: float = 15.0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -27,6 +27,7 @@ _FLUSH_DOCUMENTS = 250
 _VANISHED_RETRY = timedelta(seconds=30)
 _FLUSH_CHARACTERS = 16_000_000
 _TOLD = 50
+_WORKER_BYTES = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class ParsingReport:
 
     Attributes:
         reused: documents whose text was in the lake already.
+        remaining: documents left for the next run, because this one's time for parsing was over.
         masked: credentials that were masked.
         ocr_pages: how many of the pages were read from their picture.
         failures: (uri, reason), the first of them.
@@ -43,6 +45,7 @@ class ParsingReport:
 
     parsed: int = 0
     reused: int = 0
+    remaining: int = 0
     failed: int = 0
     pages: int = 0
     ocr_pages: int = 0
@@ -79,12 +82,12 @@ class _Parsing:
         self._failures: list[tuple[Document, str]] = []
         self._vanished: list[Document] = []
         self._notes: list[tuple[Document, str]] = []
-        self._parsed = self._pages = self._ocr_pages = self._masked = 0
+        self._parsed = self._remaining = self._pages = self._ocr_pages = self._masked = 0
 
     def run(self) -> None:
         ctx = self._ctx
         progress = Progress("parsed_text", len(self._missing), ctx.log)
-        workers = min(len(os.sched_getaffinity(0)), len(self._missing))
+        workers = _workers([documents[0].facts.size for documents in self._missing.values()])
         cache = ctx.settings.local / "cache"
         with ParserPool(workers, ctx.tenant.parser.limits, cache) as pool:
             for outcome in pool.parse_many(self._tasks()):
@@ -105,6 +108,7 @@ class _Parsing:
         return ParsingReport(
             parsed=self._parsed,
             reused=reused,
+            remaining=self._remaining,
             failed=len(self._failures),
             pages=self._pages,
             ocr_pages=self._ocr_pages,
@@ -116,7 +120,11 @@ class _Parsing:
 
     def _tasks(self) -> Iterator[ParseTask]:
         sources = {s.name: s for s in open_sources(self._ctx.tenant, self._ctx.settings)}
-        for key, documents in self._missing.items():
+        deadline = time.monotonic() + self._ctx.limits.parse_seconds
+        for number, (key, documents) in enumerate(self._missing.items()):
+            if number and time.monotonic() > deadline:
+                self._remaining += len(documents)
+                continue
             document = documents[0]
             source = sources.get(document.source)
             if source is None:
@@ -178,6 +186,12 @@ class _Parsing:
             for d in self._vanished
         ]
         self._ctx.catalog.documents.fail(self._ctx.ref, failures, config_key=self._work.config_key)
+
+
+def _workers(sizes: Sequence[int]) -> int:
+    """How many processes to parse documents of these sizes in, all starting anew."""
+    # A few small ones are parsed sooner than a second process starts.
+    return min(len(os.sched_getaffinity(0)), len(sizes), 1 + sum(sizes) // _WORKER_BYTES)
 
 
 def _reader(source: DocumentSource, document: Document) -> Callable[[], bytes]:

@@ -17,23 +17,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from rag_assets.catalog.document_rows import Document
 from rag_assets.catalog.generations import Generation
-from rag_assets.catalog.index_rows import IndexedVersion
 from rag_assets.errors import TenantGone, TenantLocked
-from rag_assets.indexing.model import Entry, EntryDocument, indexed_key
-from rag_assets.lake.model import ChunkSetRow
-from rag_assets.sources.model import path_of
+from rag_assets.indexing.model import Entry
+from rag_assets.stages.ahead import one_ahead
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.generations import publish_when_complete, require_index
 from rag_assets.stages.progress import Progress
 from rag_assets.stages.scopes import move_scopes
-from rag_assets.stages.slices import ParsedDocument, Work, parsed_documents
+from rag_assets.stages.slices import Work
+from rag_assets.stages.versions import Version, complete_versions, entries_of
 
 _BATCH_CHUNKS = 4_000
-_BATCH_DOCUMENTS = 250
+_BATCH_DOCUMENTS = 500
 _QUERY_DOCUMENTS = 500
 
 
@@ -63,14 +59,6 @@ class PublishingReport:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
-    item: ParsedDocument
-    chunk_set: ChunkSetRow
-    title: str
-    key: str
-
-
 def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
     """Remove what must go from every live generation, then publish what is complete.
 
@@ -82,16 +70,16 @@ def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
     require_index(ctx, generation)
     removed, deleted = remove_deleted(ctx)
     deleted += clean_up(ctx)
-    complete = _complete_versions(ctx, work)
-    move_scopes(ctx, work, {version.item.document.document_id for version in complete})
+    complete = complete_versions(ctx, work)
+    move_scopes(ctx, work, {version.document.document_id for version in complete})
     intact = ctx.catalog.index.intact(
-        ctx.ref.id, generation.number, [v.item.document.document_id for v in complete]
+        ctx.ref.id, generation.number, [v.document.document_id for v in complete]
     )
-    unchanged = [v for v in complete if intact.get(v.item.document.document_id) == v.key]
-    due = [v for v in complete if intact.get(v.item.document.document_id) != v.key]
+    unchanged = [v for v in complete if intact.get(v.document.document_id) == v.key]
+    due = [v for v in complete if intact.get(v.document.document_id) != v.key]
     ctx.guard()
     ctx.catalog.index.commit(
-        ctx.ref, generation.number, [_indexed(version, work) for version in unchanged]
+        ctx.ref, generation.number, [version.indexed(work.config_key) for version in unchanged]
     )
     upserted, replaced = _publish(ctx, work, due)
     published = publish_when_complete(ctx, generation)
@@ -162,42 +150,12 @@ def _delete_other_versions(
     return deleted
 
 
-def _complete_versions(ctx: TenantContext, work: Work) -> list[_Version]:
-    """The slice's documents of which every chunk has a vector."""
-    parsed = parsed_documents(ctx, work.documents)
-    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
-    texts = {text for of_document in hashes.values() for text in of_document}
-    without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
-    complete = [
-        item
-        for item in parsed
-        if item.chunk_set_key in hashes and without.isdisjoint(hashes[item.chunk_set_key])
-    ]
-    rows = ctx.lake.chunk_sets({item.chunk_set_key for item in complete})
-    return [_version(ctx, item, rows[item.chunk_set_key]) for item in complete]
-
-
-def _version(ctx: TenantContext, item: ParsedDocument, chunk_set: ChunkSetRow) -> _Version:
-    document = item.document
-    title = item.title or _file_name(document)
-    key = indexed_key(
-        chunk_set.digest,
-        ctx.embedder.embedder_id,
-        title=title,
-        uri=document.uri,
-        media_type=item.media_type,
-        access_scope=document.access_scope,
-        tags=document.tags,
-        metadata=document.metadata,
-    )
-    return _Version(item, chunk_set, title, key)
-
-
-def _publish(ctx: TenantContext, work: Work, due: Sequence[_Version]) -> tuple[int, int]:
+def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[int, int]:
     progress = Progress("search_index", len(due), ctx.log)
     upserted = deleted = 0
-    for batch in _by_size(due):
-        new, old = _publish_batch(ctx, work, batch)
+    batches = ((batch, entries_of(ctx, work.generation, batch)) for batch in _by_size(due))
+    for batch, entries in one_ahead(batches):
+        new, old = _publish_batch(ctx, work, batch, entries)
         upserted += new
         deleted += old
         progress.advance(len(batch))
@@ -205,19 +163,20 @@ def _publish(ctx: TenantContext, work: Work, due: Sequence[_Version]) -> tuple[i
     return upserted, deleted
 
 
-def _publish_batch(ctx: TenantContext, work: Work, batch: Sequence[_Version]) -> tuple[int, int]:
+def _publish_batch(
+    ctx: TenantContext, work: Work, batch: Sequence[Version], entries: Sequence[Entry]
+) -> tuple[int, int]:
     generation = work.generation
     index_name = generation.index_name
-    document_ids = [version.item.document.document_id for version in batch]
+    document_ids = [version.document.document_id for version in batch]
     ctx.guard()
     before = ctx.catalog.index.intend(ctx.ref, generation.number, document_ids)
-    entries = list(_entries(ctx, generation, batch))
     ctx.guard()
     try:
         ctx.store.upsert(index_name, entries)
         ctx.store.refresh(index_name)
         ctx.guard()
-        versions = [_indexed(version, work) for version in batch]
+        versions = [version.indexed(work.config_key) for version in batch]
         ctx.catalog.index.commit(ctx.ref, generation.number, versions)
     except (TenantGone, TenantLocked):
         # If the tenant was purged meanwhile, nothing else would ever look for these entries. If
@@ -225,9 +184,9 @@ def _publish_batch(ctx: TenantContext, work: Work, batch: Sequence[_Version]) ->
         if not ctx.catalog.tenants.is_alive(ctx.ref):
             ctx.store.delete(index_name, ctx.ref.id, [entry.id for entry in entries])
         raise
-    events = [{"uri": v.item.document.uri, "chunks": len(v.chunk_set.chunks)} for v in batch]
+    events = [{"uri": v.document.uri, "chunks": v.chunk_count} for v in batch]
     ctx.catalog.events.write(ctx.ref, "document_indexed", events)
-    kept = {v.item.document.document_id: v.key for v in batch}
+    kept = {v.document.document_id: v.key for v in batch}
     deleted = 0
     if before:
         old = {document_id: kept[document_id] for document_id in before}
@@ -236,59 +195,11 @@ def _publish_batch(ctx: TenantContext, work: Work, batch: Sequence[_Version]) ->
     return len(entries), deleted
 
 
-def _entries(
-    ctx: TenantContext, generation: Generation, batch: Sequence[_Version]
-) -> Iterator[Entry]:
-    texts = {chunk.text_sha256 for version in batch for chunk in version.chunk_set.chunks}
-    rows = ctx.lake.vectors(ctx.embedder.embedder_id, texts)
-    vectors: dict[str, np.ndarray] = dict(zip(rows.hashes, rows.vectors, strict=True))
-    owner = ctx.owner(generation.number)
-    for version in batch:
-        document = _entry_document(version)
-        for chunk in version.chunk_set.chunks:
-            yield Entry(owner, document, chunk, vectors[chunk.text_sha256])
-
-
-def _entry_document(version: _Version) -> EntryDocument:
-    document = version.item.document
-    return EntryDocument(
-        document_id=document.document_id,
-        indexed_key=version.key,
-        source=document.source,
-        source_type=document.source_type,
-        path=document.uri.partition("/")[2],
-        uri=document.uri,
-        media_type=version.item.media_type,
-        title=version.title,
-        access_scope=document.access_scope,
-        tags=document.tags,
-        metadata=document.metadata,
-    )
-
-
-def _indexed(version: _Version, work: Work) -> IndexedVersion:
-    document = version.item.document
-    return IndexedVersion(
-        document_id=document.document_id,
-        indexed_key=version.key,
-        document_key=document.document_key,
-        config_key=work.config_key,
-        chunk_count=len(version.chunk_set.chunks),
-        dropped_count=len(version.chunk_set.dropped),
-        title=version.title,
-    )
-
-
-def _file_name(document: Document) -> str:
-    name = path_of(document.uri).rpartition("/")[2]
-    return name if name.isprintable() else document.uri.rpartition("/")[2]
-
-
-def _by_size(versions: Sequence[_Version]) -> Iterator[Sequence[_Version]]:
-    batch: list[_Version] = []
+def _by_size(versions: Sequence[Version]) -> Iterator[Sequence[Version]]:
+    batch: list[Version] = []
     chunks = 0
     for version in versions:
-        size = len(version.chunk_set.chunks)
+        size = version.chunk_count
         if batch and (chunks + size > _BATCH_CHUNKS or len(batch) >= _BATCH_DOCUMENTS):
             yield batch
             batch, chunks = [], 0

@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from rag_assets.errors import BadVectors, DocumentRejected, ServiceUnavailable, TenantGone
 from rag_assets.hashing import sha256_hex
-from rag_assets.lake.model import ChunkSetRow, ParsedRow
+from rag_assets.lake.model import ChunkSetHead, ChunkSetRow, DroppedRow, ParsedRow
 from rag_assets.lake.store import Lake, TenantLake
 from rag_assets.parsing.model import ParsedText
 
@@ -53,6 +54,13 @@ def test_chunk_sets_return_as_they_were(acme: TenantLake, chunk_set: ChunkSetMak
     assert acme.missing_chunk_sets(["none", full.key, "unknown"]) == {"unknown"}
     expected = {full.key: tuple(map(sha256_hex, ODD)), "none": ()}
     assert acme.chunk_hashes([full.key, "none", "unknown"]) == expected
+    withheld = (DroppedRow(0, 0, 9, ("aws",)), DroppedRow(3, 20, 29, ("aws", "jwt")))
+    acme.append_chunk_sets([replace(full, key="withheld", dropped=withheld)])
+    assert acme.chunk_set_heads([full.key, "withheld", "none", "unknown"]) == {
+        full.key: ChunkSetHead(full.digest, expected[full.key], len(full.dropped)),
+        "withheld": ChunkSetHead(full.digest, expected[full.key], 2),
+        "none": ChunkSetHead("digest of nothing", (), 0),
+    }
 
 
 def test_vectors_return_bit_for_bit(acme: TenantLake) -> None:

@@ -1,0 +1,18 @@
+"""How much a run takes on, and that what it leaves is taken up by the next."""
+
+from __future__ import annotations
+
+from rag_assets.stages.context import SliceLimits
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+
+def test_a_run_without_time_left_parses_one_document(shared_installation: Installation) -> None:
+    folder = shared_installation.add_tenant("slow-parser", **FAST)
+    for number in range(3):
+        (folder / f"{number}.md").write_text(f"Text of number {number}.\n")
+    hasty = Driver(shared_installation, SliceLimits(parse_seconds=0))
+    runs = [hasty.run_once("slow-parser") for _ in range(3)]
+    assert [run["parsed"] for run in runs] == [1, 1, 1]
+    assert [run["pending"] for run in runs] == [2, 1, 0]
+    assert len(shared_installation.entries("slow-parser")) == 3
