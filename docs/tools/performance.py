@@ -34,6 +34,19 @@ _FRAMEWORKS = {
     "cocoindex": "CocoIndex",
     "cocoindex-hnsw": "CocoIndex, HNSW",
 }
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+_FORMATS = {
+    "application/pdf": "PDF",
+    f"{_OFFICE}wordprocessingml.document": "DOCX",
+    f"{_OFFICE}presentationml.presentation": "PPTX",
+    f"{_OFFICE}spreadsheetml.sheet": "XLSX",
+    "message/rfc822": "EML",
+    "text/csv": "CSV",
+    "text/html": "HTML",
+    "text/markdown": "Markdown",
+    "text/plain": "plain text",
+    "text/x-rst": "reStructuredText",
+}
 
 _Result = Mapping[str, Any]
 _Costs = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -170,14 +183,9 @@ def _parsing(result: _Result) -> str:
             f"{name} {rates[name]:,.0f} ({ratio:.2f})"
             for name, ratio in found["parser_to_library"].items()
         )
-        rows.append(
-            [
-                f"{media_type.rpartition('/')[2].rpartition('.')[2]}, {found['unit']}",
-                libraries or "–",
-                f"{rates['parser']:,.0f}",
-                f"{rates['pool']:,.0f}",
-            ]
-        )
+        name = f"{_FORMATS.get(media_type, media_type)}, {found['unit']}"
+        ours = (f"{rates['parser']:,.0f}", f"{rates['pool']:,.0f}")
+        rows.append([name, libraries or "–", *ours])
     columns = ["a second of CPU", "library alone (parser to it)", "parser", "scanned, in a worker"]
     return f"{_table(columns, rows)}\n{_origin(result)}"
 
