@@ -20,6 +20,7 @@ from rag_assets.parsing.ooxml import Package
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import first_title, heading_name
 from rag_assets.parsing.pieces import Piece, assembled, bounded, clean
+from rag_assets.parsing.tables import on_a_line, repeated
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -147,10 +148,10 @@ class _Reader:
             for cell in row:
                 span, continues = _merging(cell)
                 shown.append(above.get(column, "") if continues else self._cell(cell))
-                above[column] = shown[-1]
+                above[column] = repeated(shown[-1])
                 column += span
             if any(shown):
-                yield " | ".join(shown)
+                yield on_a_line(shown)
 
     def _cell(self, cell: _Element) -> str:
         texts: list[str] = []
@@ -169,13 +170,10 @@ class _Reader:
     def _with_notes(self, found: Inline) -> str:
         """The text with numbers where it refers to notes; these are due at the section's end."""
         for kind, note_id, at in found.notes:
-            note = self._notes.get((kind, note_id))
-            text = (
-                on_one_line(" ".join(inline(p).text for p in note.iter(_PARAGRAPH)))
-                if (note is not None)
-                else ""
-            )
-            if text:
+            # Each note has one place; one that is named again and again is not repeated.
+            note = self._notes.pop((kind, note_id), None)
+            paragraphs = () if note is None else note.iter(_PARAGRAPH)
+            if text := on_one_line(" ".join(inline(p).text for p in paragraphs)):
                 self._noted += 1
                 found.texts[at] = f"[{self._noted}]"
                 self._due.append(Piece("paragraph", clean(f"[{self._noted}] {text}")))

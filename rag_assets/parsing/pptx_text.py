@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_assets.parsing.pieces import Piece, clean
+from rag_assets.parsing.tables import on_a_line, repeated
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -48,11 +49,13 @@ def table_lines(table: _Element) -> Iterator[str]:
         for column, cell in enumerate(row.iter(f"{A}tc")):
             if _is_on(cell.get("hMerge")):
                 continue
-            if not _is_on(cell.get("vMerge")):
-                above[column] = " ".join(text_of(cell).split())
-            shown.append(above.get(column, ""))
+            if _is_on(cell.get("vMerge")):
+                shown.append(above.get(column, ""))
+            else:
+                shown.append(" ".join(text_of(cell).split()))
+                above[column] = repeated(shown[-1])
         if any(shown):
-            yield " | ".join(shown)
+            yield on_a_line(shown)
 
 
 def _items(paragraphs: list[tuple[_Element, str]]) -> Iterator[str]:

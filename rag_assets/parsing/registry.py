@@ -86,15 +86,15 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
         media_types.ASCIIDOC: _PLAIN,
         media_types.CSV: _DELIMITED,
-        media_types.DOCX: Parser("docx", 1, ("lxml",)),
-        media_types.EML: Parser("mail", 1, ("lxml",)),
-        media_types.HTML: Parser("webpage", 1, ("lxml",)),
+        media_types.DOCX: Parser("docx", 2, ("lxml",)),
+        media_types.EML: Parser("mail", 2, ("lxml",)),
+        media_types.HTML: Parser("webpage", 2, ("lxml",)),
         media_types.MARKDOWN: _MARKDOWN,
         media_types.PDF: Parser("pdf", 5, ("liteparse", "pypdfium2", "tesserocr")),
         media_types.PLAIN: _PLAIN,
-        media_types.PPTX: Parser("pptx", 1, ("lxml",)),
+        media_types.PPTX: Parser("pptx", 2, ("lxml",)),
         media_types.TSV: _DELIMITED,
-        media_types.XLSX: Parser("xlsx", 1, ("lxml", "python-calamine")),
+        media_types.XLSX: Parser("xlsx", 2, ("lxml", "python-calamine")),
     }
 )
 

@@ -7,11 +7,20 @@ from collections.abc import Sequence
 
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _LEAST_COLUMNS = 2
+_LONGEST_REPEATED = 300
 
 
 def on_a_line(cells: Sequence[str]) -> str:
     """`a | b |  | d`: empty cells keep the others in their columns; those at the end go."""
     return " | ".join(cells).rstrip(" |")
+
+
+def repeated(cell: str) -> str:
+    """What a cell that spans rows reads as in those below its first.
+
+    A long one is not repeated: a small file could make any length of text of it.
+    """
+    return cell if len(cell) <= _LONGEST_REPEATED else ""
 
 
 def names_columns(record: Sequence[str], columns: int) -> bool:

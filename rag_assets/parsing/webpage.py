@@ -15,7 +15,7 @@ from rag_assets.parsing.model import BlockKind, ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import first_title, heading_name
 from rag_assets.parsing.pieces import Piece, assembled, bounded, clean
-from rag_assets.parsing.tables import on_a_line
+from rag_assets.parsing.tables import on_a_line, repeated
 from rag_assets.parsing.titles import sensible_title
 from rag_assets.parsing.webpage_text import (
     BLOCKS,
@@ -220,7 +220,7 @@ def _lines(rows: list[list[_Element]]) -> Iterator[str]:
                 shown.append(flat_text(cell))
                 columns = _span(cell, "colspan")
                 if (more := _span(cell, "rowspan") - 1) > 0:
-                    spanning[column] = _Spanning(shown[-1], more, columns)
+                    spanning[column] = _Spanning(repeated(shown[-1]), more, columns)
                 column += columns
         yield clean(on_a_line(shown))
 

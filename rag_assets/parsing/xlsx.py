@@ -20,7 +20,7 @@ from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.ooxml import Package
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.pieces import Piece, assembled, bounded, clean
-from rag_assets.parsing.tables import names_columns, on_a_line
+from rag_assets.parsing.tables import names_columns, on_a_line, repeated
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
@@ -188,7 +188,7 @@ def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLim
         if left < 0:
             raise _damaged()
         if top >= first_row and column in columns and below:
-            value = rows[top - first_row][column - first_column]
+            value = repeated(rows[top - first_row][column - first_column])
             for row in filter(any, below):
                 row[column - first_column] = value
 

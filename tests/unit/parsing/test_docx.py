@@ -207,7 +207,7 @@ def test_notes_stand_at_the_end_of_their_section() -> None:
         document.add_paragraph("more")
         document.add_heading("Two", 1)
 
-    reference = b'noted</w:t><w:footnoteReference w:id="2"/>'
+    reference = b"noted</w:t>" + b'<w:footnoteReference w:id="2"/>' * 3
     data = with_part(word(build), MAIN, lambda old: old.replace(b"noted</w:t>", reference))
     data = with_part(data, "word/footnotes.xml", lambda _: NOTES.encode())
     rels = "word/_rels/document.xml.rels"

@@ -137,6 +137,12 @@ def test_no_page_takes_long(source: str) -> None:
     assert time.process_time() - started < 10
 
 
+def test_a_long_cell_that_spans_rows_is_read_once() -> None:
+    long = "word " * 20_000
+    result = read(f"<table><tr><td rowspan=60000>{long}<td>0" + "<tr><td>x" * 5_000 + "</table>")
+    assert len(result.text) < 2 * len(long)
+
+
 def test_a_page_without_text_says_so() -> None:
     with pytest.raises(DocumentRejected, match="no text that a reader would see"):
         read("<img src=x alt=y>")
