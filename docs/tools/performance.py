@@ -34,6 +34,7 @@ _FRAMEWORKS = {
     "cocoindex": "CocoIndex",
     "cocoindex-hnsw": "CocoIndex, HNSW",
 }
+_NOTHING = "–"
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _FORMATS = {
     "application/pdf": "PDF",
@@ -147,17 +148,22 @@ def _rivals(result: _Result) -> str:
 
 
 def _times(costs: _Costs, phase: str) -> str:
-    seen = [cost for cost in costs.get(phase, []) if "wall" in cost]
+    seen = _useful(costs, phase)
     if not seen:
-        return "fails"
+        return _NOTHING
     inside = costs.get(f"{phase}.inside") or seen
     return f"{_median(seen, 'wall'):.1f} ({_median(inside, 'inside'):.2f})"
 
 
+def _useful(costs: _Costs, phase: str) -> list[Mapping[str, Any]]:
+    """Runs that ended, and brought back what was lost: doing nothing about it is no speed."""
+    return [cost for cost in costs.get(phase, []) if "wall" in cost and cost.get("restored", True)]
+
+
 def _cpu(costs: _Costs, phase: str) -> str:
-    seen = [cost for cost in costs.get(phase, []) if "cpu" in cost]
+    seen = _useful(costs, phase)
     if not seen:
-        return "fails"
+        return _NOTHING
     servers = median(sum(cost["servers_cpu"].values()) for cost in seen)
     return f"{_median(seen, 'cpu'):.1f} + {servers:.1f}"
 
