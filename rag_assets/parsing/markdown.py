@@ -41,12 +41,16 @@ def parse_markdown(text: str) -> ParsedText:
 
     Every character that is not white space belongs to exactly one block.
     """
-    parser = _Parser(text)
-    blocks = tuple(parser.blocks())
-    return ParsedText(text=text, blocks=blocks, title=parser.front_title or first_title(blocks))
+    return MarkdownParser(text).parsed()
 
 
-class _Parser:
+class MarkdownParser:
+    """Goes through the lines of a document once.
+
+    Attributes:
+        front_title: the title in the front matter; known once blocks() is through.
+    """
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._lines = list(split_lines(text))
@@ -54,7 +58,13 @@ class _Parser:
         self._at = 0
         self.front_title: str | None = None
 
+    def parsed(self) -> ParsedText:
+        """The blocks and the title of the document."""
+        blocks = tuple(self.blocks())
+        return ParsedText(self._text, blocks, title=self.front_title or first_title(blocks))
+
     def blocks(self) -> Iterator[Block]:
+        """The blocks in order."""
         if self._skip_front_matter():
             yield self._block("front_matter", 0)
         while self._at < len(self._lines):
@@ -112,10 +122,10 @@ class _Parser:
         while self._at < len(self._lines) and is_indented(self._lines[self._at].text):
             self._at += 1
 
-    def _skip_comment(self) -> None:
+    def _skip_comment(self, marks: tuple[str, str] = _COMMENT) -> None:
         """To the end of the line on which the comment ends, as CommonMark has it."""
-        start = self._text.find(_COMMENT[0], self._lines[self._at].start)
-        end = self._text.find(_COMMENT[1], start + len(_COMMENT[0]))
+        start = self._text.find(marks[0], self._lines[self._at].start)
+        end = self._text.find(marks[1], start + len(marks[0]))
         while self._at < len(self._lines):
             self._at += 1
             if 0 <= end < self._lines[self._at - 1].end:

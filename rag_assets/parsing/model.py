@@ -13,7 +13,8 @@ class Block:
     """A run of the parsed text that belongs together.
 
     Attributes:
-        kind: what it is; a row is one record of a table, the headings above it name its columns.
+        kind: what it is; a row is one record of a table, the headings above it name its columns;
+            front matter is for programs, as imports and comments are, and never becomes a chunk.
         start, end: character offsets into ParsedText.text, half open.
         heading_path: the headings above it, outermost first; a heading's own text comes last.
         level: 1 to 6 for a heading, else 0.

@@ -12,7 +12,6 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Protocol, cast
 
-from rag_assets.errors import DocumentRejected
 from rag_assets.hashing import key_of
 from rag_assets.parsing import media_types
 from rag_assets.parsing.limits import ParseLimits
@@ -81,6 +80,7 @@ class Parser:
 _DELIMITED = Parser("delimited", 1)
 _MARKDOWN = Parser("markdown", 2)
 _PLAIN = Parser("plain", 1)
+_SOURCE_CODE = Parser("source_code", 1)
 
 PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
@@ -90,11 +90,14 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
         media_types.EML: Parser("mail", 2, ("lxml",)),
         media_types.HTML: Parser("webpage", 2, ("lxml",)),
         media_types.MARKDOWN: _MARKDOWN,
+        media_types.MDX: Parser("mdx", 1),
         media_types.PDF: Parser("pdf", 5, ("liteparse", "pypdfium2", "tesserocr")),
         media_types.PLAIN: _PLAIN,
         media_types.PPTX: Parser("pptx", 2, ("lxml",)),
+        media_types.RST: Parser("rst", 1),
         media_types.TSV: _DELIMITED,
         media_types.XLSX: Parser("xlsx", 2, ("lxml", "python-calamine")),
+        **dict.fromkeys(sorted(media_types.SOURCE_CODE), _SOURCE_CODE),
     }
 )
 
@@ -103,15 +106,9 @@ DOCLING_PDF = Parser("docling_pdf", 1, ("docling-slim", "docling-core"))
 
 
 def parser_for(media_type: str, options: ParseOptions) -> Parser:
-    """The parser of a format.
-
-    Raises:
-        DocumentRejected: there is none.
-    """
+    """The parser of a format, as a tenant chose it."""
     if media_type == media_types.PDF and options.pdf == "docling":
         return DOCLING_PDF
-    if media_type not in PARSERS:
-        raise DocumentRejected(f"no parser reads its format ({media_type})")
     return PARSERS[media_type]
 
 

@@ -9,16 +9,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from rag_assets.errors import ConfigurationError, ListingFailed
-from rag_assets.parsing.media_types import media_type_of
+from rag_assets.parsing.media_types import DOCUMENT_SUFFIXES, media_type_of
 from rag_assets.sources.globs import compile_globs
 from rag_assets.sources.model import ListedDocument, document_id, uri_of
 from rag_assets.sources.opening import stream_file
 from rag_assets.sources.walk import Selection, Tally, walk_root
 
-DEFAULT_INCLUDE = (
-    "**/*.md", "**/*.markdown", "**/*.html", "**/*.htm", "**/*.pdf", "**/*.docx", "**/*.pptx",
-    "**/*.xlsx", "**/*.csv", "**/*.tsv", "**/*.eml",
-)  # fmt: skip
+DEFAULT_INCLUDE = tuple(f"**/*{suffix}" for suffix in DOCUMENT_SUFFIXES)
 DEFAULT_MAX_BYTES = 50 * 1024 * 1024
 
 SourceName = Annotated[str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=63)]
@@ -36,7 +33,9 @@ class FilesConfig(BaseModel):
     Attributes:
         name: the source's given name; part of every document's identity.
         root: the folder; operators only.
-        include, exclude: globs below the root; later ones override, `!` negates.
+        include: globs below the root; later ones override, `!` negates. By default all formats of
+            documents, not source code: a folder may hold a build's output too.
+        exclude: globs below the root that are not taken.
         gitignore: whether .gitignore files at and below the root count.
         max_bytes: a larger file is listed, but reading it is refused.
         follow_links: links are never followed.

@@ -1,0 +1,85 @@
+"""Lines of reStructuredText, and what a line says by itself.
+
+Like those of Markdown, no function looks at a line more than a few times.
+"""
+
+from __future__ import annotations
+
+import re
+
+_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+_LEAST_ADORNMENT = 2
+_LEAST_TRANSITION = 4
+_LIST_ITEM = re.compile(
+    r"(?:[-*+•‣⁃]|\(?(?:[0-9]{1,9}|#|[A-Za-z]|[ivxlcdmIVXLCDM]{1,5})[.)])(?![^ \t])"
+)
+_FIELD = re.compile(r":(?![: ])[^:\n]{1,200}:(?![^ \t])")
+_DIRECTIVE = re.compile(
+    r"\.\.[ \t]+(?:\|[^|]{1,100}\|[ \t]+)?([A-Za-z][\w.+:-]{0,60}?)::(?![^ \t])"
+)
+_EXPLICIT = re.compile(r"\.\.(?![^ \t])")
+_VISIBLE = re.compile(r"\.\.[ \t]+\[")  # footnotes and citations
+_SIMPLE_TABLE = re.compile(r"=+(?:[ \t]+=+)+[ \t]*$")
+_GRID_TABLE = ("+-", "+=")
+
+CODE = frozenset(
+    {"code", "code-block", "sourcecode", "parsed-literal", "literalinclude", "math", "raw",
+     "doctest", "testcode", "testoutput", "highlight-block", "prompt", "graphviz", "mermaid"}
+)  # fmt: skip
+"""Directives whose content is no running text."""
+TABLES = frozenset({"table", "csv-table", "list-table"})
+"""Directives that make a table."""
+FOR_PROGRAMS = frozenset(
+    {"toctree", "contents", "index", "highlight", "meta", "currentmodule", "module", "include",
+     "default-role", "role", "sectnum", "tabularcolumns", "testsetup", "testcleanup",
+     "target-notes", "codeauthor", "sectionauthor"}
+)  # fmt: skip
+"""Directives that say nothing to a reader."""
+
+
+def indent_of(line: str) -> int:
+    """Characters of white space at the beginning; a tab counts as one."""
+    return len(line) - len(line.lstrip())
+
+
+def is_adornment(line: str) -> bool:
+    """Whether a line is made of one punctuation character, as above and below titles."""
+    text = line.rstrip()
+    return len(text) >= _LEAST_ADORNMENT and text[0] in _PUNCTUATION and not text.strip(text[0])
+
+
+def is_transition(line: str) -> bool:
+    """Whether an adornment is long enough to part two sections without a title."""
+    return len(line.rstrip()) >= _LEAST_TRANSITION and is_adornment(line)
+
+
+def is_list_item(line: str) -> bool:
+    """Whether a line begins an item of a bulleted, numbered or field list."""
+    return _LIST_ITEM.match(line) is not None or _FIELD.match(line) is not None
+
+
+def is_explicit(line: str) -> bool:
+    """Whether a line begins a directive, a comment, a target or a footnote."""
+    return _EXPLICIT.match(line) is not None
+
+
+def is_for_readers(line: str) -> bool:
+    """Whether what begins with `..` is shown to a reader."""
+    name = directive(line)
+    return name not in FOR_PROGRAMS if name else _VISIBLE.match(line) is not None
+
+
+def directive(line: str) -> str | None:
+    """The name of the directive that a line begins."""
+    found = _DIRECTIVE.match(line)
+    return found[1].lower() if found else None
+
+
+def is_simple_border(line: str) -> bool:
+    """Whether a line is a `=====  ===` of a simple table."""
+    return _SIMPLE_TABLE.match(line) is not None
+
+
+def is_grid_border(line: str) -> bool:
+    """Whether a line is a `+-----+---+` of a grid table."""
+    return line.startswith(_GRID_TABLE) and not line.rstrip().strip("+-=")
