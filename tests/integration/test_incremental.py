@@ -195,7 +195,7 @@ def test_what_breaks_off_after_the_listing_is_ready_in_the_end(
     path = folder / "a.md"
     write_old(path, page(1))
     driver.sync("listed")
-    path.rename(folder / "a.txt")  # no longer included
+    path.rename(folder / "a.bak")  # no longer included
     from rag_assets.secrets.scanner import SecretScanner
     from rag_assets.stages.listing import list_documents
 
@@ -203,7 +203,7 @@ def test_what_breaks_off_after_the_listing_is_ready_in_the_end(
         list_documents(ctx, SecretScanner())
     assert not shared_installation.search("listed", "Document 1", mode="text")
     assert "removals wait" in (due(shared_installation, "listed") or "")
-    (folder / "a.txt").rename(path)
+    (folder / "a.bak").rename(path)
     driver.sync("listed")
     [document] = driver.session.catalog.documents.all("listed")
     assert document.status == "READY"

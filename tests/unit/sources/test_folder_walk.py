@@ -141,13 +141,13 @@ def test_a_gitignore_that_cannot_be_used_fails_the_listing(tmp_path: Path) -> No
 
 
 def test_include_and_exclude(tmp_path: Path) -> None:
-    write(tmp_path, "a.md", "A.PDF", "b.txt", "drafts/c.md", "drafts/keep.md", "docs/x/d.txt")
+    write(tmp_path, "a.md", "A.PDF", "b.py", "drafts/c.md", "drafts/keep.md", "docs/x/d.json")
     write(tmp_path, ".git/e.md", "sub/.git/f.md", ".hidden/g.md", "docs/tmp.bak")
     default = FilesSource(FilesConfig(name="docs", root=tmp_path))
     found = [document.path for document in default.list()]
     assert found == ["A.PDF", "a.md", ".hidden/g.md", "drafts/c.md", "drafts/keep.md"]
-    assert paths(tmp_path, include=("docs/",)) == ["docs/tmp.bak", "docs/x/d.txt"]
-    assert paths(tmp_path, include=("docs/", "!*.bak")) == ["docs/x/d.txt"]
+    assert paths(tmp_path, include=("docs/",)) == ["docs/tmp.bak", "docs/x/d.json"]
+    assert paths(tmp_path, include=("docs/", "!*.bak")) == ["docs/x/d.json"]
     assert paths(tmp_path, include=("*.md",), exclude=("drafts", ".hidden/")) == ["a.md"]
     assert paths(tmp_path, include=("*.md",), exclude=("/*/*.md", "!keep.md")) == [
         "a.md",
