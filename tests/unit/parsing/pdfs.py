@@ -69,25 +69,43 @@ def image_only(pages: int = 1) -> bytes:
     return out.getvalue()
 
 
-def by_hand(content: bytes, *, filters: str = "", pages: int = 1, catalog: str = "") -> bytes:
+def by_hand(
+    content: bytes,
+    *,
+    filters: str = "",
+    pages: int = 1,
+    catalog: str = "",
+    size: str = "612 792",
+    more: Sequence[bytes] = (),
+) -> bytes:
     """A PDF whose pages all show the same content stream.
 
     Args:
         content: the stream as it is stored.
         filters: the PDF array of filters that decode it.
+        catalog: further entries of the catalog.
+        size: of the pages, in points.
+        more: further objects; they are numbered after the pages, which begin at 4.
     """
     kids = " ".join(f"{4 + i} 0 R" for i in range(pages))
     page = (
-        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 3 0 R"
+        f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 {size}]/Contents 3 0 R"
         "/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>"
     )
     decoding = f"/Filter {filters}" if filters else ""
-    objects = [
-        f"<</Type/Catalog/Pages 2 0 R{catalog}>>".encode(),
-        f"<</Type/Pages/Kids[{kids}]/Count {pages}>>".encode(),
-        f"<</Length {len(content)}{decoding}>>stream\n".encode() + content + b"\nendstream",
-        *[page.encode()] * pages,
-    ]
+    return of_objects(
+        [
+            f"<</Type/Catalog/Pages 2 0 R{catalog}>>".encode(),
+            f"<</Type/Pages/Kids[{kids}]/Count {pages}>>".encode(),
+            f"<</Length {len(content)}{decoding}>>stream\n".encode() + content + b"\nendstream",
+            *[page.encode()] * pages,
+            *more,
+        ]
+    )
+
+
+def of_objects(objects: Sequence[bytes]) -> bytes:
+    """A PDF of these objects, numbered from 1; the first is the catalog."""
     out = bytearray(b"%PDF-1.4\n")
     offsets = []
     for number, body in enumerate(objects, start=1):

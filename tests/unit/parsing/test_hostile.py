@@ -92,3 +92,37 @@ def test_large_and_deep_texts_are_parsed(parse: Parse, text: str) -> None:
     assert isinstance(result, ParsedText)
     assert len(result.blocks) == 1
     assert len(result.text) == len(text)
+
+
+HELLO = b"BT /F1 12 Tf 100 700 Td (Hello) Tj ET"
+TRAPS = {
+    "pages that are their own children": pdfs.of_objects(
+        [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[2 0 R 2 0 R]/Count 9999>>"]
+    ),
+    "an outline in a circle": pdfs.by_hand(
+        HELLO, catalog="/Outlines 5 0 R", more=[
+            b"<</First 6 0 R/Last 6 0 R>>",
+            b"<</Title(x)/Parent 5 0 R/Next 6 0 R/First 6 0 R>>",
+        ],
+    ),
+    "a page of square kilometres": pdfs.by_hand(
+        b"10 10 9000000 9000000 re f", size="10000000 10000000"
+    ),
+    "arrays in arrays": b"%PDF-1.4\n1 0 obj\n" + b"[" * 200_000 + b"\nstartxref\n9\n%%EOF",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRAPS)
+@pytest.mark.parametrize("ocr", [False, True])
+def test_a_trap_fails_its_document_alone(parse: Parse, name: str, ocr: bool) -> None:
+    assert isinstance(parse(TRAPS[name], PDF, ocr=ocr), DocumentRejected)
+    assert isinstance(parse(b"# fine"), ParsedText)
+
+
+def test_an_outline_of_any_depth_is_read_as_far_as_it_makes_sense(parse: Parse) -> None:
+    nested = b"<</Title(x)/Parent %d 0 R/First %d 0 R/Last %d 0 R>>"
+    entries = [nested % (n - 1, n + 1, n + 1) for n in range(6, 3_000)]
+    root = b"<</First 6 0 R/Last 6 0 R>>"
+    result = parse(pdfs.by_hand(HELLO, catalog="/Outlines 5 0 R", more=[root, *entries]), PDF)
+    assert isinstance(result, ParsedText)
+    assert result.text == "Hello"
