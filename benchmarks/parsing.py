@@ -29,8 +29,8 @@ from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.parse import parse, prepare_for
-from rag_assets.parsing.pool import ParserPool, ParseTask
 from rag_assets.parsing.registry import PARSERS
+from rag_assets.parsing.workers.pool import ParserPool, ParseTask
 
 _LEAST_SECONDS = 1.0
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from rag_assets.errors import DocumentRejected
-from rag_assets.parsing.detect import detect
+from rag_assets.parsing.detection.detect import detect
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions

@@ -77,31 +77,31 @@ class Parser:
         return float(module.more_seconds(data, options, limits))
 
 
-_DELIMITED = Parser("delimited", 1)
-_MARKDOWN = Parser("markdown", 2)
-_PLAIN = Parser("plain", 1)
-_SOURCE_CODE = Parser("source_code", 1)
+_DELIMITED = Parser("text.delimited", 1)
+_MARKDOWN = Parser("text.markdown", 2)
+_PLAIN = Parser("text.plain", 1)
+_SOURCE_CODE = Parser("text.source_code", 1)
 
 PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
         media_types.ASCIIDOC: _PLAIN,
         media_types.CSV: _DELIMITED,
-        media_types.DOCX: Parser("docx", 2, ("lxml",)),
-        media_types.EML: Parser("mail", 2, ("lxml",)),
-        media_types.HTML: Parser("webpage", 2, ("lxml",)),
+        media_types.DOCX: Parser("office.docx", 2, ("lxml",)),
+        media_types.EML: Parser("mail.message", 2, ("lxml",)),
+        media_types.HTML: Parser("web.page", 2, ("lxml",)),
         media_types.MARKDOWN: _MARKDOWN,
-        media_types.MDX: Parser("mdx", 1),
-        media_types.PDF: Parser("pdf", 5, ("liteparse", "pypdfium2", "tesserocr")),
+        media_types.MDX: Parser("text.mdx", 1),
+        media_types.PDF: Parser("pdf.pdf", 5, ("liteparse", "pypdfium2", "tesserocr")),
         media_types.PLAIN: _PLAIN,
-        media_types.PPTX: Parser("pptx", 2, ("lxml",)),
-        media_types.RST: Parser("rst", 1),
+        media_types.PPTX: Parser("office.pptx", 2, ("lxml",)),
+        media_types.RST: Parser("text.rst", 1),
         media_types.TSV: _DELIMITED,
-        media_types.XLSX: Parser("xlsx", 2, ("lxml", "python-calamine")),
+        media_types.XLSX: Parser("office.xlsx", 2, ("lxml", "python-calamine")),
         **dict.fromkeys(sorted(media_types.SOURCE_CODE), _SOURCE_CODE),
     }
 )
 
-DOCLING_PDF = Parser("docling_pdf", 1, ("docling-slim", "docling-core"))
+DOCLING_PDF = Parser("pdf.docling_pipeline", 1, ("docling-slim", "docling-core"))
 """Reads PDFs in place of the other, for tenants that say so."""
 
 
@@ -114,9 +114,12 @@ def parser_for(media_type: str, options: ParseOptions) -> Parser:
 
 @cache
 def _package_version(package: str) -> str:
-    from importlib.metadata import version
+    from importlib.metadata import PackageNotFoundError, version
 
-    return version(package)
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
 
 
 def parsers_version() -> str:

@@ -13,8 +13,8 @@ from rag_assets.errors import DocumentVanished
 from rag_assets.hashing import sha256_hex
 from rag_assets.lake.model import ParsedRow
 from rag_assets.parsing.model import ParsedText
-from rag_assets.parsing.pool import ParserPool, ParseTask
 from rag_assets.parsing.records import parsed_digest
+from rag_assets.parsing.workers.pool import ParserPool, ParseTask
 from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.model import DocumentSource

@@ -12,9 +12,9 @@ from rag_assets.chunking.model import embedding_text
 from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
-from rag_assets.parsing.pool import ParserPool, ParseTask
 from rag_assets.parsing.records import parsed_digest
 from rag_assets.parsing.registry import parse_key
+from rag_assets.parsing.workers.pool import ParserPool, ParseTask
 from rag_assets.sources.diff import deletions_suspicious
 from rag_assets.sources.model import DocumentSource
 from rag_assets.stages.comparing import SourceListing, compare_source, open_sources, without_buried

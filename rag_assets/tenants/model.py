@@ -17,10 +17,10 @@ from pydantic import (
 from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.embedding.registry import EmbedderConfig
 from rag_assets.errors import ConfigurationError
-from rag_assets.parsing.docling_pdf import require_docling
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.ocr import require_languages
 from rag_assets.parsing.options import ParseOptions, PdfEngine
+from rag_assets.parsing.pdf.docling_pipeline import require_docling
+from rag_assets.parsing.pdf.ocr import require_languages
 from rag_assets.sources.files import FilesConfig
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.profiles import with_profile

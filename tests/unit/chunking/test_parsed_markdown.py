@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rag_assets.chunking.heading import HeadingChunker
 from rag_assets.chunking.parameters import ChunkParameters
-from rag_assets.parsing.markdown import parse_markdown
+from rag_assets.parsing.text.markdown import parse_markdown
 
 from .documents import documents, parameters, wild_texts
 from .promises import check_promises, quick, texts

@@ -9,7 +9,7 @@ import pytest
 from rag_assets.errors import RagAssetsError
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
-from rag_assets.parsing.pool import ParseLimits, ParserPool, ParseTask
+from rag_assets.parsing.workers.pool import ParseLimits, ParserPool, ParseTask
 from rag_assets.secrets.scanner import SecretScanner
 
 Parse = Callable[..., ParsedText | RagAssetsError]

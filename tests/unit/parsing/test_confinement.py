@@ -15,7 +15,7 @@ import pytest
 from rag_assets.errors import DocumentRejected
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.options import ParseOptions
-from rag_assets.parsing.process import WorkerProcess
+from rag_assets.parsing.workers.process import WorkerProcess
 
 ROOT = Path(__file__).resolve().parents[3]
 NETWORK = "it made its parser reach for the network, which is forbidden"
@@ -24,7 +24,8 @@ PROCESS = "it made its parser start a process, which is forbidden"
 # A worker as it is, but for a parser that does what its document says.
 _WORKER = """
 import os, socket, subprocess, urllib.request
-from rag_assets.parsing import plain, worker
+from rag_assets.parsing.text import plain
+from rag_assets.parsing.workers import worker
 plain.parse = lambda data, *_: eval(data)
 worker.main()
 """
@@ -42,7 +43,7 @@ def worker(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerProcess:
     start = subprocess.Popen
 
     def popen(arguments: list[str], **kwargs: object) -> object:
-        assert arguments[-2:] == ["-m", "rag_assets.parsing.worker"]
+        assert arguments[-2:] == ["-m", "rag_assets.parsing.workers.worker"]
         return start([sys.executable, "-P", "-c", _WORKER], **kwargs)  # type: ignore[call-overload]
 
     monkeypatch.setattr(subprocess, "Popen", popen)
@@ -81,7 +82,7 @@ def test_a_document_reaches_nothing_beyond_its_worker(
 def test_between_documents_a_worker_is_free() -> None:
     script = """
 import json, os
-from rag_assets.parsing.confinement import Confinement
+from rag_assets.parsing.workers.confinement import Confinement
 confinement, seen = Confinement(), []
 def act():
     try:

@@ -9,7 +9,7 @@ import pytest
 
 from rag_assets.errors import DocumentRejected
 from rag_assets.parsing import media_types as types
-from rag_assets.parsing.detect import detect
+from rag_assets.parsing.detection.detect import detect
 from tests.unit.parsing.containers import OLE2, ole2, ooxml, zipped
 
 _OPEN_XML = "openxmlformats-officedocument."

@@ -17,10 +17,10 @@ from docling_core.types.doc.document import (
 from docling_core.types.doc.labels import DocItemLabel
 
 from rag_assets.errors import ConfigurationError
-from rag_assets.parsing.docling_document import pieces_of
-from rag_assets.parsing.docling_pdf import require_docling
 from rag_assets.parsing.media_types import PDF
 from rag_assets.parsing.options import ParseOptions
+from rag_assets.parsing.pdf.docling_document import pieces_of
+from rag_assets.parsing.pdf.docling_pipeline import require_docling
 from rag_assets.parsing.registry import PARSERS, parse_key, parser_for
 from rag_assets.tenants.model import Tenant
 
@@ -64,7 +64,7 @@ def test_a_docling_document_becomes_pieces() -> None:
 def test_a_tenant_s_choice_is_another_parser_with_another_key() -> None:
     docling = ParseOptions(pdf="docling")
     assert parser_for(PDF, ParseOptions()) is PARSERS[PDF]
-    assert parser_for(PDF, docling).id == "docling_pdf"
+    assert parser_for(PDF, docling).id == "pdf.docling_pipeline"
     assert parse_key("a", PDF, docling) != parse_key("a", PDF)
 
 
@@ -78,7 +78,7 @@ def test_without_its_packages_a_tenant_is_told_once() -> None:
 def test_without_models_it_says_how_to_get_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("rag_assets.parsing.docling_pdf._PACKAGES", ("docling",))
+    monkeypatch.setattr("rag_assets.parsing.pdf.docling_pipeline._PACKAGES", ("docling",))
     for folder in (None, str(tmp_path / "none")):
         with pytest.raises(ConfigurationError, match=r"parser\.docling_models names no folder"):
             require_docling(folder)

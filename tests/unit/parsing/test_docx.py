@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rag_assets.errors import DocumentRejected
-from rag_assets.parsing.docx_styles import Numbering, Styles
 from rag_assets.parsing.media_types import DOCX
 from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.office.docx_styles import Numbering, Styles
 from rag_assets.parsing.parse import parse
 from tests.unit.parsing.office import block, lines, with_part, word
 
@@ -125,7 +125,7 @@ def test_numbers_are_counted_as_word_prints_them() -> None:
 
 
 def _place(number: int, depth: int) -> Any:
-    from rag_assets.parsing.docx_styles import ListPlace
+    from rag_assets.parsing.office.docx_styles import ListPlace
 
     return ListPlace(number, depth)
 

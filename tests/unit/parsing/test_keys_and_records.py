@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.parsing import registry
-from rag_assets.parsing.markdown import parse_markdown
 from rag_assets.parsing.media_types import MARKDOWN, PDF
 from rag_assets.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.records import from_record, parsed_digest, to_record
 from rag_assets.parsing.registry import parse_key
+from rag_assets.parsing.text.markdown import parse_markdown
 
 PARSED = replace(
     parse_markdown("# A\n\ntext é🔒\n\n## B\n\n- x\n"), masked=(MaskedSpan(5, 9, "rule"),), pages=3

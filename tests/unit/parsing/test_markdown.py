@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.parsing.markdown import parse_markdown
 from rag_assets.parsing.model import ParsedText
+from rag_assets.parsing.text.markdown import parse_markdown
 
 LINES = [
     "# one", "## two ##", "####### seven", "#", "===", "---", "- item", "1. item", "  inner",

@@ -7,7 +7,7 @@ import pytest
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.parse import parse as parse_document
-from rag_assets.parsing.pdf_text import plain
+from rag_assets.parsing.pdf.text import plain
 from rag_assets.parsing.titles import sensible_title
 from tests.unit.parsing import pdfs
 from tests.unit.parsing.pdfs import Style

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.errors import ConfigurationError, DocumentRejected
-from rag_assets.parsing import ocr
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.media_types import PDF
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.parse import more_seconds
 from rag_assets.parsing.parse import parse as parse_document
-from rag_assets.parsing.pdf_file import PdfFile
+from rag_assets.parsing.pdf import ocr
+from rag_assets.parsing.pdf.file import PdfFile
 from tests.unit.parsing import pdfs
 from tests.unit.parsing.conftest import Parse
 from tests.unit.parsing.pdfs import Style

@@ -24,8 +24,8 @@ from rag_assets.errors import (
 )
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
-from rag_assets.parsing.pool import ParseLimits, ParseOutcome, ParserPool, ParseTask
-from rag_assets.parsing.process import WorkerProcess, scrubbed_environment
+from rag_assets.parsing.workers.pool import ParseLimits, ParseOutcome, ParserPool, ParseTask
+from rag_assets.parsing.workers.process import WorkerProcess, scrubbed_environment
 from tests.unit.parsing import pdfs
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -53,7 +53,7 @@ def children() -> Callable[[], list[psutil.Process]]:
 
     def workers() -> list[psutil.Process]:
         mine = [p for p in psutil.Process().children() if p.is_running()]
-        return [p for p in mine if "rag_assets.parsing.worker" in " ".join(p.cmdline())]
+        return [p for p in mine if "rag_assets.parsing.workers.worker" in " ".join(p.cmdline())]
 
     before = {p.pid for p in workers()}
     return lambda: [p for p in workers() if p.pid not in before]
@@ -254,7 +254,7 @@ import sys, time
 from pathlib import Path
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.options import ParseOptions
-from rag_assets.parsing.process import WorkerProcess
+from rag_assets.parsing.workers.process import WorkerProcess
 from tests.unit.parsing import pdfs
 worker = WorkerProcess(ParseLimits(seconds=300), Path(sys.argv[1]))
 worker.parse(b"# warm", None, ParseOptions())

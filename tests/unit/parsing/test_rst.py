@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.parsing.model import ParsedText
-from rag_assets.parsing.rst import parse_rst
+from rag_assets.parsing.text.rst import parse_rst
 
 
 def told(parsed: ParsedText) -> list[tuple[str, str]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from rag_assets.parsing.decoding import UTF16_MARKS
-from rag_assets.parsing.lines import atx_heading, fence_opening, is_table_rule, split_lines
 from rag_assets.parsing.media_types import MARKDOWN, PLAIN
+from rag_assets.parsing.text.decoding import UTF16_MARKS
+from rag_assets.parsing.text.lines import atx_heading, fence_opening, is_table_rule, split_lines
 
 _BEGINNING = 64 * 1024
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head)[\s>]", re.IGNORECASE)

@@ -12,18 +12,18 @@ from email import message_from_bytes
 from email.message import Message
 
 from rag_assets.errors import DocumentRejected
-from rag_assets.parsing.detect import detect
+from rag_assets.parsing.detection.detect import detect
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.mail_parts import Part, charset, content, header, parts_of, text
+from rag_assets.parsing.mail.parts import Part, charset, content, header, parts_of, text
 from rag_assets.parsing.media_types import EML, media_type_of
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import heading_name
 from rag_assets.parsing.pieces import DEEPEST_LEVEL, Piece, assembled, bounded, clean
-from rag_assets.parsing.plain import paragraphs
 from rag_assets.parsing.registry import parser_for
-from rag_assets.parsing.webpage import read_page
-from rag_assets.parsing.webpage_text import page_text
+from rag_assets.parsing.text.plain import paragraphs
+from rag_assets.parsing.web.page import read_page
+from rag_assets.parsing.web.tree import page_text
 
 _SHOWN = ("From", "To", "Cc", "Date")
 _MOST_READ = 100

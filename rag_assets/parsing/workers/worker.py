@@ -1,10 +1,10 @@
 """The process in which documents are parsed, scanned and masked.
 
-Started by the pool as `python -m rag_assets.parsing.worker`. It takes documents from standard
-input and answers on standard output, one message each (see messages.py): first its settings, then
-`{"ready": true}` back once the scanner is loaded, then one answer per document, before which it
-may ask for time (`{"more_seconds": 40}`). It ends when standard input closes, thus also when its
-parent is killed, even in the midst of a document.
+Started by the pool as `python -m rag_assets.parsing.workers.worker`. It takes documents from
+standard input and answers on standard output, one message each (see messages.py): first its
+settings, then `{"ready": true}` back once the scanner is loaded, then one answer per document,
+before which it may ask for time (`{"more_seconds": 40}`). It ends when standard input closes,
+thus also when its parent is killed, even in the midst of a document.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from rag_assets.errors import ConfigurationError, DocumentRejected, DocumentTimeout
-from rag_assets.parsing.confinement import Confinement, limit_document, limit_process
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.messages import read_message, write_message
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.records import to_record
+from rag_assets.parsing.workers.confinement import Confinement, limit_document, limit_process
+from rag_assets.parsing.workers.messages import read_message, write_message
 from rag_assets.secrets.scanner import SecretScanner
 
 TOO_COSTLY = "it needs more memory than one document may use"
@@ -70,7 +70,8 @@ def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
 
 def _prepare(scanner: SecretScanner) -> None:
     """Load all that documents need, so that no document pays for it, in time or in memory."""
-    from rag_assets.parsing import markdown, masked, parse  # noqa: F401
+    from rag_assets.parsing import masked, parse  # noqa: F401
+    from rag_assets.parsing.text import markdown  # noqa: F401
 
     scanner.load()
 

@@ -11,8 +11,8 @@ from rag_assets.errors import DocumentRejected
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import BlockKind
 from rag_assets.parsing.options import ParseOptions
-from rag_assets.parsing.pdf_file import PdfFile
-from rag_assets.parsing.pdf_text import plain
+from rag_assets.parsing.pdf.file import PdfFile
+from rag_assets.parsing.pdf.text import plain
 from rag_assets.parsing.pieces import DEEPEST_LEVEL, Piece, clean
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from rag_assets.parsing.decoding import decoded
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.lines import Line, split_lines
 from rag_assets.parsing.media_types import TSV
 from rag_assets.parsing.model import Block, ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import heading_name
 from rag_assets.parsing.tables import names_columns, on_a_line
+from rag_assets.parsing.text.decoding import decoded
+from rag_assets.parsing.text.lines import Line, split_lines
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_RECORDS = 50

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_assets.parsing.docx_text import W
+from rag_assets.parsing.office.docx_text import W
 from rag_assets.parsing.pieces import DEEPEST_LEVEL
 
 if TYPE_CHECKING:

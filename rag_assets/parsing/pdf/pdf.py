@@ -12,12 +12,12 @@ from dataclasses import replace
 from rag_assets.errors import DocumentRejected
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
-from rag_assets.parsing.ocr import PageReader
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import first_title, heading_name
-from rag_assets.parsing.pdf_file import SCANTY, PdfFile
-from rag_assets.parsing.pdf_layout import PageLayout, warm_up
-from rag_assets.parsing.pdf_outline import Bookmarks, bookmarks_of
+from rag_assets.parsing.pdf.file import SCANTY, PdfFile
+from rag_assets.parsing.pdf.layout import PageLayout, warm_up
+from rag_assets.parsing.pdf.ocr import PageReader
+from rag_assets.parsing.pdf.outline import Bookmarks, bookmarks_of
 from rag_assets.parsing.pieces import Piece, assembled, bounded
 from rag_assets.parsing.titles import sensible_title
 

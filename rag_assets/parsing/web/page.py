@@ -17,7 +17,7 @@ from rag_assets.parsing.outline import first_title, heading_name
 from rag_assets.parsing.pieces import Piece, assembled, bounded, clean
 from rag_assets.parsing.tables import on_a_line, repeated
 from rag_assets.parsing.titles import sensible_title
-from rag_assets.parsing.webpage_text import (
+from rag_assets.parsing.web.tree import (
     BLOCKS,
     flat_text,
     is_seen,

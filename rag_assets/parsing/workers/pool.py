@@ -14,7 +14,7 @@ from rag_assets.errors import RagAssetsError
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
-from rag_assets.parsing.process import WorkerProcess, WorkerUnavailable
+from rag_assets.parsing.workers.process import WorkerProcess, WorkerUnavailable
 
 __all__ = ["ParseLimits", "ParseOutcome", "ParseTask", "ParserPool"]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from rag_assets.errors import DocumentRejected
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
-from rag_assets.parsing.ooxml import Package
+from rag_assets.parsing.office.ooxml import Package
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.pieces import Piece, assembled, bounded, clean
 from rag_assets.parsing.tables import names_columns, on_a_line, repeated

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rag_assets.parsing.decoding import decoded
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.lines import Line, split_lines
 from rag_assets.parsing.model import Block, BlockKind, ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import Outline, first_title, heading_name
 from rag_assets.parsing.pieces import DEEPEST_LEVEL
-from rag_assets.parsing.rst_lines import (
+from rag_assets.parsing.text.decoding import decoded
+from rag_assets.parsing.text.lines import Line, split_lines
+from rag_assets.parsing.text.rst_lines import (
     CODE,
     TABLES,
     directive,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 
-from rag_assets.parsing.decoding import decoded
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.lines import Line, fence_opening, is_indented
-from rag_assets.parsing.markdown import MarkdownParser
 from rag_assets.parsing.model import Block, ParsedText
 from rag_assets.parsing.options import ParseOptions
+from rag_assets.parsing.text.decoding import decoded
+from rag_assets.parsing.text.lines import Line, fence_opening, is_indented
+from rag_assets.parsing.text.markdown import MarkdownParser
 
 _MODULE = re.compile(
     r"import[ \t]*(?:[\"'{*]|\w+[ \t]*(?:,|from\b))"

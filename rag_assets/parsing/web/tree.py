@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from rag_assets.errors import DocumentRejected
-from rag_assets.parsing.decoding import UTF16_MARKS, decoded
 from rag_assets.parsing.limits import ParseLimits
+from rag_assets.parsing.text.decoding import UTF16_MARKS, decoded
 
 if TYPE_CHECKING:
     from lxml.etree import _Element

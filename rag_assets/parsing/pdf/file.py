@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from rag_assets.errors import DocumentRejected
-from rag_assets.parsing.detect import PDF_MARK
+from rag_assets.parsing.detection.detect import PDF_MARK
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rag_assets.parsing.decoding import decoded
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.lines import (
+from rag_assets.parsing.model import Block, BlockKind, ParsedText
+from rag_assets.parsing.options import ParseOptions
+from rag_assets.parsing.outline import Outline, first_title, heading_name
+from rag_assets.parsing.text.decoding import decoded
+from rag_assets.parsing.text.lines import (
     Line,
     atx_heading,
     fence_closes,
@@ -22,9 +25,6 @@ from rag_assets.parsing.lines import (
     setext_level,
     split_lines,
 )
-from rag_assets.parsing.model import Block, BlockKind, ParsedText
-from rag_assets.parsing.options import ParseOptions
-from rag_assets.parsing.outline import Outline, first_title, heading_name
 
 _FRONT_MATTER_ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 _FRONT_MATTER_LINES = 1_000

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from rag_assets.errors import ConfigurationError, DocumentRejected
-from rag_assets.parsing.docling_document import pieces_of
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import first_title
-from rag_assets.parsing.pdf_file import PdfFile
+from rag_assets.parsing.pdf.docling_document import pieces_of
+from rag_assets.parsing.pdf.file import PdfFile
 from rag_assets.parsing.pieces import assembled, bounded
 from rag_assets.parsing.titles import sensible_title
 
@@ -34,7 +34,7 @@ def require_docling(models: str | None) -> None:
     if missing := [name for name in _PACKAGES if find_spec(name) is None]:
         raise ConfigurationError(
             f"parser.pdf: docling takes packages that are not installed: {', '.join(missing)}",
-            hint='`uv pip install "docling-slim[standard]==2.142.1"`, or set parser.pdf: liteparse',
+            hint="install the extra rag-assets[docling], or set parser.pdf: liteparse",
         )
     if models is None or not Path(models).is_dir():
         raise ConfigurationError(

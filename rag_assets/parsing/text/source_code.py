@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag_assets.parsing.decoding import decoded
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.lines import Line, split_lines
 from rag_assets.parsing.model import Block, ParsedText
 from rag_assets.parsing.options import ParseOptions
+from rag_assets.parsing.text.decoding import decoded
+from rag_assets.parsing.text.lines import Line, split_lines
 
 _CLOSING = ")]}"
 

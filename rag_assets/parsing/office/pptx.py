@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from rag_assets.errors import DocumentRejected
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
-from rag_assets.parsing.ooxml import R_ID, Package
+from rag_assets.parsing.office.ooxml import R_ID, Package
+from rag_assets.parsing.office.pptx_text import A, blocks_of, table_lines, text_of
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import first_title, heading_name
 from rag_assets.parsing.pieces import Piece, assembled, bounded, clean
-from rag_assets.parsing.pptx_text import A, blocks_of, table_lines, text_of
 
 if TYPE_CHECKING:
     from lxml.etree import _Element

@@ -12,11 +12,17 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_assets.errors import DocumentRejected
-from rag_assets.parsing.docx_styles import Numbering, Style, Styles, list_place, outline_level
-from rag_assets.parsing.docx_text import LEFT_OUT, Inline, W, inline, on_one_line
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
-from rag_assets.parsing.ooxml import Package
+from rag_assets.parsing.office.docx_styles import (
+    Numbering,
+    Style,
+    Styles,
+    list_place,
+    outline_level,
+)
+from rag_assets.parsing.office.docx_text import LEFT_OUT, Inline, W, inline, on_one_line
+from rag_assets.parsing.office.ooxml import Package
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import first_title, heading_name
 from rag_assets.parsing.pieces import Piece, assembled, bounded, clean

@@ -13,8 +13,8 @@ import zlib
 from collections.abc import Iterator
 
 from rag_assets.errors import DocumentRejected
+from rag_assets.parsing.detection.signatures import ARCHIVE_HINT
 from rag_assets.parsing.media_types import DOCX, OOXML, PPTX, XLSX
-from rag_assets.parsing.signatures import ARCHIVE_HINT
 
 ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
 OLE2_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

@@ -21,11 +21,11 @@ from rag_assets.errors import (
     ServiceUnavailable,
 )
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.messages import read_message, write_message
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.records import from_record
-from rag_assets.parsing.worker import TOO_COSTLY
+from rag_assets.parsing.workers.messages import read_message, write_message
+from rag_assets.parsing.workers.worker import TOO_COSTLY
 
 _STARTUP_SECONDS = 120.0
 _KEPT = ("PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
@@ -50,7 +50,7 @@ class WorkerProcess:
         self._ready = False
         self._killed = threading.Event()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "rag_assets.parsing.worker"],
+            [sys.executable, "-P", "-m", "rag_assets.parsing.workers.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -120,7 +120,7 @@ class WorkerProcess:
                 return
             raise WorkerUnavailable(
                 f"a parser process ended while it started (exit code {self._process.wait()})",
-                hint="see what `python -m rag_assets.parsing.worker < /dev/null` says",
+                hint="see what `python -m rag_assets.parsing.workers.worker < /dev/null` says",
             )
         self._ready = True
 
@@ -192,7 +192,7 @@ class _Deadline:
 
 def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """What a worker's Python needs, and nothing that could be a key."""
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[3])
     return {
         **{name: environ[name] for name in _KEPT if name in environ},
         "PYTHONPATH": root,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from rag_assets.errors import DocumentRejected
-from rag_assets.parsing.archive import Archive
 from rag_assets.parsing.limits import ParseLimits
+from rag_assets.parsing.office.archive import Archive
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.titles import sensible_title
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from rag_assets.parsing.decoding import decoded
 from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.lines import split_lines
 from rag_assets.parsing.model import Block, ParsedText
 from rag_assets.parsing.options import ParseOptions
+from rag_assets.parsing.text.decoding import decoded
+from rag_assets.parsing.text.lines import split_lines
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:

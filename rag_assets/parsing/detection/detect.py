@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rag_assets.errors import DocumentRejected
-from rag_assets.parsing.containers import OLE2_MARK, ZIP_MARKS, type_of_ole2, type_of_zip
-from rag_assets.parsing.decoding import UTF16_MARKS
+from rag_assets.parsing.detection.containers import OLE2_MARK, ZIP_MARKS, type_of_ole2, type_of_zip
+from rag_assets.parsing.detection.signatures import hint_for, meaning_of
+from rag_assets.parsing.detection.text_types import guessed_type, looks_like_html, looks_like_mail
 from rag_assets.parsing.media_types import BINARY, EML, HTML, PDF, SOURCE_CODE, SUFFIXES
-from rag_assets.parsing.signatures import hint_for, meaning_of
-from rag_assets.parsing.text_types import guessed_type, looks_like_html, looks_like_mail
+from rag_assets.parsing.text.decoding import UTF16_MARKS
 
 PDF_MARK = b"%PDF-"
 _PDF_MARK_WITHIN = 1024

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rag_assets.parsing.outline import heading_name
-from rag_assets.parsing.pdf_file import PdfFile
+from rag_assets.parsing.pdf.file import PdfFile
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument

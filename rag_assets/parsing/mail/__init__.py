@@ -1,0 +1,1 @@
+"""Mail, and what is attached to it."""

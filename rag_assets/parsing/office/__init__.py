@@ -1,0 +1,1 @@
+"""DOCX, PPTX and XLSX, read from their own XML."""

@@ -1,0 +1,1 @@
+"""PDF: blocks, outline, passwords, OCR."""

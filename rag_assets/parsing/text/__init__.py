@@ -1,0 +1,1 @@
+"""Formats whose source is the text: offsets are offsets into the file."""
