@@ -13,6 +13,8 @@ from typing import Final, Literal
 
 import polars as pl
 
+from rag_assets.hashing import key_of
+
 _TEXT: Final = pl.String()
 _INTEGER: Final = pl.Int64()
 _TIMESTAMP: Final = pl.Datetime("us", "UTC")
@@ -102,6 +104,11 @@ class TableKind:
     group_rows: int
     file_bytes: int
     compression: Literal["ZSTD", "UNCOMPRESSED"]
+
+    @property
+    def version(self) -> str:
+        """Names the columns: a table with others is another table, in another folder."""
+        return key_of("lake_schema", {name: str(kind) for name, kind in self.schema.items()})[:12]
 
 
 PARSED_TEXT_TABLE: Final = TableKind("key", PARSED_TEXT, 32, 16 << 20, "ZSTD")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import polars as pl
 
+    from rag_assets.lake.schemas import TableKind
     from rag_assets.lake.table import KeyedTable
 
 _PARSED = "parsed_text"
@@ -244,6 +245,7 @@ class TenantLake:
             return {}
         from rag_assets.lake import compaction
 
+        self._drop_former_versions()
         live = live or LiveKeys()
         if live.embedders is not None:
             self._drop_embedders(live.embedders)
@@ -266,14 +268,19 @@ class TenantLake:
     # -- tables
 
     def _parsed(self) -> KeyedTable:
-        from rag_assets.lake import schemas, table
+        from rag_assets.lake import schemas
 
-        return table.KeyedTable(schemas.PARSED_TEXT_TABLE, self._location / _PARSED, self._guard)
+        return self._versioned(_PARSED, schemas.PARSED_TEXT_TABLE)
 
     def _chunks(self) -> KeyedTable:
-        from rag_assets.lake import schemas, table
+        from rag_assets.lake import schemas
 
-        return table.KeyedTable(schemas.CHUNKS_TABLE, self._location / _CHUNKS, self._guard)
+        return self._versioned(_CHUNKS, schemas.CHUNKS_TABLE)
+
+    def _versioned(self, name: str, kind: TableKind) -> KeyedTable:
+        from rag_assets.lake import table
+
+        return table.KeyedTable(kind, self._location / name / kind.version, self._guard)
 
     def _vectors_at(self, slug: str) -> KeyedTable:
         from rag_assets.lake import schemas, table
@@ -290,6 +297,14 @@ class TenantLake:
 
     def _tables(self) -> dict[str, KeyedTable]:
         return {_PARSED: self._parsed(), _CHUNKS: self._chunks(), **self._vector_tables()}
+
+    def _drop_former_versions(self) -> None:
+        """Remove tables whose columns are no longer ours; all they held can be made again."""
+        for name, table in ((_PARSED, self._parsed()), (_CHUNKS, self._chunks())):
+            for version in (self._location / name).folders():
+                if version != table.kind.version:
+                    self._guard()
+                    (self._location / name / version).remove()
 
     def _drop_embedders(self, kept: Set[str]) -> None:
         slugs = {f"{_EMBEDDINGS}/{embedder_slug(embedder_id)}" for embedder_id in kept}

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from deltalake import write_deltalake
 
 from rag_assets.errors import TenantLocked
 from rag_assets.hashing import sha256_hex
@@ -128,7 +129,7 @@ def test_what_a_killed_writer_left_half_written_is_removed(
     acme: TenantLake, folder: Path, parsed_row: ParsedMaker
 ) -> None:
     acme.append_parsed([parsed_row("a")])
-    (table,) = folder.glob("acme/1/parsed_text")
+    (table,) = folder.glob("acme/1/parsed_text/*")
     left = [
         table / "part-00000-x-c000.zstd.parquet",  # written, never committed
         table / "part-00000-y-c000.zstd.parquet#1",  # not even renamed
@@ -259,3 +260,18 @@ def test_layers() -> None:
     assert layers([]) == 0
     assert layers([file("a", 1, "0", "3"), file("b", 1, "4", "7")]) == 1
     assert layers([file("a", 1, "0", "4"), file("b", 1, "4", "7"), file("c", 1, "5", "6")]) == 2
+
+
+def test_a_table_with_former_columns_is_left_alone_until_it_is_removed(
+    acme: TenantLake, folder: Path, parsed_row: ParsedMaker
+) -> None:
+    former = folder / "acme/1/parsed_text/0123456789ab"
+    write_deltalake(str(former), pl.DataFrame({"key": ["a"], "text": ["of an earlier release"]}))
+    row = parsed_row("a")
+    assert acme.missing_parsed([row.key]) == {row.key}
+    acme.append_parsed([row])
+    assert acme.parsed([row.key]) == {row.key: row}
+    assert former.exists()
+    acme.compact()
+    assert not former.exists()
+    assert acme.parsed([row.key]) == {row.key: row}
