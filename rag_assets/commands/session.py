@@ -16,6 +16,7 @@ from rag_assets.settings import Settings
 
 if TYPE_CHECKING:
     import dagster as dg
+    from sqlalchemy import Engine
 
     from rag_assets.catalog.catalog import Catalog
     from rag_assets.catalog.tenants import TenantRecord
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from rag_assets.lake.store import Lake
     from rag_assets.stages.context import TenantContext
 
+_STATEMENT_MILLISECONDS = 600_000
+_RECYCLE_SECONDS = 3_600
 _TEMPLATES = Path(__file__).resolve().parent.parent / "home"
 
 _P = ParamSpec("_P")
@@ -139,8 +142,20 @@ class Session:
         import dagster as dg
 
         instance = dg.DagsterInstance.get()
+        # As the webserver does: Dagster would open a connection for every statement.
+        instance.optimize_for_webserver(
+            statement_timeout=_STATEMENT_MILLISECONDS, pool_recycle=_RECYCLE_SECONDS, max_overflow=8
+        )
         self._opened.callback(instance.dispose)
+        self._opened.callback(_close_pools, instance)
         return instance
+
+
+def _close_pools(instance: dg.DagsterInstance) -> None:
+    # The instance's own disposal leaves them open.
+    for storage in (instance.run_storage, instance.event_log_storage, instance.schedule_storage):
+        engine: Engine = storage._engine  # type: ignore[union-attr]  # noqa: SLF001
+        engine.dispose()
 
 
 def with_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from resources.stores import close_all
 from tests.driving import Driver
 from tests.installation import FAST, CommandResult, Installation
 
@@ -111,10 +112,25 @@ def test_a_command_gives_its_connections_back(
     with psycopg.connect(shared_installation.environment["DATABASE_URL"], autocommit=True) as own:
         before = connected(own)
         run(*arguments)
-        deadline = time.monotonic() + 5
-        while left := connected(own) - before:  # a server process ends a little later
-            assert time.monotonic() < deadline, left
-            time.sleep(0.01)
+        wait_for_the_end_of_others(own, before)
+
+
+def test_a_sync_gives_its_connections_back(run: Run, shared_installation: Installation) -> None:
+    folder = shared_installation.add_tenant("brief", **FAST)
+    (folder / "a.md").write_text("# A\n\nText.\n")
+    with psycopg.connect(shared_installation.environment["DATABASE_URL"], autocommit=True) as own:
+        before = connected(own)
+        assert run("sync", "brief").code == 0
+        close_all()  # the resources' own, which a process keeps
+        wait_for_the_end_of_others(own, before)
+
+
+def wait_for_the_end_of_others(own: psycopg.Connection[Any], before: set[int]) -> None:
+    """Wait until nobody is connected who was not before."""
+    deadline = time.monotonic() + 5
+    while left := connected(own) - before:  # a server process ends a little later
+        assert time.monotonic() < deadline, left
+        time.sleep(0.01)
 
 
 def connected(own: psycopg.Connection[Any]) -> set[int]:
