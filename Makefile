@@ -1,5 +1,6 @@
 # make demo   sets everything up, indexes examples/, checks it, asks three questions
 # make test   sets everything up, runs every test against real Postgres and Elasticsearch
+# make fuzz   parses thousands of damaged documents of every format, others each time
 # make bench  measures the chain beside bare Elasticsearch (benchmarks/README.md tells of others)
 # make docs   writes the documentation as a site into .local/site
 # make up     starts Postgres, Elasticsearch, Dagster's UI and daemon; make down stops them
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test test-unit bench bench-linear bench-rivals up down lint format lock lock-rivals docs clean
+.PHONY: setup demo test test-unit fuzz bench bench-linear bench-rivals up down lint format lock lock-rivals docs clean
 
 setup: $(READY)
 
@@ -34,6 +35,10 @@ test: setup
 
 test-unit: setup
 	@$(BIN)/python -m pytest tests/unit
+
+fuzz: setup
+	@RAG_ASSETS_FUZZ_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest -n 2 \
+		-o timeout=7200 tests/unit/parsing/test_fuzz.py
 
 bench: setup
 	@$(BIN)/python -m benchmarks.chain

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from rag_assets.errors import DocumentRejected
 from rag_assets.parsing.detection.detect import detect
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
@@ -14,8 +13,8 @@ from rag_assets.parsing.registry import parser_for
 
 
 def prepare_for(data: bytes, media_type: str | None, options: ParseOptions) -> None:
-    """Load what parsing these bytes takes; a document that will be rejected takes nothing."""
-    with suppress(DocumentRejected):
+    """Load what parsing these bytes takes; parse() says why if that fails."""
+    with suppress(Exception):
         parser_for(detect(data, media_type), options).warm_up()
 
 

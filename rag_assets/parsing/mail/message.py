@@ -65,7 +65,7 @@ class _Reader:
             message: as the email package reads it.
             level: of its subject as a heading; what is attached is read only at the first.
         """
-        yield Piece("heading", clean(header(message, "Subject")), level)
+        yield Piece("heading", header(message, "Subject"), level)
         shown = ((name, header(message, name)) for name in _SHOWN)
         yield Piece("paragraph", clean("\n".join(f"{n}: {value}" for n, value in shown if value)))
         parts = parts_of(message)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.message import Message
+
+from rag_assets.parsing.pieces import clean
 
 _LONGEST_HEADER = 4_000
 _LONGEST_SHOWN = 1_000
@@ -41,10 +44,10 @@ def header(message: Message, name: str) -> str:
 def readable(value: str) -> str:
     """The text of a header's value, whatever it is encoded in."""
     value = " ".join(value[:_LONGEST_HEADER].split())
-    with suppress(LookupError, UnicodeError, ValueError):  # then as it stands
+    with suppress(MessageError, LookupError, ValueError):  # then as it stands
         value = str(make_header(decode_header(value)))
-    # What is no character of any encoding cannot be stored.
-    value = " ".join(value.encode("utf-8", "replace").decode().split())
+    # Half a character and NUL cannot be stored.
+    value = clean(" ".join(value.encode("utf-8", "replace").decode().split()))
     return value[:_LONGEST_SHOWN]
 
 

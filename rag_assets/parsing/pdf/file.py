@@ -62,6 +62,14 @@ class PdfFile:
         """How many pages it has."""
         return len(self.document)
 
+    @property
+    def title(self) -> str:
+        """The title in its properties; "" if there is none, or none that is text."""
+        try:
+            return str(self.document.get_metadata_value("Title"))
+        except UnicodeDecodeError:
+            return ""
+
     @contextmanager
     def page(self, number: int) -> Iterator[PdfPage]:
         """One page, counted from 1.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,8 @@ def _entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:
         destination = bookmark.get_dest()
         page = destination.get_index() if destination else None
         if page is not None:
-            yield page + 1, heading_name(bookmark.get_title()), bookmark.level + 1
+            with suppress(UnicodeDecodeError):  # half a character: it matches no heading anyway
+                yield page + 1, heading_name(bookmark.get_title()), bookmark.level + 1
 
 
 def _forms(title: str) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         if not pieces:
             raise reading.no_text()
         text, blocks = assembled(_with_outline(pieces, bookmarks_of(file)))
-        given = sensible_title(file.document.get_metadata_value("Title"))
+        given = sensible_title(file.title)
         return ParsedText(
             text,
             blocks,

@@ -10,11 +10,24 @@ from typing import IO, Any
 _LENGTHS = struct.Struct(">QQ")
 
 
+def packed(header: Mapping[str, Any]) -> bytes:
+    """A header as it is sent.
+
+    Raises:
+        UnicodeEncodeError: a text in it is not made of characters, so that no store takes it.
+    """
+    return json.dumps(header, ensure_ascii=False).encode()
+
+
 def write_message(stream: IO[bytes], header: Mapping[str, Any], data: bytes = b"") -> None:
     """Write one message and flush it."""
-    raw = json.dumps(header).encode()
-    stream.write(_LENGTHS.pack(len(raw), len(data)))
-    stream.write(raw)
+    write_packed(stream, packed(header), data)
+
+
+def write_packed(stream: IO[bytes], header: bytes, data: bytes) -> None:
+    """Write one message whose header is packed already, and flush it."""
+    stream.write(_LENGTHS.pack(len(header), len(data)))
+    stream.write(header)
     stream.write(data)
     stream.flush()
 

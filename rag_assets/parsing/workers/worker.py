@@ -21,7 +21,7 @@ from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.records import to_record
 from rag_assets.parsing.workers.confinement import Confinement, limit_document, limit_process
-from rag_assets.parsing.workers.messages import read_message, write_message
+from rag_assets.parsing.workers.messages import packed, read_message, write_message, write_packed
 from rag_assets.secrets.scanner import SecretScanner
 
 TOO_COSTLY = "it needs more memory than one document may use"
@@ -58,7 +58,7 @@ def main() -> None:
             limit_document(limits, more)
         with confinement:
             answer, text = _answer(data, header["media_type"], options, scanner, limits)
-        write_message(out, answer, text)
+        write_packed(out, answer, text)
 
 
 def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
@@ -93,7 +93,7 @@ def _answer(
     options: ParseOptions,
     scanner: SecretScanner,
     limits: ParseLimits,
-) -> tuple[dict[str, Any], bytes]:
+) -> tuple[bytes, bytes]:
     """The answer to one document: its record with the text beside it, or why there is none."""
     from rag_assets.parsing.masked import masked
     from rag_assets.parsing.parse import parse
@@ -102,12 +102,12 @@ def _answer(
         parsed = parse(data, media_type, options, limits)
         record = to_record(masked(parsed, scanner))
         text = record.pop("text").encode()
-    except Exception as error:
-        return _refusal(error), b""
-    return {"parsed": record}, text
+        return packed({"parsed": record}), text
+    except BaseException as error:  # a panic of a library written in Rust is no Exception
+        return packed(_refusal(error)), b""
 
 
-def _refusal(error: Exception) -> dict[str, Any]:
+def _refusal(error: BaseException) -> dict[str, Any]:
     match error:
         case DocumentTimeout():
             return {"late": error.message}

@@ -24,6 +24,7 @@ PROCESS = "it made its parser start a process, which is forbidden"
 # A worker as it is, but for a parser that does what its document says.
 _WORKER = """
 import os, socket, subprocess, urllib.request
+from rag_assets.parsing.model import Block, ParsedText
 from rag_assets.parsing.text import plain
 from rag_assets.parsing.workers import worker
 plain.parse = lambda data, *_: eval(data)
@@ -77,6 +78,25 @@ def test_a_document_reaches_nothing_beyond_its_worker(
         worker.close()
     with pytest.raises(BlockingIOError):
         listening.accept()
+
+
+def test_what_no_store_takes_and_what_is_no_exception_fails_its_document_alone(
+    worker: WorkerProcess,
+) -> None:
+    acts = {
+        "ParsedText('x', (), title='\\ud800')": "its parser failed (UnicodeEncodeError)",
+        "ParsedText('x', (Block('row', 0, 1, sheet='\\ud800'),))":
+            "its parser failed (UnicodeEncodeError)",
+        "(_ for _ in ()).throw(BaseException('panic'))": "its parser failed (BaseException)",
+    }  # fmt: skip
+    try:
+        for act, reason in acts.items():
+            result = worker.parse(act.encode(), "text/plain", ParseOptions())
+            assert isinstance(result, DocumentRejected)
+            assert (act, result.message) == (act, reason)
+            assert worker.alive
+    finally:
+        worker.close()
 
 
 def test_between_documents_a_worker_is_free() -> None:

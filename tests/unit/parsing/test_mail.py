@@ -99,6 +99,8 @@ def test_messages_in_messages_are_read_one_deep() -> None:
     ("data", "text"),
     [
         (b"From: a\nSubject: =?no-such?q?x?=\n\nbody", "=?no-such?q?x?="),
+        (b"From: a\nSubject: =?\xe9?q?x?=\n\nbody", "body"),
+        (b"From: a\nSubject: =?utf-8?b?x?=\n\nbody", "body"),
         (b"From: a\nSubject: gr\xfc\xdfe\n\nbody", "body"),
         (b"From: a\nSubject: x\nContent-Type: text/plain; charset=no-such\n\nb\xc3\xbcy", "büy"),
         (b"From: a\nSubject: x\nContent-Type: text/plain; charset=iso-8859-1\n\nb\xfcy", "büy"),
@@ -109,6 +111,13 @@ def test_messages_in_messages_are_read_one_deep() -> None:
 )
 def test_damaged_headers_and_encodings_take_nothing_else_away(data: bytes, text: str) -> None:
     assert text in parse(data, EML).text
+
+
+@pytest.mark.parametrize("subject", [b"a\0b", b"=?utf-8?q?a=00b?=", b"a=?utf-8?b?7aCA?=b"])
+def test_a_subject_holds_nothing_that_cannot_be_stored(subject: bytes) -> None:
+    title = parse(b"From: a\nSubject: " + subject + b"\n\nbody", EML).title or ""
+    assert title.isprintable()
+    assert title.encode().startswith(b"a")
 
 
 def test_a_subject_alone_is_a_message() -> None:

@@ -76,6 +76,18 @@ def test_the_title_in_the_metadata_wins_if_it_is_one() -> None:
     assert parsed(pdfs.laid_out(PAGES, title="")).title == "Field Manual"
 
 
+@pytest.mark.parametrize("written", [b"<FEFFD80000410042>", b"<FEFFDC00DC00>"])
+@pytest.mark.parametrize("title", [b"(The Great Manual)", b"(Setting out)"])
+def test_half_a_character_in_a_title_or_bookmark_costs_only_that(
+    title: bytes, written: bytes
+) -> None:
+    whole = pdfs.laid_out(PAGES, title="The Great Manual", outline=OUTLINE)
+    assert b"/Title " + title in whole
+    result = parsed(whole.replace(b"/Title " + title, b"/Title " + written))
+    assert result.title in {"The Great Manual", "Field Manual"}
+    assert ("Second Part", 1, 2) in headings(result)
+
+
 @pytest.mark.parametrize(
     ("title", "sensible"),
     [
