@@ -17,6 +17,7 @@ from checks.dimensions import index_dimensions, vector_dimensions
 from checks.drift import drift_check
 from checks.expectations import chunk_expectations, embedding_expectations
 from checks.isolation import isolation_check
+from checks.quarantine import quarantine_check
 from checks.secrets import secrets_check
 from checks.staleness import staleness_check
 
@@ -26,6 +27,7 @@ ALL_CHECKS: tuple[dg.AssetChecksDefinition, ...] = (
     vector_dimensions,
     embedding_expectations,
     index_dimensions,
+    quarantine_check,
     staleness_check,
     drift_check,
     isolation_check,

@@ -9,13 +9,14 @@ import dagster as dg
 
 from checks.running import checked_tenant, parsed_batches, result_of
 from checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
-from checks.verdict import Compared, Verdict, counted
+from checks.verdict import Compared, Verdict
 from rag_assets.assets.chunks import chunks
 from rag_assets.assets.embeddings import embeddings
 from rag_assets.chunking.model import text_hash
 from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.context import TenantContext
+from rag_assets.wording import counted
 from resources.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def judge(outcome: Validation, rules: int, docs: Path) -> Verdict:
             for rule in broken
             for document, which in rule.examples or (("", ""),)
         ),
-        notes={"rows": rows, "data docs": (docs / "index.html").as_uri()},
+        notes={"rows": rows, "data docs": f"/data-docs/{docs.parent.name}/{docs.name}/index.html"},
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import dagster as dg
 
 from checks.verdict import Verdict, batches
-from rag_assets.assets.running import table
+from rag_assets.assets.showing import table
 from rag_assets.catalog.document_rows import Document
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.slices import ParsedDocument, parsed_documents
@@ -17,6 +17,7 @@ from resources.workbench import Workbench, clear_failures
 _BATCH_DOCUMENTS = 500
 _BATCH_BYTES = 32 * 1024 * 1024
 _MOST_OFFENDERS = 50
+_OWN_PAGES = ("/documents/", "/data-docs/")
 
 
 @contextmanager
@@ -82,7 +83,7 @@ def _offenders(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.T
 
 
 def _note(value: object) -> dg.MetadataValue:
-    if isinstance(value, str) and value.startswith("file://"):
+    if isinstance(value, str) and value.startswith(_OWN_PAGES):
         return dg.MetadataValue.url(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return dg.MetadataValue.int(value)

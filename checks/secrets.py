@@ -9,7 +9,7 @@ from typing import Literal
 import dagster as dg
 
 from checks.running import checked_tenant, parsed_batches, result_of
-from checks.verdict import Compared, Verdict, counted
+from checks.verdict import Compared, Verdict
 from rag_assets.assets.chunks import chunks
 from rag_assets.catalog.document_rows import Failure
 from rag_assets.catalog.lock import Holder
@@ -20,6 +20,7 @@ from rag_assets.secrets.rules import SecretSpan
 from rag_assets.stages.context import TenantContext, config_key
 from rag_assets.stages.publishing import clean_up
 from rag_assets.stages.slices import ParsedDocument
+from rag_assets.wording import counted
 from resources.workbench import Workbench
 
 Scan = Callable[[str], Sequence[SecretSpan]]

@@ -8,7 +8,7 @@ from typing import Literal
 import dagster as dg
 
 from checks.running import checked_tenant, result_of
-from checks.verdict import Compared, Severity, Verdict, counted
+from checks.verdict import Compared, Severity, Verdict
 from rag_assets.assets.search_index import search_index
 from rag_assets.catalog.document_rows import Document
 from rag_assets.catalog.syncs import Sync
@@ -19,6 +19,7 @@ from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.model import DocumentSource, ListedDocument, uri_of
 from rag_assets.stages.comparing import ListingDigest, open_sources, settings_key
 from rag_assets.stages.context import TenantContext
+from rag_assets.wording import counted
 from resources.workbench import Workbench
 
 _BATCH = 500

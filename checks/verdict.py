@@ -44,11 +44,6 @@ class Verdict:
     notes: Mapping[str, Cell] = field(default_factory=dict)
 
 
-def counted(count: int, singular: str, plural: str | None = None) -> str:
-    """A number with its noun: "1 entry", "2,000 entries"."""
-    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
-
-
 def batches(
     items: Sequence[_T], size: int, weights: Sequence[int] | None = None, most: int = 0
 ) -> Iterator[Sequence[_T]]:

@@ -25,6 +25,7 @@ EXPECTATIONS = dg.AssetSelection.checks(
     dg.AssetCheckKey(dg.AssetKey("chunks"), "expectations"),
     dg.AssetCheckKey(dg.AssetKey("embeddings"), "expectations"),
 )
+QUARANTINE = dg.AssetSelection.checks(dg.AssetCheckKey(dg.AssetKey("search_index"), "quarantine"))
 
 # A job without assets has nothing to infer its partitions from.
 _PER_TENANT: dg.PartitionedConfig[Any] = dg.PartitionedConfig(
@@ -33,9 +34,12 @@ _PER_TENANT: dg.PartitionedConfig[Any] = dg.PartitionedConfig(
 
 sync_job = dg.define_asset_job(
     "sync_tenant",
-    selection=CHAIN.without_checks(),
+    selection=CHAIN.without_checks() | QUARANTINE,
     tags=NO_RUN_RETRIES,
-    description="Carries one slice of a tenant's work through the five assets.",
+    description=(
+        "Carries one slice of a tenant's work through the five assets, and tells what is in "
+        "quarantine. A document that fails does not fail the run."
+    ),
 )
 
 check_job = dg.define_asset_job(

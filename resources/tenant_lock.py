@@ -19,6 +19,8 @@ from resources.workbench import Workbench
 PARTITION_TAG = "dagster/partition"
 PROCESS_TAG = "rag_assets/process"
 """On runs that no daemon launched: the process they live and die with."""
+REASON_TAG = "rag_assets/reason"
+"""Why a run was requested, for people."""
 _UNFINISHED = (
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,

@@ -5,6 +5,7 @@ import dagster as dg
 from rag_assets.jobs import drift_job, repair_job
 from rag_assets.partitions import tenants_partitions
 from resources.stores import PostgresResource
+from resources.tenant_lock import REASON_TAG
 from resources.workbench import clear_failures
 from sensors.tenants import partitions_under_way
 
@@ -40,6 +41,7 @@ def drift_offenders_sensor(
             mended = catalog.events.latest(record.id, kind="index_repaired", limit=1)
             if found and (not mended or mended[0].id < found[0].id):
                 key = f"{record.id}/{record.incarnation}/{found[0].id}"
-                requests.append(dg.RunRequest(partition_key=record.id, run_key=key))
+                tags = {REASON_TAG: "its index differs from the catalog"}
+                requests.append(dg.RunRequest(partition_key=record.id, run_key=key, tags=tags))
     skip = None if requests else dg.SkipReason("no tenant's index differs")
     return dg.SensorResult(run_requests=requests, skip_reason=skip)

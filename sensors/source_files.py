@@ -16,7 +16,7 @@ from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.settings import Settings
 from rag_assets.tenants.model import Tenant
 from resources.stores import PostgresResource
-from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, fail_abandoned_runs
+from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, REASON_TAG, fail_abandoned_runs
 from resources.workbench import clear_failures
 from sensors.planning import backoff_seconds, from_cursor, why_due
 from sensors.state import tenant_state
@@ -66,7 +66,8 @@ def source_files_sensor(
         notes = [redact(note, scanner) for note in notes]
     for note in notes:
         context.log.error(note)
-    reason = "; ".join(notes) or f"{len(records)} tenants, none due"
+    at_work = f", {len(busy)} at work" if busy else ""
+    reason = "; ".join(notes) or f"{len(records)} tenants, none due{at_work}"
     return dg.SensorResult(
         run_requests=requests,
         dynamic_partitions_requests=_new_partitions(context.instance, requests),
@@ -111,7 +112,7 @@ def _request(
     return dg.RunRequest(
         partition_key=record.id,
         run_key=f"{record.id}/{record.incarnation}/{listing}/{attempt}",
-        tags={"rag_assets/reason": reason},
+        tags={REASON_TAG: reason},
     )
 
 

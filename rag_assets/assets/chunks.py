@@ -4,8 +4,11 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from rag_assets.assets.columns import CHUNK_COLUMNS
+from rag_assets.assets.descriptions import CHUNKS
 from rag_assets.assets.parsed_text import parsed_text
-from rag_assets.assets.running import GROUP, OWNERS, bar_chart, seconds, tenant_stage
+from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
+from rag_assets.assets.showing import bar_chart, seconds, table
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.chunking import chunk_documents
 from rag_assets.stages.slices import work_of
@@ -21,11 +24,8 @@ _BINS = 8
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python", "deltalake"},
-    description=(
-        "Passages of the slice's documents with heading path, page, line and character offsets "
-        "and token count, kept in the lake under a hash of the parsed text and the chunker's "
-        "parameters. A chunk that touches a masked credential is dropped, with a warning event."
-    ),
+    description=CHUNKS,
+    metadata={"dagster/column_schema": CHUNK_COLUMNS},
 )
 def chunks(
     context: dg.AssetExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
@@ -42,7 +42,11 @@ def chunks(
             "reused": report.reused,
             "dropped_secrets": report.dropped_secrets,
             "seconds": seconds(report.seconds),
-            "tokens per chunk": bar_chart("Tokens per chunk", _histogram(report.token_counts)),
+            "tokens per chunk": bar_chart("Chunks by tokens", _histogram(report.token_counts)),
+            "first chunks": table(
+                {"document": "string", "place": "string", "heading": "string", "tokens": "int"},
+                [(c.uri, c.place, c.heading, c.tokens) for c in report.sample],
+            ),
         }
     )
 

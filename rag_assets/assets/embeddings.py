@@ -3,7 +3,11 @@
 import dagster as dg
 
 from rag_assets.assets.chunks import chunks
-from rag_assets.assets.running import GROUP, OWNERS, seconds, tenant_stage
+from rag_assets.assets.columns import EMBEDDING_COLUMNS
+from rag_assets.assets.descriptions import EMBEDDINGS
+from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
+from rag_assets.assets.showing import seconds
+from rag_assets.embedding.prices import cost_in_dollars
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.embedding import embed_chunks
 from rag_assets.stages.slices import work_of
@@ -17,11 +21,8 @@ from resources.workbench import Workbench
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python", "onnx", "deltalake"},
-    description=(
-        "Vectors of the slice's chunks by the tenant's own embedder, kept in the lake under a "
-        "hash of the embedded text as they come in. When the embedder fails, what is done is "
-        "kept, the documents concerned carry the reason, and the index still gets its removals."
-    ),
+    description=EMBEDDINGS,
+    metadata={"dagster/column_schema": EMBEDDING_COLUMNS},
 )
 def embeddings(
     context: dg.AssetExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
@@ -39,6 +40,7 @@ def embeddings(
             "failed": report.failed,
             "tokens": report.tokens,
             "requests": report.requests,
+            "cost in $": cost_in_dollars(ctx.tenant.embedder.provider, report.tokens),
             "embedder": ctx.embedder.embedder_id,
             "outage": report.outage or "none",
             "seconds": seconds(report.seconds),

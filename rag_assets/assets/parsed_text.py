@@ -1,14 +1,27 @@
 """parsed_text: the text of documents, with every credential masked."""
 
+from collections.abc import Mapping
+
 import dagster as dg
 
+from rag_assets.assets.columns import PARSED_COLUMNS
+from rag_assets.assets.descriptions import PARSED_TEXT
 from rag_assets.assets.raw_documents import raw_documents
-from rag_assets.assets.running import GROUP, OWNERS, seconds, table, tenant_stage
+from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
+from rag_assets.assets.showing import notes, seconds, table
+from rag_assets.parsing.format_names import format_name
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.parsing import parse_documents
+from rag_assets.stages.parsing import FormatReport, parse_documents
 from rag_assets.stages.slices import work_of
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
+
+_ADVICE = "Mend, replace or exclude the files; each is tried again as soon as it changes."
+_COLUMNS = {
+    "format": "string",
+    **dict.fromkeys(("parsed", "failed", "pages", "by OCR", "characters", "masked"), "int"),
+    **dict.fromkeys(("seconds", "pages/s"), "float"),
+}
 
 
 @dg.asset(
@@ -17,12 +30,8 @@ from resources.workbench import Workbench
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python", "deltalake"},
-    description=(
-        "The text of the slice's documents as blocks with heading path, page and offsets, kept in "
-        "the lake under a hash of the content and the parser. Credentials are masked before "
-        "anything is written. A document that cannot be parsed is quarantined with its reason; "
-        "the others go on."
-    ),
+    description=PARSED_TEXT,
+    metadata={"dagster/column_schema": PARSED_COLUMNS},
 )
 def parsed_text(
     context: dg.AssetExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
@@ -33,6 +42,16 @@ def parsed_text(
     rate = report.pages / report.seconds if report.pages and report.seconds else 0.0
     return dg.MaterializeResult(
         metadata={
+            "failures": notes(
+                ctx.ref.id,
+                ("document", "reason"),
+                [(failure, "") for failure in report.failures],
+                advice=_ADVICE,
+                status="FAILED",
+            ),
+            "left out": notes(
+                ctx.ref.id, ("document", "what"), [(note, "") for note in report.notes]
+            ),
             "parsed": report.parsed,
             "reused": report.reused,
             "failed": report.failed,
@@ -41,7 +60,19 @@ def parsed_text(
             "pages per second": round(rate, 1),
             "masked": report.masked,
             "seconds": seconds(report.seconds),
-            "failures": table({"document": "string", "reason": "string"}, report.failures),
-            "left out": table({"document": "string", "what": "string"}, report.notes),
+            "by format": _by_format(report.formats),
         }
     )
+
+
+def _by_format(formats: Mapping[str | None, FormatReport]) -> dg.TableMetadataValue:
+    rows = [
+        (
+            format_name(media_type),
+            *(of.parsed, of.failed, of.pages, of.ocr_pages, of.characters, of.masked),
+            round(of.seconds, 3),
+            round(of.pages / of.seconds, 1) if of.seconds else 0.0,
+        )
+        for media_type, of in sorted(formats.items(), key=lambda item: -item[1].seconds)
+    ]
+    return table(_COLUMNS, rows)

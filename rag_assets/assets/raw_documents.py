@@ -2,7 +2,10 @@
 
 import dagster as dg
 
-from rag_assets.assets.running import GROUP, OWNERS, seconds, table, tenant_stage
+from rag_assets.assets.columns import DOCUMENT_COLUMNS
+from rag_assets.assets.descriptions import RAW_DOCUMENTS
+from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
+from rag_assets.assets.showing import notes, seconds, table
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.listing import list_documents
 from rag_assets.stages.slices import plan_work
@@ -26,13 +29,8 @@ class ListingConfig(dg.Config):
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python", "postgres", "file"},
-    description=(
-        "Every document that the tenant's sources hold, as rows of the catalog: listed, compared "
-        "with what was known, and hashed where it may have changed. Documents that vanished are "
-        "marked deleted and are left out of answers at once; when suspiciously many vanish, "
-        "nothing is deleted until somebody allows it. Documents past the tenant's retention are "
-        "pruned. The run's slice of the work is chosen here."
-    ),
+    description=RAW_DOCUMENTS,
+    metadata={"dagster/column_schema": DOCUMENT_COLUMNS, "dagster/table_name": "documents"},
 )
 def raw_documents(
     context: dg.AssetExecutionContext,
@@ -66,7 +64,15 @@ def raw_documents(
             "slice": len(work.documents),
             "seconds": seconds(report.seconds),
             "first changes": table(
-                {"change": "string", "document": "string", "bytes": "int"}, report.sample
+                {"change": "string", "document": "string", "bytes": "int"},
+                [(change.kind, change.uri, change.bytes) for change in report.sample],
             ),
+            "first failures": notes(
+                ctx.ref.id,
+                ("document", "reason"),
+                [(rejected, "") for rejected in report.rejected],
+                status="FAILED",
+            ),
+            "dagster/row_count": report.documents,
         }
     )

@@ -2,8 +2,12 @@
 
 import dagster as dg
 
+from rag_assets.assets.columns import ENTRY_COLUMNS
+from rag_assets.assets.descriptions import SEARCH_INDEX
 from rag_assets.assets.embeddings import embeddings
-from rag_assets.assets.running import GROUP, OWNERS, seconds, table, tenant_stage
+from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
+from rag_assets.assets.showing import seconds
+from rag_assets.assets.standing import by_format, failed_documents, what_is_indexed
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.publishing import publish_slice
 from rag_assets.stages.slices import waiting_for_embedder, work_of
@@ -18,12 +22,8 @@ from resources.workbench import Workbench
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python", "elasticsearch"},
-    description=(
-        "The entries that answers come from. Removals go first, in every generation that is kept; "
-        "then each complete document of the slice is published so that a search always finds its "
-        "previous or its new version, whole. A new embedder or chunker builds the next generation "
-        "beside the one that serves and replaces it when it is complete."
-    ),
+    description=SEARCH_INDEX,
+    metadata={"dagster/column_schema": ENTRY_COLUMNS},
 )
 def search_index(
     context: dg.AssetExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
@@ -33,10 +33,15 @@ def search_index(
         work = work_of(ctx, context.run.run_id)
         report = publish_slice(ctx, work)
         outage = waiting_for_embedder(ctx, work)
-        standing = ctx.catalog.documents.counts(ctx.ref.id)
+        shown = {
+            "what is indexed": what_is_indexed(ctx),
+            "failed documents": failed_documents(ctx),
+            "by format": by_format(ctx),
+        }
         if tidy(ctx):
             context.log.info("merged the small files of the lake")
     metadata: dict[str, dg.RawMetadataValue] = {
+        **shown,
         "upserted": report.upserted,
         "deleted": report.deleted,
         "published documents": report.documents,
@@ -46,8 +51,8 @@ def search_index(
         "generation": report.generation,
         "index": work.generation.index_name,
         "pending": report.pending,
-        "documents": table({"status": "string", "documents": "int"}, sorted(standing.items())),
         "seconds": seconds(report.seconds),
+        "dagster/row_count": report.live,
     }
     trouble = list(work.unlisted)
     if outage is not None:

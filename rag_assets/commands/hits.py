@@ -6,6 +6,7 @@ import textwrap
 from functools import cache
 from itertools import accumulate, takewhile
 
+from rag_assets.chunking.places import place_of
 from rag_assets.commands.output import say
 from rag_assets.indexing.identifiers import lexical_terms
 from rag_assets.retrieval.model import Hit
@@ -31,19 +32,7 @@ def show_hit(number: int, hit: Hit, question: str) -> None:
 
 def headline(hit: Hit) -> str:
     """The document, the place in it, and how near it is to the question."""
-    return f"{', '.join(filter(None, (hit.uri, place(hit))))}  (cosine {hit.score:.2f})"
-
-
-def place(hit: Hit) -> str:
-    """Where in its document a hit stands, as far as the format has such places."""
-    if hit.page is not None:
-        return f"page {hit.page}"
-    if hit.slide is not None:
-        return f"slide {hit.slide}"
-    rows = _span("row", hit.row_start, hit.row_end)
-    if hit.sheet is not None:
-        return ", ".join(filter(None, (f"sheet {hit.sheet}", rows)))
-    return rows or _span("line", hit.line_start, hit.line_end)
+    return f"{', '.join(filter(None, (hit.uri, place_of(hit))))}  (cosine {hit.score:.2f})"
 
 
 def excerpt(text: str, question: str, length: int = _EXCERPT) -> str:
@@ -91,9 +80,3 @@ def _terms(text: str) -> frozenset[str]:
 @cache
 def _stems(text: str) -> frozenset[str]:
     return frozenset(lexical_terms(text).split())
-
-
-def _span(name: str, first: int | None, last: int | None) -> str:
-    if first is None:
-        return ""
-    return f"{name} {first}" if last in {None, first} else f"{name}s {first} to {last}"

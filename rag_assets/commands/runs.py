@@ -92,7 +92,7 @@ class Runner:
         self, job_name: str, tenant_id: str, run_config: Mapping[str, Any] | None
     ) -> RunResult:
         from rag_assets.partitions import tenants_partitions
-        from resources.tenant_lock import process_tags
+        from resources.tenant_lock import REASON_TAG, process_tags
 
         instance = self._session.instance
         name = tenants_partitions.name or ""
@@ -106,7 +106,7 @@ class Runner:
             partition_key=tenant_id,
             run_config={**(run_config or {}), "loggers": {"console": {}}},
             raise_on_error=False,
-            tags=process_tags(),
+            tags={**process_tags(), REASON_TAG: "a command asked for it"},
         )
         if instance.get_run_by_id(run_id) is None:
             raise TenantGone(
@@ -153,7 +153,11 @@ def _stages(result: dg.ExecuteInProcessResult) -> dict[str, StageResult]:
 
 def _stage(metadata: Mapping[str, Any]) -> StageResult:
     values = {name: getattr(value, "value", None) for name, value in metadata.items()}
-    counts = {name: value for name, value in values.items() if isinstance(value, int)}
+    counts = {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, int) and not name.startswith("dagster/")
+    }
     return StageResult(counts, float(values.get("seconds") or 0.0))
 
 

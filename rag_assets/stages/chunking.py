@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from rag_assets.chunking.chunk_set import chunk_document
+from rag_assets.chunking.places import place_of
 from rag_assets.lake.model import ChunkSetRow, DroppedRow, ParsedRow
 from rag_assets.stages.ahead import one_ahead
 from rag_assets.stages.context import TenantContext
@@ -14,6 +16,23 @@ from rag_assets.stages.progress import Progress
 from rag_assets.stages.slices import ParsedDocument, Work, parsed_documents
 
 _READ_DOCUMENTS = 200
+_SAMPLE = 15
+_SAMPLE_OF_EACH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSample:
+    """One chunk without its text.
+
+    Attributes:
+        place: where in its document it stands, in words.
+        heading: the headings above it, credentials masked.
+    """
+
+    uri: str
+    place: str
+    heading: str
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +44,7 @@ class ChunkingReport:
         reused: documents whose chunks were in the lake already.
         dropped_secrets: chunks withheld because they touched a credential.
         token_counts: of each chunk made now.
+        sample: the first chunks of the first documents.
     """
 
     documents: int = 0
@@ -32,6 +52,7 @@ class ChunkingReport:
     chunks: int = 0
     dropped_secrets: int = 0
     token_counts: tuple[int, ...] = field(default=(), repr=False)
+    sample: tuple[ChunkSample, ...] = ()
     seconds: float = 0.0
 
 
@@ -47,11 +68,13 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
     progress = Progress("chunks", len(todo), ctx.log)
     dropped: dict[str, tuple[DroppedRow, ...]] = {}
     token_counts: list[int] = []
+    sample: list[ChunkSample] = []
     for batch in one_ahead(_with_texts(ctx, todo)):
         made = _chunk_sets(ctx, batch)
         ctx.lake.append_chunk_sets(made)
         dropped |= {row.key: row.dropped for row in made if row.dropped}
         token_counts += [chunk.token_count for row in made for chunk in row.chunks]
+        sample += islice(_sample(by_key, made), _SAMPLE - len(sample))
         progress.advance(len(made))
     progress.done()
     _warn_of_secrets(ctx, by_key, dropped)
@@ -61,8 +84,23 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
         chunks=len(token_counts),
         dropped_secrets=sum(map(len, dropped.values())),
         token_counts=tuple(token_counts),
+        sample=tuple(sample),
         seconds=time.monotonic() - started,
     )
+
+
+def _sample(
+    by_key: Mapping[str, list[ParsedDocument]], rows: Iterable[ChunkSetRow]
+) -> Iterator[ChunkSample]:
+    for row in rows:
+        document = by_key[row.key][0].document
+        for chunk in row.chunks[:_SAMPLE_OF_EACH]:
+            yield ChunkSample(
+                document.uri,
+                place_of(chunk),
+                " › ".join(chunk.heading_path),
+                chunk.token_count,
+            )
 
 
 def _with_texts(

@@ -23,6 +23,7 @@ from rag_assets.stages.comparing import (
     without_buried,
 )
 from rag_assets.stages.context import TenantContext
+from rag_assets.stages.quarantine import DocumentNote
 
 _BATCH = 500
 _URGENT = 100
@@ -33,6 +34,15 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
+class ListedChange:
+    """One document that was added, changed or removed."""
+
+    kind: str
+    uri: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ListingReport:
     """What a listing of all sources found.
 
@@ -40,7 +50,8 @@ class ListingReport:
         held: documents that vanished in suspicious number and were not deleted.
         failed: documents that cannot be read, now or ever.
         bytes: size of what was added or changed.
-        sample: the first changes, as (kind, uri, bytes).
+        sample: the first changes.
+        rejected: why documents cannot be read, the first of them.
         unlisted: why sources could not be listed; the others were.
     """
 
@@ -52,7 +63,8 @@ class ListingReport:
     held: int = 0
     failed: int = 0
     bytes: int = 0
-    sample: tuple[tuple[str, str, int], ...] = ()
+    sample: tuple[ListedChange, ...] = ()
+    rejected: tuple[DocumentNote, ...] = ()
     unlisted: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -140,7 +152,8 @@ def _record(
         held=len(listing.removed) if held else 0,
         failed=kinds.count("rejected"),
         bytes=sum(change.document.size for change in fresh),
-        sample=_sample(fresh, scanner),
+        sample=(*_sample(fresh, scanner), *_removed(known, removed))[:_SAMPLE],
+        rejected=_rejected(listing.changes, scanner),
     )
 
 
@@ -211,10 +224,29 @@ def _row(change: Change, listed_at_ns: int, scanner: SecretScanner, scope: str) 
     )
 
 
-def _sample(changes: list[Change], scanner: SecretScanner) -> tuple[tuple[str, str, int], ...]:
+def _sample(changes: list[Change], scanner: SecretScanner) -> Iterator[ListedChange]:
+    for change in changes[:_SAMPLE]:
+        document = change.document
+        yield ListedChange(change.kind, _safe_uri(document, scanner), document.size)
+
+
+def _removed(known: list[Known], removed: list[str]) -> Iterator[ListedChange]:
+    gone = set(removed[:_SAMPLE])
+    for row in known:
+        if row.document_id in gone:
+            yield ListedChange("removed", row.uri, row.facts.size)
+
+
+def _rejected(changes: Iterable[Change], scanner: SecretScanner) -> tuple[DocumentNote, ...]:
+    refused = [change for change in changes if change.error is not None]
     return tuple(
-        (change.kind, _safe_uri(change.document, scanner), change.document.size)
-        for change in changes[:_SAMPLE]
+        DocumentNote(
+            change.document.document_id,
+            _safe_uri(change.document, scanner),
+            redact(change.error.message, scanner),
+        )
+        for change in refused[:_SAMPLE]
+        if change.error is not None
     )
 
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from rag_assets.catalog.document_rows import Document, Failure
-from rag_assets.errors import DocumentVanished
+from rag_assets.errors import DocumentVanished, RagAssetsError
 from rag_assets.hashing import sha256_hex
 from rag_assets.lake.model import ParsedRow
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.records import parsed_digest
-from rag_assets.parsing.workers.pool import ParserPool, ParseTask
+from rag_assets.parsing.workers.pool import ParseOutcome, ParserPool, ParseTask
 from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.model import DocumentSource
 from rag_assets.stages.comparing import open_sources
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.progress import Progress
+from rag_assets.stages.quarantine import DocumentNote
 from rag_assets.stages.slices import Work
 
 _FLUSH_DOCUMENTS = 250
@@ -28,6 +29,40 @@ _VANISHED_RETRY = timedelta(seconds=30)
 _FLUSH_CHARACTERS = 16_000_000
 _TOLD = 50
 _WORKER_BYTES = 512 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FormatReport:
+    """What became of the slice's documents of one format.
+
+    Attributes:
+        parsed, failed: contents; two documents with the same content count once.
+        pages: pages, slides or sheets, as far as the format has them.
+        characters: of parsed text.
+        seconds: of parser processes, which work side by side.
+    """
+
+    parsed: int = 0
+    failed: int = 0
+    pages: int = 0
+    ocr_pages: int = 0
+    characters: int = 0
+    masked: int = 0
+    seconds: float = 0.0
+
+    def plus(self, result: ParsedText | RagAssetsError, seconds: float) -> FormatReport:
+        """With one more document."""
+        total = replace(self, seconds=self.seconds + seconds)
+        if not isinstance(result, ParsedText):
+            return replace(total, failed=self.failed + 1)
+        return replace(
+            total,
+            parsed=self.parsed + 1,
+            pages=self.pages + (result.pages or 0),
+            ocr_pages=self.ocr_pages + result.ocr_pages,
+            characters=self.characters + len(result.text),
+            masked=self.masked + len(result.masked),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +74,9 @@ class ParsingReport:
         remaining: documents left for the next run, because this one's time for parsing was over.
         masked: credentials that were masked.
         ocr_pages: how many of the pages were read from their picture.
-        failures: (uri, reason), the first of them.
-        notes: (uri, what is missing of it), the first of them.
+        formats: the same by media type.
+        failures: why documents were quarantined, the first of them.
+        notes: what is missing of others, the first of them.
     """
 
     parsed: int = 0
@@ -50,8 +86,9 @@ class ParsingReport:
     pages: int = 0
     ocr_pages: int = 0
     masked: int = 0
-    failures: tuple[tuple[str, str], ...] = ()
-    notes: tuple[tuple[str, str], ...] = ()
+    formats: Mapping[str | None, FormatReport] = field(default_factory=dict)
+    failures: tuple[DocumentNote, ...] = ()
+    notes: tuple[DocumentNote, ...] = ()
     seconds: float = 0.0
 
 
@@ -82,7 +119,8 @@ class _Parsing:
         self._failures: list[tuple[Document, str]] = []
         self._vanished: list[Document] = []
         self._notes: list[tuple[Document, str]] = []
-        self._parsed = self._remaining = self._pages = self._ocr_pages = self._masked = 0
+        self._formats: dict[str | None, FormatReport] = {}
+        self._remaining = 0
 
     def run(self) -> None:
         ctx = self._ctx
@@ -92,6 +130,7 @@ class _Parsing:
         with ParserPool(workers, ctx.tenant.parser.limits, cache) as pool:
             for outcome in pool.parse_many(self._tasks()):
                 documents = self._missing[outcome.key]
+                self._count(documents[0], outcome)
                 if isinstance(outcome.result, ParsedText):
                     self._keep(outcome.key, outcome.result)
                 elif isinstance(outcome.result, DocumentVanished):
@@ -105,18 +144,29 @@ class _Parsing:
         self._put_off()
 
     def report(self, reused: int, seconds: float) -> ParsingReport:
+        formats = self._formats.values()
         return ParsingReport(
-            parsed=self._parsed,
+            parsed=sum(of.parsed for of in formats),
             reused=reused,
             remaining=self._remaining,
             failed=len(self._failures),
-            pages=self._pages,
-            ocr_pages=self._ocr_pages,
-            masked=self._masked,
-            failures=tuple((document.uri, reason) for document, reason in self._failures[:_TOLD]),
-            notes=tuple((document.uri, note) for document, note in self._notes[:_TOLD]),
+            pages=sum(of.pages for of in formats),
+            ocr_pages=sum(of.ocr_pages for of in formats),
+            masked=sum(of.masked for of in formats),
+            formats=self._formats,
+            failures=_told(self._failures),
+            notes=_told(self._notes),
             seconds=seconds,
         )
+
+    def _count(self, document: Document, outcome: ParseOutcome) -> None:
+        result = outcome.result
+        if isinstance(result, DocumentVanished):
+            return
+        declared = document.media_type
+        media_type = result.media_type if isinstance(result, ParsedText) else declared
+        before = self._formats.get(media_type, FormatReport())
+        self._formats[media_type] = before.plus(result, outcome.seconds)
 
     def _tasks(self) -> Iterator[ParseTask]:
         sources = {s.name: s for s in open_sources(self._ctx.tenant, self._ctx.settings)}
@@ -140,11 +190,7 @@ class _Parsing:
 
     def _keep(self, key: str, parsed: ParsedText) -> None:
         self._rows.append(ParsedRow(key=key, digest=parsed_digest(parsed), parsed=parsed))
-        self._parsed += 1
-        self._pages += parsed.pages or 0
-        self._ocr_pages += parsed.ocr_pages
         self._notes += [(document, n) for document in self._missing[key] for n in parsed.notes]
-        self._masked += len(parsed.masked)
         self._characters += len(parsed.text)
         if len(self._rows) >= _FLUSH_DOCUMENTS or self._characters >= _FLUSH_CHARACTERS:
             self._flush()
@@ -192,6 +238,11 @@ def _workers(sizes: Sequence[int]) -> int:
     """How many processes to parse documents of these sizes in, all starting anew."""
     # A few small ones are parsed sooner than a second process starts.
     return min(len(os.sched_getaffinity(0)), len(sizes), 1 + sum(sizes) // _WORKER_BYTES)
+
+
+def _told(notes: Sequence[tuple[Document, str]]) -> tuple[DocumentNote, ...]:
+    by_name = sorted(notes, key=lambda note: note[0].uri)[:_TOLD]
+    return tuple(DocumentNote(d.document_id, d.uri, text) for d, text in by_name)
 
 
 def _reader(source: DocumentSource, document: Document) -> Callable[[], bytes]:

@@ -1,8 +1,24 @@
-"""What to do about a document that failed: one sentence, the same wherever it is shown."""
+"""Documents of which a person must be told, and what to do about them, in one wording."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rag_assets.catalog.document_rows import Document
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentNote:
+    """Something to tell of one document: why it failed, or what was left out of it.
+
+    Attributes:
+        uri: its printable name.
+        text: one line, with no secret and none of its text.
+    """
+
+    document_id: str
+    uri: str
+    text: str
 
 
 def what_to_do(document: Document) -> str:

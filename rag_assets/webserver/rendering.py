@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rag_assets.parsing.format_names import format_name
 from rag_assets.stages.quarantine import what_to_do
+from rag_assets.wording import counted
 
 _UNITS = ("bytes", "kB", "MB", "GB")
 _STEP = 1000
@@ -36,11 +37,6 @@ def size(count: int) -> str:
 def moment(at: datetime | None) -> str:
     """A time in UTC, to the second."""
     return "never" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """A number with its noun: "1 entry", "2,000 entries"."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 @cache

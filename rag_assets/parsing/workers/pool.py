@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,10 +41,16 @@ class ParseTask:
 
 @dataclass(frozen=True, slots=True)
 class ParseOutcome:
-    """What became of a task: the masked text, or the error that its quarantine names."""
+    """What became of a task.
+
+    Attributes:
+        result: the masked text, or the error that its quarantine names.
+        seconds: that it took one worker, reading included.
+    """
 
     key: str
     result: ParsedText | RagAssetsError
+    seconds: float = 0.0
 
 
 class ParserPool:
@@ -181,14 +188,16 @@ class _Run:
         # Taken before the bytes are read, so that it starts up meanwhile.
         worker = self._pool.take()
         self._current.add(worker)
+        started = time.monotonic()
         try:
             if self._stopped.is_set():
                 worker.kill()
-            return ParseOutcome(task.key, worker.parse(task.read(), task.media_type, task.options))
+            result = worker.parse(task.read(), task.media_type, task.options)
+            return ParseOutcome(task.key, result, time.monotonic() - started)
         except WorkerUnavailable:
             raise
         except RagAssetsError as error:
-            return ParseOutcome(task.key, error)
+            return ParseOutcome(task.key, error, time.monotonic() - started)
         finally:
             self._current.discard(worker)
             self._pool.give_back(worker)

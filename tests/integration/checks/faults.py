@@ -36,6 +36,7 @@ ALL = {
     "embeddings.dimensions",
     "embeddings.expectations",
     "search_index.dimensions",
+    "search_index.quarantine",
     "search_index.staleness",
     "search_index.drift",
     "search_index.isolation",

@@ -78,7 +78,7 @@ def test_a_heading_over_many_chunks_is_scanned_once() -> None:
 def test_what_was_withheld_upstream_does_not_fail() -> None:
     verdict = judge_secrets([], Scanned(3, 20, 2, (("pem", 2),)))
     assert verdict.passed
-    assert "2 chunks were withheld" in verdict.description
+    assert "2 chunks withheld" in verdict.description
     assert verdict.notes["rules of those"] == "pem: 2"
 
 

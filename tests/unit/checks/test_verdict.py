@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checks.running import result_of
-from checks.verdict import Compared, Verdict, batches, counted
+from checks.verdict import Compared, Verdict, batches
+from rag_assets.wording import counted
 
 
 @given(
@@ -42,7 +43,7 @@ def test_a_result_shows_expected_against_actual_and_fifty_offenders() -> None:
         columns=("document", "fault"),
         offenders=tuple((f"files/{n}.md", n) for n in range(60)),
         severity="WARN",
-        notes={"data docs": "file:///tmp/index.html", "rows": 3},
+        notes={"data docs": "/data-docs/team/chunks/index.html", "rows": 3},
     )
     result = result_of(verdict)
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
@@ -57,5 +58,5 @@ def test_a_result_shows_expected_against_actual_and_fifty_offenders() -> None:
     assert isinstance(offenders, dg.TableMetadataValue)
     assert len(offenders.records) == 50
     assert metadata["offenders"] == dg.MetadataValue.int(60)
-    assert metadata["data docs"] == dg.MetadataValue.url("file:///tmp/index.html")
+    assert metadata["data docs"] == dg.MetadataValue.url("/data-docs/team/chunks/index.html")
     assert metadata["rows"] == dg.MetadataValue.int(3)

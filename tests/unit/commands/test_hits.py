@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.commands.hits import excerpt, place
+from rag_assets.chunking.places import place_of
+from rag_assets.commands.hits import excerpt
 from rag_assets.retrieval.model import Hit
 
 FILLER = "The depot opens early and everybody drinks tea. " * 12
@@ -41,7 +42,7 @@ def hit(**places: object) -> Hit:
 def test_the_place_is_told_in_the_words_of_the_format(
     places: dict[str, object], shown: str
 ) -> None:
-    assert place(hit(**places)) == shown
+    assert place_of(hit(**places)) == shown
 
 
 def test_an_excerpt_stands_around_the_words_that_were_asked_for() -> None:

@@ -1,0 +1,76 @@
+"""The columns of what the assets hold, for the catalog of the UI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import dagster as dg
+
+
+def _schema(columns: Mapping[str, tuple[str, str]]) -> dg.TableSchema:
+    return dg.TableSchema(
+        [dg.TableColumn(name, kind, says) for name, (kind, says) in columns.items()]
+    )
+
+
+DOCUMENT_COLUMNS = _schema(
+    {
+        "document_id": ("string", "hash of the source's name and the path in it"),
+        "uri": ("string", "printable name: source and path"),
+        "status": ("string", "PROCESSING, READY, FAILED or DELETED"),
+        "error_message": ("string", "why it FAILED"),
+        "media_type": ("string", "what its name promises"),
+        "content_sha256": ("string", "of its bytes; none while it cannot be read"),
+        "document_key": ("string", "hash of all that is known before parsing"),
+        "chunk_count": ("int", "entries of its searchable version"),
+        "dropped_count": ("int", "chunks withheld because they touch a credential"),
+        "access_scope": ("string", "who may read it"),
+        "changed_at": ("timestamp", "when its content was last seen to change"),
+    }
+)
+PARSED_COLUMNS = _schema(
+    {
+        "key": ("string", "parse_key: hash of content, type, parsers and secret rules"),
+        "digest": ("string", "hash of the output; the next key is made of it"),
+        "text": ("string", "with every credential masked, offsets kept"),
+        "blocks": ("list", "kind, offsets, heading path, page, slide, sheet or row"),
+        "title": ("string", "found in the content, never made of the file's name"),
+        "media_type": ("string", "what the content is"),
+        "pages": ("int", "pages, slides or sheets"),
+        "ocr_pages": ("int", "pages read from their picture"),
+        "masked": ("list", "where a credential stood, and which rule found it"),
+        "created_at": ("timestamp", "when it was computed"),
+    }
+)
+CHUNK_COLUMNS = _schema(
+    {
+        "key": ("string", "chunk_set_key: hash of parsed digest, type and chunker"),
+        "digest": ("string", "hash of the chunks; the index key is made of it"),
+        "chunks": ("list", "text, offsets, heading path, place and token count of each"),
+        "text_sha256": ("list", "hash of each embedded text, in their order"),
+        "dropped": ("list", "place and rules of what was withheld, never its text"),
+        "created_at": ("timestamp", "when it was computed"),
+    }
+)
+EMBEDDING_COLUMNS = _schema(
+    {
+        "text_sha256": ("string", "hash of the embedded text: title, headings, passage"),
+        "vector": ("binary", "little-endian float32, of length 1"),
+        "created_at": ("timestamp", "when it came in"),
+    }
+)
+ENTRY_COLUMNS = _schema(
+    {
+        "tenant": ("keyword", "whose entry; also its routing"),
+        "generation": ("integer", "which build of the tenant"),
+        "document_id": ("keyword", "which document"),
+        "index_key": ("keyword", "which version of it; only the catalog's counts"),
+        "ordinal": ("integer", "which chunk"),
+        "uri": ("keyword", "where the document is from"),
+        "title": ("text", "of the document"),
+        "heading_path": ("text", "headings above the passage"),
+        "text": ("text", "the passage"),
+        "access_scope": ("keyword", "who may read it"),
+        "vector": ("dense_vector", "cosine; not in _source"),
+    }
+)

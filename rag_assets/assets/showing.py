@@ -1,0 +1,137 @@
+"""How values look in Dagster's UI: tables, Markdown with links, a bar chart."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+from urllib.parse import quote
+
+import dagster as dg
+
+from rag_assets.stages.quarantine import DocumentNote
+
+_PUNCTUATION = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$-])")
+_STEP, _BAR_HEIGHT = 64, 85
+INLINE = 1_000
+"""Dagster shows Markdown of fewer characters in place, longer behind a button."""
+_BAR, _INK = "#4f43dd", "#5f6b7c"
+
+
+def table(columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> dg.TableMetadataValue:
+    """A metadata table, for values that lead nowhere.
+
+    Args:
+        columns: Dagster's type of each column, by name.
+        rows: values in the order of the columns.
+    """
+    names = list(columns)
+    return dg.MetadataValue.table(
+        records=[dg.TableRecord(dict(zip(names, row, strict=True))) for row in rows],
+        schema=dg.TableSchema([dg.TableColumn(name, type_) for name, type_ in columns.items()]),
+    )
+
+
+def seconds(value: float) -> dg.FloatMetadataValue:
+    """A duration in seconds, to the millisecond."""
+    return dg.MetadataValue.float(round(value, 3))
+
+
+def text(value: object) -> str:
+    """Anything as Markdown that shows exactly it: names of files may hold any character."""
+    return _PUNCTUATION.sub(r"\\\1", " ".join(str(value).split()))
+
+
+def number(value: float) -> str:
+    """A number with separators; one that is not whole to a tenth."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+
+
+def document_link(tenant_id: str, document_id: str, uri: str) -> str:
+    """A document's name that leads to its row, on the page that the webserver has of it."""
+    return f"[{text(uri)}](/documents/{quote(tenant_id)}/{quote(document_id)})"
+
+
+def documents_link(tenant_id: str, words: str, status: str | None = None) -> str:
+    """Words that lead to a tenant's documents, or to those of one status."""
+    query = f"?status={status}" if status else ""
+    return f"[{text(words)}](/documents/{quote(tenant_id)}{query})"
+
+
+def rows_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table.
+
+    Args:
+        columns: its head; those that begin with ">" are aligned to the right.
+        rows: cells that are Markdown already.
+    """
+    head = " | ".join(column.removeprefix(">") for column in columns)
+    rule = " | ".join("---:" if column.startswith(">") else "---" for column in columns)
+    body = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([f"| {head} |", f"| {rule} |", *body])
+
+
+def notes(
+    tenant_id: str,
+    columns: Sequence[str],
+    rows: Sequence[tuple[DocumentNote, str]],
+    *,
+    advice: str = "",
+    status: str | None = None,
+) -> dg.MarkdownMetadataValue:
+    """What is to be told of documents, each leading to its row, as many as are shown in place.
+
+    Args:
+        tenant_id: whose documents.
+        columns: the head: of the document, of what is told, and of what else there is.
+        rows: the documents, and what else there is of each ("" for no such column).
+        advice: what to do about them all.
+        status: of the documents, for the link to those that there is no room for.
+    """
+    if not rows:
+        return dg.MetadataValue.md("none")
+    rest = documents_link(tenant_id, "all of them", status)
+    room = INLINE - len(rows_of(columns, ())) - len(advice) - len(rest) - 40
+    cells = []
+    for note, more in rows:
+        link = document_link(tenant_id, note.document_id, note.uri)
+        row = (link, text(note.text), *([text(more)] if more else []))
+        room -= len(" | ".join(row)) + 5
+        if room < 0:
+            break
+        cells.append(row)
+    lines = [rows_of(columns, cells)] if cells else []
+    if len(cells) < len(rows):
+        lines.append(f"The first {len(cells)}; {rest}")
+    return dg.MetadataValue.md("\n\n".join(filter(None, (*lines, advice))))
+
+
+def bar_chart(title: str, bars: Sequence[tuple[str, int]]) -> dg.MarkdownMetadataValue:
+    """A small chart, drawn into the Markdown itself.
+
+    Args:
+        title: what is counted.
+        bars: label and count of each, from left to right; eight still fit in place.
+    """
+    most = max((count for _, count in bars), default=0)
+    if not most:
+        return dg.MetadataValue.md("none")
+    drawn = "".join(_bar(at, label, count, most) for at, (label, count) in enumerate(bars))
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_STEP * len(bars)}" height="120"'
+        f' font-size="11" text-anchor="middle" fill="{_INK}">{drawn}</svg>'
+    )
+    data = base64.b64encode(svg.encode()).decode()
+    return dg.MetadataValue.md(f"{text(title)}\n\n![chart](data:image/svg+xml;base64,{data})")
+
+
+def _bar(at: int, label: str, count: int, most: int) -> str:
+    height = -(-_BAR_HEIGHT * count // most)
+    left, top, middle = at * _STEP, _BAR_HEIGHT + 15 - height, at * _STEP + _STEP // 2
+    return (
+        f'<path d="M{left} {top}h{_STEP - 4}v{height}h{4 - _STEP}" fill="{_BAR}"/>'
+        f'<text x="{middle}" y="{top - 4}">{count}</text>'
+        f'<text x="{middle}" y="115">{escape(label)}</text>'
+    )

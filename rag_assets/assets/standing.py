@@ -1,0 +1,77 @@
+"""A tenant as it stands, for whoever opens the page of its index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import dagster as dg
+
+from rag_assets.assets.showing import documents_link, notes, rows_of, table
+from rag_assets.catalog.document_rows import Status
+from rag_assets.catalog.overview import TenantStanding
+from rag_assets.parsing.format_names import format_name
+from rag_assets.stages.context import TenantContext
+from rag_assets.stages.quarantine import DocumentNote, what_to_do
+from rag_assets.wording import counted
+
+_MOST_FAILED, _MOST_ADVICE = 50, 3
+_SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSING": "waiting"}
+
+
+def what_is_indexed(ctx: TenantContext) -> dg.MarkdownMetadataValue:
+    """How many documents are searchable, where, and since when they are what the sources hold."""
+    [tenant] = ctx.catalog.overview.tenants(ctx.ref.id)
+    facts = rows_of(("", ""), _facts(ctx, tenant, ctx.store.alias_name(ctx.ref.id)))
+    return dg.MetadataValue.md(f"{_headline(tenant)}\n\n{facts}")
+
+
+def by_format(ctx: TenantContext) -> dg.TableMetadataValue:
+    """All documents of the tenant by format and status."""
+    return table(
+        {"format": "string", **dict.fromkeys((*_SHOWN.values(), "chunks", "bytes"), "int")},
+        [
+            (
+                format_name(of.media_type),
+                *(of.documents.get(status, 0) for status in _SHOWN),
+                of.chunks,
+                of.bytes,
+            )
+            for of in ctx.catalog.overview.formats(ctx.ref.id)
+        ],
+    )
+
+
+def failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
+    """Everything in quarantine by name, with its reason, and what to do about them."""
+    failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST_FAILED)
+    told = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
+    advice = list(dict.fromkeys(what_to_do(document) for document in failed))[:_MOST_ADVICE]
+    return notes(
+        ctx.ref.id,
+        ("document", "reason"),
+        told,
+        advice="".join(f"\n- {one}" for one in advice),
+        status="FAILED",
+    )
+
+
+def _headline(tenant: TenantStanding) -> str:
+    counts, id_ = tenant.documents, tenant.tenant_id
+    failed = documents_link(id_, f"{counts.get('FAILED', 0):,} failed", "FAILED")
+    ready = documents_link(id_, counted(counts.get("READY", 0), "document"), "READY")
+    waiting = documents_link(id_, f"{counts.get('PROCESSING', 0):,} waiting", "PROCESSING")
+    return f"{ready} in {counted(tenant.entries, 'entry', 'entries')}; {failed}, {waiting}"
+
+
+def _facts(ctx: TenantContext, tenant: TenantStanding, alias: str) -> list[tuple[str, str]]:
+    if tenant.index_name is None:
+        serves = "nothing answers yet: the first build is not complete"
+    else:
+        serves = f"{tenant.generation}, in `{tenant.index_name}`"
+    at = tenant.synced_at
+    return [
+        ("generation", serves),
+        ("alias", f"`{alias}`"),
+        ("embedder", f"`{ctx.embedder.embedder_id}`"),
+        ("as the sources were at", "not yet" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"),
+    ]

@@ -1,0 +1,80 @@
+"""What metadata look like: links that hold, names that are no markup, and what fits in place."""
+
+from __future__ import annotations
+
+import base64
+import re
+import xml.etree.ElementTree as ET
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.assets.columns import (
+    CHUNK_COLUMNS,
+    DOCUMENT_COLUMNS,
+    EMBEDDING_COLUMNS,
+    ENTRY_COLUMNS,
+    PARSED_COLUMNS,
+)
+from rag_assets.assets.showing import INLINE, bar_chart, document_link, notes, text
+from rag_assets.catalog.tables import documents
+from rag_assets.indexing.mapping import index_body
+from rag_assets.indexing.model import IndexSpec
+from rag_assets.lake.schemas import CHUNKS, EMBEDDINGS, PARSED_TEXT
+from rag_assets.stages.quarantine import DocumentNote
+
+
+def failures(count: int, reason: str = "it is empty") -> list[tuple[DocumentNote, str]]:
+    return [(DocumentNote(f"{n:032x}", f"files/{n}.md", reason), "") for n in range(count)]
+
+
+def test_a_failed_document_leads_to_its_row() -> None:
+    told = notes("team", ("document", "reason"), failures(1), advice="Mend it.").value
+    assert told is not None
+    assert told.splitlines() == [
+        "| document | reason |",
+        "| --- | --- |",
+        f"| [files/0.md](/documents/team/{0:032x}) | it is empty |",
+        "",
+        "Mend it.",
+    ]
+
+
+@given(st.integers(0, 300), st.text(max_size=400))
+def test_what_is_told_is_shown_in_place(count: int, reason: str) -> None:
+    told = notes("t" * 63, ("document", "reason"), failures(count, reason), status="FAILED").value
+    assert told is not None
+    assert len(told) < INLINE
+    links = told.count("](/documents/")
+    assert links == count or f"]({'/documents/' + 't' * 63}?status=FAILED)" in told
+
+
+def test_a_name_is_no_markup() -> None:
+    assert text("a|b `c`\n[d](e) <f>") == r"a\|b \`c\` \[d\]\(e\) \<f\>"
+    assert document_link("team", "1", "files/a_b](x)") == (
+        r"[files/a\_b\]\(x\)](/documents/team/1)"
+    )
+
+
+def test_a_chart_has_a_bar_for_each_count_and_fits_in_place() -> None:
+    bars = [(f"≤ {1_000 * n}", 1_234_567 * n) for n in range(8)]
+    chart = bar_chart("Chunks by tokens", bars).value
+    assert chart is not None
+    assert len(chart) < INLINE * 2
+    [data] = re.findall(r"base64,([^)]*)", chart)
+    drawing = ET.fromstring(base64.b64decode(data))  # noqa: S314 - our own
+    name = "{http://www.w3.org/2000/svg}"
+    assert len(drawing.findall(f"{name}path")) == 8
+    assert [t.text for t in drawing.findall(f"{name}text")][-2:] == ["8641969", "≤ 7000"]
+    assert bar_chart("none", [("≤ 1", 0)]).value == "none"
+
+
+def test_columns_are_those_that_are_there() -> None:
+    for shown, real in (
+        (DOCUMENT_COLUMNS, {column.name for column in documents.c}),
+        (PARSED_COLUMNS, set(PARSED_TEXT)),
+        (CHUNK_COLUMNS, set(CHUNKS)),
+        (EMBEDDING_COLUMNS, set(EMBEDDINGS)),
+        (ENTRY_COLUMNS, set(index_body(IndexSpec(384, "int8_hnsw"))["mappings"]["properties"])),
+    ):
+        assert {column.name for column in shown.columns} <= real

@@ -1,0 +1,59 @@
+"""What the quarantine check concludes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from checks.quarantine import judge
+from rag_assets.catalog.document_rows import Document
+from rag_assets.sources.model import ListingFacts
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def failed(uri: str, *, read: bool = True, retry_at: datetime | None = None) -> Document:
+    return Document(
+        document_id=uri,
+        source="files",
+        source_type="file",
+        path=b"",
+        uri=uri,
+        title=None,
+        media_type=None,
+        facts=ListingFacts(0, 0, 0, 0),
+        listed_at_ns=0,
+        content_sha256="0" if read else None,
+        access_scope="public",
+        tags=(),
+        metadata={},
+        document_key="",
+        status="FAILED",
+        error_message="it is empty",
+        attempts=1,
+        retry_at=retry_at,
+        chunk_count=0,
+        dropped_count=0,
+        changed_at=NOW,
+        updated_at=NOW,
+    )
+
+
+def test_a_document_in_quarantine_is_a_warning_with_its_row() -> None:
+    verdict = judge("team", [failed("files/a.md"), failed("files/b.md")], 2, 9)
+    assert (verdict.passed, verdict.severity) == (False, "WARN")
+    assert verdict.offenders == (("files/a.md", "it is empty"), ("files/b.md", "it is empty"))
+    assert verdict.description.startswith("files/a.md: it is empty, and 1 more; mend, replace")
+    assert verdict.notes["rows"] == "/documents/team?status=FAILED"
+
+
+def test_what_is_to_be_done_depends_on_what_failed() -> None:
+    unread = judge("team", [failed("files/a.md", read=False)], 1, 9).description
+    assert "make the file readable" in unread
+    outage = judge("team", [failed("files/a.md", retry_at=NOW)], 1, 9).description
+    assert "tried again by itself after 2026-01-01 00:00 UTC" in outage
+
+
+def test_without_failures_it_passes() -> None:
+    verdict = judge("team", [], 0, 9)
+    assert verdict.passed
+    assert verdict.description == "all of 9 documents could be read"
