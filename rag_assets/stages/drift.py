@@ -39,6 +39,14 @@ class Drift:
     orphans: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        """Counts alone: thousands of ids make no line of a log."""
+        return (
+            f"{self.live:,} of {self.expected:,} entries; documents with entries missing:"
+            f" {len(self.missing):,}, altered: {len(self.altered):,}; orphaned entries:"
+            f" {len(self.orphans):,}, foreign: {len(self.foreign):,}"
+        )
+
     @property
     def none(self) -> bool:
         """Whether the index is exactly what it should be."""

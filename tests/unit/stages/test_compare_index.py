@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rag_assets.catalog.index_rows import HeldVersion
 from rag_assets.indexing.model import LiveEntry, Owner, entry_id
-from rag_assets.stages.drift import compare_index
+from rag_assets.stages.drift import Drift, compare_index
 
 OWNER = Owner("acme", 7, 2)
 held_versions = st.lists(
@@ -107,3 +107,11 @@ def test_a_surplus_entry_does_not_make_up_for_a_lost_one() -> None:
     drift = compare_index(held, [first, replace(second, ordinal=5, id="other")], OWNER)
     assert drift.missing == ("a",)
     assert drift.orphans == ("other",)
+
+
+def test_a_log_line_counts_what_drifted_and_lists_nothing() -> None:
+    drift = Drift(20_000, 3, missing=tuple(f"document-{n}" for n in range(5_000)))
+    assert str(drift) == (
+        "3 of 20,000 entries; documents with entries missing: 5,000, altered: 0;"
+        " orphaned entries: 0, foreign: 0"
+    )
