@@ -11,11 +11,12 @@ OLE2 = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
 
 
 def zipped(entries: Mapping[str, str | bytes]) -> bytes:
-    """An archive of these entries."""
+    """An archive of these entries, the same bytes each time."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in entries.items():
-            archive.writestr(name, content)
+            undated = zipfile.ZipInfo(name)
+            archive.writestr(undated, content, zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 

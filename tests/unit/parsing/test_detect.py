@@ -113,6 +113,7 @@ def test_among_texts_the_name_decides(data: bytes, declared: str | None, kind: s
         (ole2("EncryptedPackage"),
          "it is an encrypted Office document whose name does not say of which kind"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_what_is_no_document_is_called_by_its_name(data: bytes, reason: str) -> None:
     with pytest.raises(DocumentRejected) as caught:
