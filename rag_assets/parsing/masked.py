@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from rag_assets.parsing.columns import credential_cells, joined
 from rag_assets.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.parsing.outline import Outline
 from rag_assets.secrets.masking import mask, redact
@@ -21,7 +22,8 @@ def masked(parsed: ParsedText, scanner: SecretScanner) -> ParsedText:
     Raises:
         TimeoutError: the scan took too long.
     """
-    spans = tuple(MaskedSpan(s.start, s.end, s.rule) for s in scanner.scan(parsed.text))
+    found = (MaskedSpan(s.start, s.end, s.rule) for s in scanner.scan(parsed.text))
+    spans = joined([*found, *credential_cells(parsed)])
     if not spans:
         title = redact(parsed.title, scanner) if parsed.title else None
         blocks = tuple(_with_sheets(parsed.blocks, scanner))

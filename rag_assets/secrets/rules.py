@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rag_assets.secrets.placeholders import is_mixed, is_placeholder, is_random
 
-RULES_REVISION = 1
+RULES_REVISION = 2
 """Raised by hand whenever a rule or a check below changes its meaning."""
 
 _AWS_REACH = 120
@@ -119,11 +119,18 @@ def assigned(text: str) -> Iterator[SecretSpan]:
         start, end = value.span(value.lastgroup)
         done = end
         literal = value[value.lastgroup]
-        if _is_secret_value(name[0].lower(), literal, quoted=value.lastgroup != "bare"):
+        if is_secret_value(name[0].lower(), literal, quoted=value.lastgroup != "bare"):
             yield SecretSpan(start, end, "assigned-secret")
 
 
-def _is_secret_value(name: str, value: str, *, quoted: bool) -> bool:
+def is_secret_value(name: str, value: str, *, quoted: bool) -> bool:
+    """Whether what a name such as `password` is given is a credential.
+
+    Args:
+        name: the naming word in small letters.
+        value: what it is given.
+        quoted: whether it stood in quotation marks, so that it is no code.
+    """
     if is_placeholder(value) or value.startswith(_PATH_STARTS):
         return False
     if not name.startswith(("pass", "pwd")):

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.parsing.columns import credential_cells, joined
+from rag_assets.parsing.media_types import CSV, MARKDOWN, XLSX
+from rag_assets.parsing.model import MaskedSpan
+from rag_assets.parsing.parse import parse
+from tests.unit.parsing.office import sheet
+
+VALUE = "tr0ub4dor&3x"
+
+
+def cells(data: bytes, media_type: str) -> list[str]:
+    parsed = parse(data, media_type)
+    return [parsed.text[span.start : span.end] for span in credential_cells(parsed)]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        f"user,password\nada,{VALUE}\nbob,none\n",
+        f'user;DB Password\nada;"{VALUE}"\n',
+        f"user\tapi-pwd\tnote\nada\t{VALUE}\tx1y2z3\n",
+        f'"name, first",password\n"Lovelace, Ada",{VALUE}\n',
+    ],
+)
+def test_a_value_below_a_column_of_passwords_is_found(table: str) -> None:
+    assert cells(table.encode(), CSV) == [VALUE]
+
+
+def test_a_markdown_table_and_a_sheet_are_looked_through_as_well() -> None:
+    table = f"| user | **Password** |\n|---|---|\n| ada | `{VALUE}` |\n"
+    assert cells(f"# Access\n\n{table}".encode(), MARKDOWN) == [VALUE]
+    book = sheet(["user", "passwd"], ["ada", VALUE])
+    assert cells(book, XLSX) == [VALUE]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "field,password\nlength,at least 12 characters\n",
+        "user,password\nada,changeme\nbob,<your-password1>\ncy,\n",
+        "design token,value\ncolour-primary-500,#ffffff\n",
+        f"user,password policy\nada,{VALUE}\n",
+        f"password\n{VALUE}\n",  # one column is no table, and its words are prose
+    ],
+)
+def test_what_only_talks_about_passwords_is_left_alone(table: str) -> None:
+    assert cells(table.encode(), CSV) == []
+
+
+def test_spans_that_overlap_become_one() -> None:
+    spans = [MaskedSpan(5, 9, "b"), MaskedSpan(0, 3, "a"), MaskedSpan(2, 6, "c")]
+    assert joined(spans) == (MaskedSpan(0, 9, "a"),)
