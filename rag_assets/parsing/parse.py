@@ -44,7 +44,7 @@ def parse(
         data: the document.
         media_type: what its source says it is.
         options: what the tenant chose.
-        limits: for its text and pages.
+        limits: for its text, blocks and pages.
 
     Raises:
         DocumentRejected: it is empty, of no known format, or its parser rejects it.
@@ -52,5 +52,7 @@ def parse(
     options = options or ParseOptions()
     kind = detect(data, media_type)
     function = parser_for(kind, options).function()
-    parsed = function(data, kind, options, limits or ParseLimits())
+    limits = limits or ParseLimits()
+    parsed = function(data, kind, options, limits)
+    limits.check_blocks(len(parsed.blocks))
     return replace(parsed, media_type=kind)

@@ -40,7 +40,7 @@ class Archive:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except _DAMAGE:
             raise _damaged() from None
-        self._left = limits.expanded_bytes
+        self._limit = self._left = limits.expanded_bytes
         if len(self._zip.NameToInfo) > _MOST_PARTS:
             raise DocumentRejected(f"it is an archive of more than {_MOST_PARTS:,} parts")
         # Some writers differ in the case of names; the format calls such names equal.
@@ -86,7 +86,8 @@ class Archive:
         self._left -= entry.file_size
         if self._left < 0:
             raise DocumentRejected(
-                "unpacked it is larger than the limit", hint="split the document"
+                f"unpacked it is larger than the limit of {self._limit:,} bytes",
+                hint="split the document",
             )
         if entry.file_size > max(_RATIO_COUNTS_FROM, _HIGHEST_RATIO * entry.compress_size):
             raise DocumentRejected("it is packed like a ZIP bomb")

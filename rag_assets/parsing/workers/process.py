@@ -25,7 +25,6 @@ from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.records import from_record
 from rag_assets.parsing.workers.messages import read_message, write_message
-from rag_assets.parsing.workers.worker import TOO_COSTLY
 
 _STARTUP_SECONDS = 120.0
 _KEPT = ("PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
@@ -130,7 +129,7 @@ class WorkerProcess:
         if "too_costly" in answer:
             # What an exhausted process still holds is unknown: begin afresh.
             self.kill()
-            return DocumentTooCostly(str(answer["too_costly"]))
+            return _too_costly()
         if "late" in answer:
             return DocumentTimeout(str(answer["late"]))
         return DocumentRejected(str(answer["rejected"]), hint=answer.get("hint"))
@@ -147,7 +146,7 @@ class WorkerProcess:
                 hint="a larger parser.seconds gives it more",
             )
         if code in _OUT_OF_MEMORY:
-            return DocumentTooCostly(TOO_COSTLY)
+            return _too_costly()
         return DocumentRejected(f"its parser crashed (exit code {code})")
 
     def _write(self, header: Mapping[str, Any], data: bytes = b"") -> None:
@@ -188,6 +187,13 @@ class _Deadline:
     def _give_up(self) -> None:
         self.passed = True
         self._worker.kill()
+
+
+def _too_costly() -> DocumentTooCostly:
+    return DocumentTooCostly(
+        "it needs more memory than one document may use",
+        hint="split the document; a larger parser.memory_mb gives it more",
+    )
 
 
 def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:

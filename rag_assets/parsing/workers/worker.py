@@ -24,8 +24,6 @@ from rag_assets.parsing.workers.confinement import Confinement, limit_document, 
 from rag_assets.parsing.workers.messages import packed, read_message, write_message, write_packed
 from rag_assets.secrets.scanner import SecretScanner
 
-TOO_COSTLY = "it needs more memory than one document may use"
-
 _Message = tuple[dict[str, Any], bytes]
 
 
@@ -114,7 +112,7 @@ def _refusal(error: BaseException) -> dict[str, Any]:
         case DocumentRejected() | ConfigurationError():
             return {"rejected": error.message, "hint": error.hint}
         case MemoryError():
-            return {"too_costly": TOO_COSTLY}
+            return {"too_costly": True}
         case TimeoutError():
             return {"late": "scanning it for credentials took too long"}
         case RecursionError():

@@ -89,6 +89,7 @@ def test_a_document_that_needs_too_much_memory_fails_alone(cache_dir: Path) -> N
         results = by_key(pool.parse_many([ok(1), task("hungry", hungry), ok(2)]))
     assert isinstance(results["hungry"], DocumentTooCostly)
     assert results["hungry"].message == "it needs more memory than one document may use"
+    assert "parser.memory_mb" in (results["hungry"].hint or "")
     assert titles(results) == ["Title 1", "Title 2"]
 
 
@@ -200,10 +201,10 @@ def test_workers_that_do_not_start_are_no_document_s_fault(
         list(pool.parse_many([ok(1)]))
 
 
-def test_text_and_pages_over_the_limits_are_refused(cache_dir: Path) -> None:
+def test_text_blocks_and_pages_over_the_limits_are_refused(cache_dir: Path) -> None:
     long_page = pdfs.laid_out([[("body", "A sentence of some length.")] * 40])
     three = pdfs.laid_out([[("body", f"Page {n}")] for n in range(3)])
-    with ParserPool(1, ParseLimits(characters=500, pages=2), cache_dir) as pool:
+    with ParserPool(1, ParseLimits(characters=500, pages=2, blocks=3), cache_dir) as pool:
         results = by_key(
             pool.parse_many(
                 [
@@ -211,6 +212,7 @@ def test_text_and_pages_over_the_limits_are_refused(cache_dir: Path) -> None:
                     task("fits", b"# " + b"x" * 498),
                     task("pdf", long_page),
                     task("pages", three),
+                    task("rows", b"1,2\n" * 4, "text/csv"),
                 ]
             )
         )
@@ -219,6 +221,7 @@ def test_text_and_pages_over_the_limits_are_refused(cache_dir: Path) -> None:
         "text": "its text is longer than the limit of 500 characters",
         "pdf": "its text is longer than the limit of 500 characters",
         "pages": "it has 3 pages, over the limit of 2",
+        "rows": "it has 4 paragraphs and rows, over the limit of 3",
     }
 
 
