@@ -191,10 +191,11 @@ def _tree_memory(pid: int) -> int:
         members = [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:
         return 0
-    return sum(_memory(member.pid) for member in members)
+    return sum(memory_of(member.pid) for member in members)
 
 
-def _memory(pid: int) -> int:
+def memory_of(pid: int) -> int:
+    """Bytes a process holds, its share of shared pages; zero when it is gone."""
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:

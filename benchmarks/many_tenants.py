@@ -1,0 +1,182 @@
+"""What many small tenants cost: a tick of the sensor, a sync of all, a change in one of them.
+
+    python -m benchmarks.many_tenants                    1,000 tenants of 20 files
+    python -m benchmarks.many_tenants --tenants 100 --name trial
+
+The cold sync goes through `rag-assets sync --all`, tenant after tenant. The tick is the function
+of the sensor `source_files` itself, in a process of its own, once connected. A change is taken up
+by the daemon: what is measured is the time from writing one file until a search finds its text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks import prose
+from benchmarks.measure import PROJECT, Meter, load, machine, memory_of, save
+from benchmarks.servers import Servers, benchmark_servers
+
+FILES = 20
+WORK = PROJECT / ".local" / "benchmark-tenants"
+_PROCESSES = {"webserver": "webserver", "daemon": "daemon", "code server": "grpc"}
+_TIMEOUT_SECONDS = 600
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tenants", type=int, default=1_000)
+    parser.add_argument("--changes", type=int, default=3, help="edits followed with the daemon")
+    parser.add_argument("--name", default="many-tenants", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--tick", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.tick:
+        tick()
+        return
+    before = machine()
+    shutil.rmtree(arguments.work / "home", ignore_errors=True)
+    with benchmark_servers(arguments.work) as servers:
+        results = measure(servers, arguments.work, arguments.tenants, arguments.changes)
+    result = {
+        "benchmark": "many tenants",
+        "tenants": arguments.tenants,
+        "files": FILES,
+        "machine": before,
+        "load_average_after": load(),
+        **results,
+    }
+    print(save(arguments.name, result))
+
+
+def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[str, Any]:
+    """Every phase, in one installation."""
+    home = work / "home"
+    write_tenants(home, tenants)
+    environment = {
+        "RAG_ASSETS_HOME": str(home),
+        "DATABASE_URL": servers.database("tenants"),
+        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+    }
+    meter = Meter(servers.pids, environment, work / "commands.log")
+    cli = [sys.executable, "-m", "rag_assets.cli"]
+    subprocess.run([*cli, "up", "--no-dagster"], env={**os.environ, **environment}, check=True)
+    results: dict[str, Any] = {}
+    for phase in ("cold", "noop"):
+        cost = meter.run([*cli, "sync", "--all", "--json"])
+        results[phase] = {**cost.as_json(), "answer": None}
+        tell(phase, results[phase])
+    ticking = [sys.executable, "-m", "benchmarks.many_tenants", "--tick"]
+    results["tick"] = meter.run(ticking).as_json()
+    tell("tick", results["tick"])
+    with running(cli, {**os.environ, **environment}):
+        results["change_seconds"] = [
+            change(home, cli, {**os.environ, **environment}, number) for number in range(changes)
+        ]
+        results["memory_mb"] = memory(home)
+    print(results["change_seconds"], results["memory_mb"], flush=True)
+    return results
+
+
+def write_tenants(home: Path, tenants: int) -> None:
+    """Folders of small files, and the file that names them."""
+    home.mkdir(parents=True)
+    rng = random.Random(7)
+    entries = []
+    for number in range(tenants):
+        folder = home / "sources" / f"{number:04}"
+        folder.mkdir(parents=True)
+        for file in range(FILES):
+            text = prose.document(rng, 2)
+            (folder / f"{file}.md").write_text(text)
+        entries.append(
+            {
+                "id": f"team-{number:04}",
+                "sources": [{"name": "files", "type": "files", "root": str(folder)}],
+                "embedder": {"provider": "deterministic", "dimensions": 384},
+            }
+        )
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": entries}))  # JSON is YAML
+
+
+def tick() -> None:
+    """Evaluate the sensor twice; the second time, with connections open, is told."""
+    import dagster as dg
+
+    from rag_assets.commands.session import Session
+    from rag_assets.definitions import build_defs
+    from resources.stores import PostgresResource
+    from sensors.source_files import source_files_sensor
+
+    with Session() as session:
+        repository = build_defs().get_repository_def()
+        for _ in range(2):
+            started, cpu = time.perf_counter(), time.process_time()
+            with dg.build_sensor_context(
+                instance=session.instance, repository_def=repository
+            ) as context:
+                result: Any = source_files_sensor(context, postgres=PostgresResource())
+            inside, used = time.perf_counter() - started, time.process_time() - cpu
+    due = len(result.run_requests or [])
+    print(json.dumps({"inside": inside, "cpu": used, "due": due, "cursor": result.cursor}))
+
+
+@contextmanager
+def running(cli: list[str], environment: Mapping[str, str]) -> Iterator[None]:
+    """Dagster's UI and daemon."""
+    subprocess.run([*cli, "up"], env=environment, check=True, stdout=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        subprocess.run([*cli, "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+def change(home: Path, cli: list[str], environment: Mapping[str, str], number: int) -> float:
+    """Write a file, and wait until a search finds it."""
+    mark = f"zanzibar{number}"
+    (home / "sources" / "0000" / "0.md").write_text(f"# {mark}\n\nThe word is {mark}.\n")
+    started = time.monotonic()
+    search = [*cli, "search", "team-0000", mark, "--mode", "text", "--json"]
+    while time.monotonic() < started + _TIMEOUT_SECONDS:
+        asked = time.monotonic()
+        answer = subprocess.run(
+            search, env=environment, check=True, capture_output=True, text=True
+        ).stdout
+        if mark in answer:
+            return round(asked - started, 2)
+        time.sleep(0.5)
+    sys.exit(f"the change was not searchable after {_TIMEOUT_SECONDS} s")
+
+
+def memory(home: Path) -> dict[str, float]:
+    """Megabytes (PSS) of each of the installation's Dagster processes."""
+    found: dict[str, float] = {}
+    for process in psutil.process_iter(["cmdline", "environ"]):
+        if (process.info["environ"] or {}).get("RAG_ASSETS_HOME") != str(home):
+            continue
+        line = " ".join(process.info["cmdline"] or ())
+        name = next((name for name, part in _PROCESSES.items() if part in line), "other")
+        found[name] = round(found.get(name, 0.0) + memory_of(process.pid) / 1e6, 1)
+    return found
+
+
+def tell(phase: str, cost: Mapping[str, Any]) -> None:
+    """Print a line about what a phase cost."""
+    print(f"{phase:6} {cost['wall']:8.2f} s, CPU {cost['cpu']:.1f} s, {cost['inside']}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
