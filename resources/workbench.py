@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
 
 import dagster as dg
 
@@ -73,8 +75,13 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         retreat(self.postgres.catalog(), self.lake.lake(), self.elasticsearch.store(), tenant_id)
 
     def scanner(self) -> SecretScanner:
-        """Finds credentials; its rules are compiled once per installation."""
-        return SecretScanner(Settings.from_environment().local / "cache")
+        """Finds credentials; loaded once per process, its rules compiled once per installation."""
+        return _scanner(Settings.from_environment().local / "cache")
+
+
+@lru_cache(maxsize=1)
+def _scanner(cache_dir: Path) -> SecretScanner:
+    return SecretScanner(cache_dir)
 
 
 @contextmanager
