@@ -130,3 +130,13 @@ def test_parts_nested_without_end_are_rejected() -> None:
     )
     with pytest.raises(DocumentRejected, match="nested too deeply"):
         parse(f"From: a\nSubject: x\n{parts}".encode(), EML)
+
+
+def test_of_very_many_attachments_the_first_are_read_and_the_others_named() -> None:
+    made = message("Many")
+    for number in range(103):
+        made.add_attachment(f"text of {number}", filename=f"{number}.txt")
+    result = read(made)
+    assert "text of 99" in result.text
+    assert "text of 100" not in result.text
+    assert result.text.endswith("Attachments not read: 100.txt, 101.txt, 102.txt")

@@ -189,6 +189,15 @@ def test_bombs_are_refused_before_they_are_unpacked(kind: str) -> None:
     assert time.process_time() - started < 2
 
 
+def test_an_archive_of_very_many_parts_is_refused() -> None:
+    target = io.BytesIO(_document())
+    with zipfile.ZipFile(target, "a") as archive:
+        for number in range(20_001):
+            archive.writestr(zipfile.ZipInfo(f"x{number}"), b"")
+    with pytest.raises(DocumentRejected, match="archive of more than 20,000"):
+        parse(target.getvalue(), DOCX)
+
+
 def test_an_archive_that_lies_about_its_sizes_is_damaged() -> None:
     data = bomb("word/document.xml", 1_000_000, _document)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
