@@ -37,7 +37,9 @@ def judge(tenant_id: str, failed: Sequence[Document], count: int, documents: int
         columns=("document", "reason"),
         offenders=tuple((d.uri, d.error_message) for d in failed),
         severity="WARN",
-        notes={"documents": documents, "rows": f"/documents/{tenant_id}?status=FAILED"},
+        notes={"documents": documents, "rows": f"/documents/{tenant_id}?status=FAILED"}
+        if count
+        else {"documents": documents},
     )
 
 

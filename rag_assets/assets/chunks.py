@@ -15,7 +15,7 @@ from rag_assets.stages.slices import work_of
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 
-_BINS = 8
+_BINS = 7
 
 
 @dg.asset(
@@ -42,7 +42,9 @@ def chunks(
             "reused": report.reused,
             "dropped_secrets": report.dropped_secrets,
             "seconds": seconds(report.seconds),
-            "tokens per chunk": bar_chart("Chunks by tokens", _histogram(report.token_counts)),
+            "tokens per chunk": bar_chart(
+                "Chunks of at most so many tokens", _histogram(report.token_counts)
+            ),
             "first chunks": table(
                 {"document": "string", "place": "string", "heading": "string", "tokens": "int"},
                 [(c.uri, c.place, c.heading, c.tokens) for c in report.sample],
@@ -57,4 +59,4 @@ def _histogram(token_counts: Sequence[int]) -> list[tuple[str, int]]:
     counts = [0] * _BINS
     for tokens in token_counts:
         counts[min((tokens - 1) // width, _BINS - 1)] += 1
-    return [(f"≤ {min((i + 1) * width, largest)}", count) for i, count in enumerate(counts)]
+    return [(str(min((i + 1) * width, largest)), count) for i, count in enumerate(counts)]

@@ -1,0 +1,81 @@
+"""Screenshots of Dagster's UI and the pages beside it, for the documentation.
+
+    rag-assets up && rag-assets sync TENANT && rag-assets check TENANT
+    python -m docs.tools.screenshots http://127.0.0.1:3000 TENANT --browser /usr/bin/chromium
+
+The tenant of the pictures in docs/images is the example handbook with a few broken files.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+IMAGES = Path(__file__).resolve().parent.parent / "images"
+WIDTH = 1400
+_FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
+_SETTLE_MS = 2_000
+_WAIT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One picture.
+
+    Attributes:
+        name: of its file.
+        path: of the page.
+        shows: a text that is there once the page is complete.
+        height: in pixels.
+    """
+
+    name: str
+    path: str
+    shows: str
+    height: int = 1000
+
+
+def shots(tenant: str) -> Iterator[Shot]:
+    """What the documentation shows of a tenant."""
+    partition = f"view=partitions&partition={tenant}"
+    yield Shot("ui-search-index", f"/assets/search_index?{partition}", "failed documents")
+    yield Shot("ui-parsed-text", f"/assets/parsed_text?{partition}", "by format", 1250)
+    yield Shot("ui-chunks", f"/assets/chunks?{partition}", "first chunks", 1100)
+    check = "/assets/search_index?view=checks&checkDetail=quarantine"
+    yield Shot("ui-quarantine", check, "Latest execution", 850)
+    yield Shot("ui-documents", f"/documents/{tenant}?status=FAILED", "part of a name", 800)
+    yield Shot("ui-tenants", "/documents", "Documents of all tenants", 420)
+
+
+def take(page: Page, base: str, shot: Shot) -> None:
+    """Open a page, wait until it is complete, and keep the picture."""
+    page.set_viewport_size({"width": WIDTH, "height": shot.height})
+    page.goto(base + shot.path)
+    page.wait_for_function(
+        "text => document.body.innerHTML.includes(text)", arg=shot.shows, timeout=_WAIT_MS
+    )
+    page.wait_for_timeout(_SETTLE_MS)
+    page.screenshot(path=IMAGES / f"{shot.name}.png")
+
+
+def main() -> None:
+    """Take all of them."""
+    parser = argparse.ArgumentParser(prog="docs.tools.screenshots")
+    parser.add_argument("address", help="of Dagster's UI")
+    parser.add_argument("tenant")
+    parser.add_argument("--browser", help="a Chromium to use instead of Playwright's own")
+    given = parser.parse_args()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=given.browser, args=list(_FLAGS))
+        page = browser.new_page()
+        for shot in shots(given.tenant):
+            take(page, given.address.rstrip("/"), shot)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
