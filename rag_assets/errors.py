@@ -40,6 +40,11 @@ class RagAssetsError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def advice(self) -> str:
+        """Message and hint in one line, where there is no room for two."""
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
 
 class ConfigurationError(RagAssetsError):
     """A setting, a tenant's configuration or an argument is not usable."""

@@ -136,7 +136,7 @@ class _Parsing:
                 elif isinstance(outcome.result, DocumentVanished):
                     self._vanished += documents
                 else:
-                    self._failures += [(d, outcome.result.message) for d in documents]
+                    self._failures += [(d, outcome.result.advice) for d in documents]
                 progress.advance(1)
         self._flush()
         progress.done()
@@ -185,7 +185,7 @@ class _Parsing:
                 name=document.uri,
                 media_type=document.media_type,
                 read=_reader(source, document),
-                options=self._ctx.tenant.parser.options,
+                options=self._ctx.parse_options,
             )
 
     def _keep(self, key: str, parsed: ParsedText) -> None:
