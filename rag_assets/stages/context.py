@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
@@ -15,6 +16,7 @@ from rag_assets.hashing import key_of
 from rag_assets.indexing.model import SCHEMA_VERSION, IndexSpec, Owner
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.lake.store import TenantLake
+from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.registry import parse_key, parsers_version
 from rag_assets.settings import Settings
 from rag_assets.tenants.model import Tenant
@@ -57,6 +59,15 @@ class TenantContext:
     log: Callable[[str], None]
     limits: SliceLimits = field(default_factory=SliceLimits)
 
+    @cached_property
+    def parse_options(self) -> ParseOptions:
+        """What the tenant chose about parsing, looked for once and not for each document.
+
+        Raises:
+            ConfigurationError: what it takes is missing: a variable, a package, a language's data.
+        """
+        return self.tenant.parser.options
+
     @property
     def index_spec(self) -> IndexSpec:
         """What kind of index the tenant's entries need."""
@@ -68,9 +79,7 @@ class TenantContext:
 
     def parse_key(self, document: Document) -> str:
         """Where the lake keeps the parsed text of a document."""
-        return parse_key(
-            document.content_sha256 or "", document.media_type, self.tenant.parser.options
-        )
+        return parse_key(document.content_sha256 or "", document.media_type, self.parse_options)
 
     def chunk_set_key(self, document: Document, parsed_digest: str, media_type: str) -> str:
         """Where the lake keeps the chunks of a document.

@@ -151,7 +151,7 @@ def _due(
                 document.path,
                 document.uri,
                 document.media_type,
-                ctx.tenant.parser.options,
+                ctx.parse_options,
                 change.content_sha256,
             )
     waiting = sorted(pending - changed - listing.removed)
@@ -163,7 +163,7 @@ def _due(
                 row.path.decode("utf-8", "surrogateescape"),
                 row.uri,
                 row.media_type,
-                ctx.tenant.parser.options,
+                ctx.parse_options,
                 row.content_sha256,
             )
 

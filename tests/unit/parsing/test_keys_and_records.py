@@ -59,8 +59,12 @@ def test_a_key_depends_on_all_that_determines_the_text(monkeypatch: object) -> N
         parse_key("a" * 64, PDF, ParseOptions(ocr=True, ocr_languages=("deu",))),
         parse_key("a" * 64, PDF, ParseOptions(passwords=("a",))),
         parse_key("a" * 64, PDF, ParseOptions(passwords=("b",))),
+        parse_key("a" * 64, PDF, ParseOptions(pdf="docling", docling_models="a")),
+        parse_key("a" * 64, PDF, ParseOptions(pdf="docling", docling_models="b")),
     }
-    assert len(keys) == 8
+    assert len(keys) == 10
+    # Models that nothing reads do not matter either.
+    assert parse_key("a" * 64, PDF, ParseOptions(docling_models="a")) in keys
     # What OCR would do does not matter while it is off.
     assert parse_key("a" * 64, PDF, ParseOptions(ocr_languages=("deu",))) in keys
     # A default that is spelled out changes nothing.
@@ -68,14 +72,18 @@ def test_a_key_depends_on_all_that_determines_the_text(monkeypatch: object) -> N
 
 
 def test_a_key_changes_with_the_rules_and_the_parser(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    before = parse_key("a" * 64, MARKDOWN)
+    def key() -> str:
+        registry.parsers_version.cache_clear()
+        return parse_key("a" * 64, MARKDOWN)
+
+    before = key()
     with monkeypatch.context() as patch:
         patch.setattr(registry, "rules_version", lambda: "other rules")
-        assert parse_key("a" * 64, MARKDOWN) != before
+        assert key() != before
     with monkeypatch.context() as patch:
         patch.setattr(registry, "_package_version", lambda _package: "99.0")
-        assert parse_key("a" * 64, MARKDOWN) != before
-    assert parse_key("a" * 64, MARKDOWN) == before
+        assert key() != before
+    assert key() == before
 
 
 def test_paths_are_listed_once() -> None:
