@@ -9,15 +9,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rag_assets.errors import ConfigurationError, DocumentRejected
+from rag_assets.errors import ConfigurationError
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import first_title
 from rag_assets.parsing.pdf.docling_document import pieces_of
-from rag_assets.parsing.pdf.file import PdfFile
+from rag_assets.parsing.pdf.file import PdfFile, no_text
+from rag_assets.parsing.pdf.ocr import more_seconds
 from rag_assets.parsing.pieces import assembled, bounded
 from rag_assets.parsing.titles import sensible_title
+
+__all__ = ["more_seconds", "parse", "require_docling", "warm_up"]
 
 _PACKAGES = ("torch", "docling_ibm_models", "docling_parse")
 
@@ -62,12 +65,9 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         document = _converted(file, options)
         pieces = list(bounded(pieces_of(document), limits))
         if not pieces:
-            raise DocumentRejected(
-                f"no text: scanned pages need OCR ({len(file):,} without any text)",
-                hint="set parser.ocr: true for the tenant",
-            )
+            raise no_text(len(file), ocr=options.ocr)
         text, blocks = assembled(pieces)
-        given = sensible_title(file.document.get_metadata_value("Title"))
+        given = sensible_title(file.title)
         title = given or first_title(blocks)
         return ParsedText(text, blocks, title, len(file), has_lines=False)
 

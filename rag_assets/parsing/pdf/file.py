@@ -102,6 +102,16 @@ class PdfFile:
         return FPDF_PAGEOBJ_IMAGE in kinds or (not characters and bool(kinds))
 
 
+def no_text(pages: int, *, ocr: bool) -> DocumentRejected:
+    """Why a PDF with so many pages is no document: nothing on them is text."""
+    if ocr:
+        return DocumentRejected(f"no text, by OCR neither ({pages:,} pages)")
+    return DocumentRejected(
+        f"no text: scanned pages need OCR ({pages:,} without any text)",
+        hint="set parser.ocr: true for the tenant",
+    )
+
+
 def _opened(data: bytes, passwords: tuple[str, ...]) -> tuple[PdfDocument, str | None]:
     import pypdfium2 as pdfium
 

@@ -9,6 +9,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from rag_assets.errors import ConfigurationError, DocumentTimeout
+from rag_assets.parsing.limits import ParseLimits
+from rag_assets.parsing.options import ParseOptions
+from rag_assets.parsing.pdf.file import PdfFile
 from rag_assets.parsing.pieces import clean
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 PAGE_SECONDS = 30.0
 """What one page may take; one in print takes about a second."""
 
+_ALLOWED_SECONDS = 10.0  # for each scanned page, on average
 _DOTS_PER_INCH = 200
 _POINTS_PER_INCH = 72
 # An A2 sheet at 200 dots per inch; larger ones, which a hostile file may declare, are read coarser.
@@ -43,6 +47,20 @@ def require_languages(languages: Sequence[str], folder: str | None) -> None:
             hint="put Tesseract's data of the languages in one folder and name it in"
             " parser.ocr_data",
         )
+
+
+def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
+    """What reading scanned pages adds to the time that a document may take.
+
+    Raises:
+        DocumentRejected: it cannot be opened, or has too many pages.
+    """
+    if not options.ocr:
+        return 0.0
+    with PdfFile(data, options.passwords) as file:
+        limits.check_pages(len(file))
+        scanned = sum(map(file.is_picture, range(1, len(file) + 1)))
+    return _ALLOWED_SECONDS * min(scanned, limits.ocr_pages)
 
 
 class PageReader:

@@ -14,30 +14,14 @@ from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.outline import first_title, heading_name
-from rag_assets.parsing.pdf.file import SCANTY, PdfFile
+from rag_assets.parsing.pdf.file import SCANTY, PdfFile, no_text
 from rag_assets.parsing.pdf.layout import PageLayout, warm_up
-from rag_assets.parsing.pdf.ocr import PageReader
+from rag_assets.parsing.pdf.ocr import PageReader, more_seconds
 from rag_assets.parsing.pdf.outline import Bookmarks, bookmarks_of
 from rag_assets.parsing.pieces import Piece, assembled, bounded
 from rag_assets.parsing.titles import sensible_title
 
 __all__ = ["more_seconds", "parse", "warm_up"]
-
-_OCR_PAGE_SECONDS = 10.0
-
-
-def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-    """What reading scanned pages adds to the time that a document may take.
-
-    Raises:
-        DocumentRejected: it cannot be opened, or has too many pages.
-    """
-    if not options.ocr:
-        return 0.0
-    with PdfFile(data, options.passwords) as file:
-        limits.check_pages(len(file))
-        scanned = sum(map(file.is_picture, range(1, len(file) + 1)))
-    return _OCR_PAGE_SECONDS * min(scanned, limits.ocr_pages)
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
@@ -96,12 +80,7 @@ class _Reading:
         """Why nothing was found."""
         if not self._readable:
             return DocumentRejected("it is damaged: none of its pages can be read")
-        if self._options.ocr:
-            return DocumentRejected(f"no text, by OCR neither ({len(self._file):,} pages)")
-        return DocumentRejected(
-            f"no text: scanned pages need OCR ({len(self._file):,} without any text)",
-            hint="set parser.ocr: true for the tenant",
-        )
+        return no_text(len(self._file), ocr=self._options.ocr)
 
     def notes(self) -> tuple[str, ...]:
         """What a person should know who misses something of the document."""
