@@ -89,14 +89,25 @@ def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
     """Cells of one record without quotation marks, code marks and blanks around them."""
     at = start
     for _ in range(_MOST_COLUMNS):
-        quoted = text.startswith('"', at)
-        close = text.find('"', at + 1, end) if quoted else at
-        stop = text.find(delimiter, max(close, at), end)
+        stop = text.find(delimiter, _after_quotation(text, at, end), end)
         stop = end if stop < 0 else stop
         yield _trimmed(text, at, stop)
         if stop == end:
             return
         at = stop + 1
+
+
+def _after_quotation(text: str, start: int, end: int) -> int:
+    """Where the quotation ends that begins a cell; a doubled mark in it is one of its characters.
+
+    The cell's own start where it is not quoted, or the quotation is never closed.
+    """
+    if not text.startswith('"', start):
+        return start
+    close = text.find('"', start + 1, end)
+    while close >= 0 and text.startswith('"', close + 1, end):
+        close = text.find('"', close + 2, end)
+    return max(close, start)
 
 
 def _trimmed(text: str, start: int, end: int) -> _Cell:

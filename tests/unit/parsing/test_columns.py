@@ -23,6 +23,9 @@ def cells(data: bytes, media_type: str) -> list[str]:
         f'user;DB Password\nada;"{VALUE}"\n',
         f"user\tapi-pwd\tnote\nada\t{VALUE}\tx1y2z3\n",
         f'"name, first",password\n"Lovelace, Ada",{VALUE}\n',
+        f'note,password\n"a ""quoted"", and a comma",{VALUE}\n',
+        f'note,password\n"""so, she said""",{VALUE}\n',
+        f'note,password\n"",{VALUE}\n',
     ],
 )
 def test_a_value_below_a_column_of_passwords_is_found(table: str) -> None:
