@@ -41,6 +41,8 @@ class Hit:
     Attributes:
         score: cosine of question and passage, whatever put the hit in its place.
         start, end: character offsets in the document's parsed text, half open.
+        media_type: what the document's content is; None in a build of the first schema, which
+            answers until the present one is complete.
         page, slide, sheet, row_start, row_end, line_start, line_end: where in the document it
             stands, counted from 1, as far as the format has such places.
         chunk_id: `{tenant}:{source path}:{byte offset}`, for people.
@@ -51,7 +53,7 @@ class Hit:
     uri: str
     title: str | None
     heading_path: tuple[str, ...]
-    media_type: str
+    media_type: str | None
     page: int | None
     slide: int | None
     sheet: str | None

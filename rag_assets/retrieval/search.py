@@ -226,7 +226,7 @@ def _hit(candidate: Candidate, cosine: float) -> Hit:
         uri=fields["uri"],
         title=fields.get("title"),
         heading_path=tuple(fields["heading_path"]),
-        media_type=fields["media_type"],
+        media_type=fields.get("media_type"),
         start=fields["start"],
         end=fields["end"],
         **{name: fields.get(name) for name in PLACES},
