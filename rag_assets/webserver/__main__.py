@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from rag_assets.webserver.local_only import LOOPBACK_NAMES, LocalOnly
 from rag_assets.webserver.pages import routes
 
 _STATEMENT_TIMEOUT_MS = 15_000
@@ -29,7 +30,7 @@ def serve(host: str, port: int, workspace_file: str) -> None:
     """Run Dagster's own application with our routes in front of its catch-all.
 
     Args:
-        host, port: where to listen.
+        host, port: where to listen; on loopback no other site's pages are answered.
         workspace_file: path of the workspace.yaml.
     """
     import uvicorn
@@ -50,6 +51,8 @@ def serve(host: str, port: int, workspace_file: str) -> None:
                 workspace, live_data_poll_rate=_POLL_MS, lifespan=_lifespan
             )
             app.router.routes[:0] = routes()
+            if host in LOOPBACK_NAMES:
+                app.add_middleware(LocalOnly)
             uvicorn.run(app, host=host, port=port, log_level="warning")
 
 

@@ -19,6 +19,7 @@ from rag_assets.webserver.rendering import render
 from resources.stores import PostgresResource
 
 PAGE_DOCUMENTS = 200
+_LONGEST_NUMBER = 9
 _HEADERS = {
     # Names of files are anybody's; were one to slip through as markup, it could do nothing.
     "Content-Security-Policy": (
@@ -89,14 +90,14 @@ class Pages:
         status: Status | None = next(
             (s for s in get_args(Status) if s == asked.get("status")), None
         )
-        number = int(asked["page"]) if asked.get("page", "").isdecimal() else 1
-        name = asked.get("name", "")
+        number = _page_number(asked.get("page", ""))
+        name = asked.get("name", "").replace("\0", "")  # which Postgres takes for an error
         found = self._catalog().overview.page(
             tenant.tenant_id,
             status=status,
             containing=name,
             limit=PAGE_DOCUMENTS + 1,
-            offset=(max(number, 1) - 1) * PAGE_DOCUMENTS,
+            offset=(number - 1) * PAGE_DOCUMENTS,
         )
         return render(
             "documents.html",
@@ -106,12 +107,12 @@ class Pages:
             more=len(found) > PAGE_DOCUMENTS,
             status=status,
             name=name,
-            page=max(number, 1),
+            page=number,
         )
 
     def _document(self, request: Request) -> str:
         tenant = self._tenant(request)
-        document_id = request.path_params["document_id"]
+        document_id = request.path_params["document_id"].replace("\0", "")
         found = self._catalog().documents.find(tenant.tenant_id, [document_id])
         if not found:
             raise UnknownTenant(
@@ -122,11 +123,17 @@ class Pages:
         return render("document.html", tenant=tenant, document=found[0], held=held)
 
     def _tenant(self, request: Request) -> TenantStanding:
-        tenant_id = request.path_params["tenant"]
+        tenant_id = request.path_params["tenant"].replace("\0", "")
         found = self._catalog().overview.tenants(tenant_id)
         if not found:
             raise UnknownTenant(f"no tenant {tenant_id!r}", hint="/documents lists them")
         return found[0]
+
+
+def _page_number(asked: str) -> int:
+    """Which page is asked for, from 1; what is none, or a number of absurd length, is the first."""
+    is_number = asked.isdecimal() and len(asked) <= _LONGEST_NUMBER
+    return max(int(asked), 1) if is_number else 1
 
 
 def _answer(page: Callable[[], str]) -> Response:

@@ -72,6 +72,9 @@ def test_a_tenants_documents_are_narrowed_down(app: Starlette, driver: Driver) -
     assert "None." in get(app, "/documents/team?status=PROCESSING")[1]
     assert "None." in get(app, "/documents/team?name=100%25_sure")[1], "a name is no pattern"
     assert "None." in get(app, "/documents/team?page=2")[1]
+    assert "None." in get(app, "/documents/team?name=no%00such")[1]
+    for page in ("0", "-1", "x", "9" * 5_000):
+        assert "empty.md" in get(app, f"/documents/team?page={page}")[1]
 
 
 def test_a_failed_document_has_its_reason_and_what_is_still_served(
@@ -95,7 +98,7 @@ def test_names_of_files_are_text_and_nothing_else(app: Starlette) -> None:
     assert headers["content-security-policy"].startswith("default-src 'none'")
 
 
-@pytest.mark.parametrize("target", ["nobody", "team/0", "nobody/0"])
+@pytest.mark.parametrize("target", ["nobody", "team/0", "nobody/0", "no\0body", "team/\0"])
 def test_what_is_not_there_is_told(app: Starlette, target: str) -> None:
     status, page, _ = get(app, f"/documents/{target}")
     assert status == 404

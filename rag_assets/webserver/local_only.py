@@ -1,0 +1,54 @@
+"""Keeps other sites' pages, open in the same browser, from using the UI in its user's name."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+_REFUSAL = (
+    "This server answers to 127.0.0.1 and localhost only, and to no other site's pages. "
+    "Open it at the address that `rag-assets status` shows.\n"
+)
+
+
+class LocalOnly:
+    """Refuses what does not come from a page of this machine's own address.
+
+    Dagster's UI has no log-in: loopback is what protects it. A page of any site can send requests
+    there nevertheless, launch runs by them (the Origin tells), and read what is answered if its
+    site's name is made to mean this machine (the Host tells).
+
+    Args:
+        app: what to protect.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "lifespan" or is_local(Headers(scope=scope)):
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await PlainTextResponse(_REFUSAL, status_code=403)(scope, receive, send)
+
+
+def is_local(headers: Headers) -> bool:
+    """Whether a request was sent to this machine by name, and by no other site's page."""
+    origin = headers.get("origin")
+    return _hostname(f"//{headers.get('host', '')}") in LOOPBACK_NAMES and (
+        origin is None or _hostname(origin) in LOOPBACK_NAMES
+    )
+
+
+def _hostname(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
