@@ -201,10 +201,11 @@ def _forget_runs(session: Session, tenant_id: str) -> None:
 def _forget_materializations(instance: dg.DagsterInstance, run_ids: list[str]) -> None:
     """Have Dagster forget what it keeps of assets beside the events: it names partitions.
 
-    Only what was last materialized, and a cache of each partition's state, which it makes again.
+    That is what was last materialized, a cache of each partition's state, which it makes again,
+    and what came of checks.
     """
     from dagster._core.storage.event_log import SqlEventLogStorage
-    from dagster._core.storage.event_log.schema import AssetKeyTable
+    from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, AssetKeyTable
 
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
@@ -217,6 +218,8 @@ def _forget_materializations(instance: dg.DagsterInstance, run_ids: list[str]) -
             .values(**forgotten)
         )
         connection.execute(AssetKeyTable.update().values(cached_status_data=None))
+        checks = AssetCheckExecutionsTable
+        connection.execute(checks.delete().where(checks.c.run_id.in_(run_ids)))
 
 
 def _waiting(holder: object) -> None:

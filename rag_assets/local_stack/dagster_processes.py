@@ -8,10 +8,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from rag_assets.errors import ConfigurationError, ServiceUnavailable
-from rag_assets.local_stack.net import LOOPBACK, get_json, next_free_port
+from rag_assets.local_stack.net import LOOPBACK, get_json, next_free_port, port_is_free
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.settings import Settings
 
+_PORTS_TRIED = 3
 _START_SECONDS = 180
 # What the daemon says once it has read the instance and starts its loops.
 _DAEMON_IS_UP = "Instance is configured with the following daemons"
@@ -103,16 +104,27 @@ class DagsterProcesses:
             if self.webserver.reuse(self.webserver_answers, timeout=_START_SECONDS):
                 return
             progress("Dagster webserver: starting")
-            port = next_free_port(self._settings.dagster_port)
-            self.webserver.start(
-                self._command("rag_assets.webserver", "--host", LOOPBACK, "--port", str(port)),
-                env=environment,
-                healthy=lambda: _serves(port),
-                timeout=_START_SECONDS,
-                port=port,
-                cwd=self._settings.home,
-            )
-            progress(f"Dagster webserver: running on port {port}")
+            for tries_left in reversed(range(_PORTS_TRIED)):
+                port = next_free_port(self._settings.dagster_port)
+                try:
+                    self._serve_on(port, environment)
+                except ServiceUnavailable:
+                    # Seconds pass until it listens: somebody else may have taken the port.
+                    if port_is_free(port) or not tries_left:
+                        raise
+                    continue
+                progress(f"Dagster webserver: running on port {port}")
+                return
+
+    def _serve_on(self, port: int, environment: dict[str, str]) -> None:
+        self.webserver.start(
+            self._command("rag_assets.webserver", "--host", LOOPBACK, "--port", str(port)),
+            env=environment,
+            healthy=lambda: _serves(port) and self.webserver.find() is not None,
+            timeout=_START_SECONDS,
+            port=port,
+            cwd=self._settings.home,
+        )
 
     def _start_daemon(self, environment: dict[str, str], progress: Progress) -> None:
         with self.daemon.lock():

@@ -97,7 +97,7 @@ class Boundaries:
         write = table.write_deltalake
 
         def writing(url: str, *arguments: Any, **options: Any) -> None:
-            self.reach(f"lake {url.rstrip('/').rsplit('/', 1)[-1]}")
+            self.reach(f"lake {_table_of(url)}")
             write(url, *arguments, **options)
 
         table.write_deltalake = writing  # type: ignore[assignment]
@@ -114,6 +114,11 @@ class Boundaries:
             return perform(transport, method, target, **options)
 
         Transport.perform_request = performing  # type: ignore[method-assign, assignment]
+
+
+def _table_of(url: str) -> str:
+    """The table that lies in a folder named by its columns, or by its embedder."""
+    return url.rstrip("/").rsplit("/", 2)[-2]
 
 
 def main() -> None:

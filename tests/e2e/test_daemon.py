@@ -25,8 +25,8 @@ from rag_assets.catalog.tables import documents, syncs
 from tests.e2e.running import PATIENCE, Daemon, running_daemon, wait_for
 from tests.installation import FAST, Installation
 
-SLOW = {"embedder": {"provider": "deterministic", "seconds_per_text": 0.05}}
-"""An embedder like a provider's: 500 texts take it some 6 s."""
+SLOW = {"embedder": {"provider": "deterministic", "seconds_per_text": 0.2}}
+"""An embedder like a provider's: 500 texts take it some 25 s."""
 SUCCESS, FAILURE = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE
 PROMISED_SECONDS = 60
 """From a change to searchable; other work of the machine may hold up one of several changes."""

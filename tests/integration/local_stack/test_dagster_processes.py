@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import os
 import socket
@@ -16,6 +17,7 @@ import psycopg
 import pytest
 
 from rag_assets.errors import ServiceUnavailable
+from rag_assets.local_stack import dagster_processes
 from rag_assets.local_stack.net import next_free_port
 from rag_assets.local_stack.stack import LocalStack
 from rag_assets.settings import Settings
@@ -74,9 +76,14 @@ def body(port: int, path: str) -> str:
     return text
 
 
-def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None:
+def test_the_ui_and_the_daemon_live_and_end_together(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stack = LocalStack(settings)
     messages: list[str] = []
+    # The first port was free when it was asked for, and is taken when the server gets to it.
+    ports = itertools.chain([settings.dagster_port], map(next_free_port, itertools.repeat(13_000)))
+    monkeypatch.setattr(dagster_processes, "next_free_port", lambda _first: next(ports))
     with socket.create_server(("127.0.0.1", settings.dagster_port)):
         stack.up(progress=messages.append)
     try:
