@@ -9,6 +9,9 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+_ACTING = "/graphql"
+"""Where Dagster takes actions, also by GET, for which browsers name no Origin."""
+_OWN_FETCHES = frozenset({"same-origin", "none"})
 _REFUSAL = (
     "This server answers to 127.0.0.1 and localhost only, and to no other site's pages. "
     "Open it at the address that `rag-assets status` shows.\n"
@@ -19,8 +22,8 @@ class LocalOnly:
     """Refuses what does not come from a page of this machine's own address.
 
     Dagster's UI has no log-in: loopback is what protects it. A page of any site can send requests
-    there nevertheless, launch runs by them (the Origin tells), and read what is answered if its
-    site's name is made to mean this machine (the Host tells).
+    there nevertheless, launch runs by them (Origin and Sec-Fetch-Site tell), and read what is
+    answered if its site's name is made to mean this machine (Host tells).
 
     Args:
         app: what to protect.
@@ -31,7 +34,7 @@ class LocalOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] == "lifespan" or is_local(Headers(scope=scope)):
+        if scope["type"] == "lifespan" or _is_local(scope["path"], Headers(scope=scope)):
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
@@ -39,12 +42,16 @@ class LocalOnly:
             await PlainTextResponse(_REFUSAL, status_code=403)(scope, receive, send)
 
 
-def is_local(headers: Headers) -> bool:
+def _is_local(path: str, headers: Headers) -> bool:
     """Whether a request was sent to this machine by name, and by no other site's page."""
+    if _hostname(f"//{headers.get('host', '')}") not in LOOPBACK_NAMES:
+        return False
     origin = headers.get("origin")
-    return _hostname(f"//{headers.get('host', '')}") in LOOPBACK_NAMES and (
-        origin is None or _hostname(origin) in LOOPBACK_NAMES
-    )
+    if origin is not None and _hostname(origin) not in LOOPBACK_NAMES:
+        return False
+    # A browser that is older than the header sends none, and a program neither.
+    fetch_is_own = headers.get("sec-fetch-site", "none") in _OWN_FETCHES
+    return fetch_is_own or not path.startswith(_ACTING)
 
 
 def _hostname(url: str) -> str | None:

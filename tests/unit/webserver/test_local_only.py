@@ -16,11 +16,11 @@ async def _app(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse("served")(scope, receive, send)
 
 
-def first_answer(kind: str, **headers: str) -> dict[str, Any]:
+def first_answer(kind: str, headers: dict[str, str], path: str = "/graphql") -> dict[str, Any]:
     scope = {
         "type": kind,
         "method": "POST",
-        "path": "/graphql",
+        "path": path,
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
     }
     sent: list[dict[str, Any]] = []
@@ -40,11 +40,12 @@ def first_answer(kind: str, **headers: str) -> dict[str, Any]:
     [
         {"host": "127.0.0.1:3000"},
         {"host": "localhost:3000", "origin": "http://localhost:3000"},
-        {"host": "[::1]:3000"},
+        {"host": "[::1]:3000", "sec-fetch-site": "same-origin"},
+        {"host": "127.0.0.1:3000", "sec-fetch-site": "none"},
     ],
 )
 def test_its_own_pages_are_served(headers: dict[str, str]) -> None:
-    assert first_answer("http", **headers)["status"] == 200
+    assert first_answer("http", headers)["status"] == 200
 
 
 @pytest.mark.parametrize(
@@ -56,8 +57,15 @@ def test_its_own_pages_are_served(headers: dict[str, str]) -> None:
         {"host": "[bad"},
         {"host": "127.0.0.1:3000", "origin": "https://elsewhere.example"},
         {"host": "127.0.0.1:3000", "origin": "null"},  # a sandboxed page's, data docs' say
+        {"host": "127.0.0.1:3000", "sec-fetch-site": "cross-site"},  # an image's address, say
+        {"host": "localhost:3000", "sec-fetch-site": "same-site"},  # of another port
     ],
 )
 def test_other_sites_are_refused(headers: dict[str, str]) -> None:
-    assert first_answer("http", **headers)["status"] == 403
-    assert first_answer("websocket", **headers)["type"] == "websocket.close"
+    assert first_answer("http", headers)["status"] == 403
+    assert first_answer("websocket", headers)["type"] == "websocket.close"
+
+
+def test_a_link_from_another_site_leads_to_a_page() -> None:
+    link = {"host": "127.0.0.1:3000", "sec-fetch-site": "cross-site"}
+    assert first_answer("http", link, "/documents/team")["status"] == 200
