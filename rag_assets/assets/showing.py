@@ -44,11 +44,6 @@ def text(value: object) -> str:
     return _PUNCTUATION.sub(r"\\\1", " ".join(str(value).split()))
 
 
-def number(value: float) -> str:
-    """A number with separators; one that is not whole to a tenth."""
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
-
-
 def document_link(tenant_id: str, document_id: str, uri: str) -> str:
     """A document's name that leads to its row, on the page that the webserver has of it."""
     return f"[{text(uri)}](/documents/{quote(tenant_id)}/{quote(document_id)})"

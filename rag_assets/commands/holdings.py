@@ -10,6 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from rag_assets.parsing.media_types import PPTX, XLSX
+from rag_assets.wording import counted
 
 if TYPE_CHECKING:
     from rag_assets.catalog.document_rows import Document
@@ -108,8 +109,8 @@ def contents(parsed: Iterable[ParsedText]) -> str:
         counts[_PARTS.get(text.media_type, "page")] += text.pages or 0
         counts.update(block.kind for block in text.blocks)
     shown = ("page", "slide", "sheet", "row", "heading", "table", "code")
-    found = [_count(counts[k], "code block" if k == "code" else k) for k in shown if counts[k]]
-    return ", ".join(found) or _count(counts["paragraph"], "paragraph")
+    found = [counted(counts[k], "code block" if k == "code" else k) for k in shown if counts[k]]
+    return ", ".join(found) or counted(counts["paragraph"], "paragraph")
 
 
 def stage_lines(
@@ -136,22 +137,22 @@ def _listed(held: Sequence[Held]) -> list[str]:
     size = _size(sum(item.document.facts.size for item in held))
     contents = Counter(item.document.content_sha256 for item in held)
     copies = sum(contents.values()) - len(contents)
-    lines = [f"{_count(len(held), 'document')} of {_count(kinds, 'type')}, {size}"]
+    lines = [f"{counted(len(held), 'document')} of {counted(kinds, 'type')}, {size}"]
     if copies:
-        lines.append(f"{_count(copies, 'exact copy', 'exact copies')}: parsed and embedded once")
+        lines.append(f"{counted(copies, 'exact copy', 'exact copies')}: parsed and embedded once")
     return lines
 
 
 def _parsed(held: Sequence[Held]) -> list[str]:
     texts = [item.parsed for item in held if item.parsed]
-    lines = [f"{_count(len(texts), 'text')}: {contents(texts)}"]
+    lines = [f"{counted(len(texts), 'text')}: {contents(texts)}"]
     lines += [
-        f"{item.name}: {_count(item.parsed.ocr_pages, 'scanned page')} read by OCR"
+        f"{item.name}: {counted(item.parsed.ocr_pages, 'scanned page')} read by OCR"
         for item in held
         if item.parsed and item.parsed.ocr_pages
     ]
     lines += [
-        f"{item.name}: {_count(len(item.parsed.masked), 'credential')} masked"
+        f"{item.name}: {counted(len(item.parsed.masked), 'credential')} masked"
         for item in held
         if item.parsed and item.parsed.masked
     ]
@@ -162,12 +163,12 @@ def _parsed(held: Sequence[Held]) -> list[str]:
 
 def _chunked(held: Sequence[Held]) -> list[str]:
     tokens = sorted(count for item in held for count in item.tokens)
-    lines = [_count(len(tokens), "chunk")]
+    lines = [counted(len(tokens), "chunk")]
     if tokens:
         lines[0] += f" of {tokens[0]} to {tokens[-1]} tokens, {median(tokens):.0f} in the middle"
         lines.append(f"{histogram(tokens)}  by length")
     return lines + [
-        f"{item.name}: {_count(len(item.chunks.dropped), 'chunk')} withheld,"
+        f"{item.name}: {counted(len(item.chunks.dropped), 'chunk')} withheld,"
         " for touching a credential"
         for item in held
         if item.chunks and item.chunks.dropped
@@ -179,17 +180,17 @@ def _embedded(held: Sequence[Held], serving: Generation | None) -> list[str]:
     if serving is None:
         return ["nothing yet"]
     shared = len(hashes) - len(set(hashes))
-    lines = [f"{_count(len(set(hashes)), 'vector')} of {serving.dimensions} dimensions"]
+    lines = [f"{counted(len(set(hashes)), 'vector')} of {serving.dimensions} dimensions"]
     if shared:
-        lines.append(f"{_count(shared, 'chunk')} share the vector of an equal text")
+        lines.append(f"{counted(shared, 'chunk')} share the vector of an equal text")
     return lines
 
 
 def _indexed(held: Sequence[Held], serving: Generation | None, alias: str) -> list[str]:
     if serving is None:
         return ["nothing yet"]
-    entries = _count(sum(item.document.chunk_count for item in held), "entry", "entries")
-    documents = _count(sum(bool(item.document.chunk_count) for item in held), "document")
+    entries = counted(sum(item.document.chunk_count for item in held), "entry", "entries")
+    documents = counted(sum(bool(item.document.chunk_count) for item in held), "document")
     return [f"{entries} of {documents}, generation {serving.number}, alias {alias}"]
 
 
@@ -203,7 +204,3 @@ def histogram(lengths: Sequence[int]) -> str:
 
 def _size(size: int) -> str:
     return f"{size / 1000:,.0f} kB"
-
-
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

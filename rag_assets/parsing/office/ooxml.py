@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from rag_assets.errors import DocumentRejected
+from rag_assets.parsing.detection.containers import OLE2_MARK
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.office.archive import Archive
 from rag_assets.parsing.options import ParseOptions
@@ -22,7 +23,6 @@ from rag_assets.parsing.titles import sensible_title
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-_OLE2_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _STRICT = (  # namespaces of ISO 29500 Strict, and what everybody else writes
     (b"http://purl.oclc.org/ooxml/officeDocument/", b"http://schemas.openxmlformats.org/officeDocument/2006/"),
     (b"http://purl.oclc.org/ooxml/wordprocessingml/", b"http://schemas.openxmlformats.org/wordprocessingml/2006/"),
@@ -129,7 +129,7 @@ def _parsed(data: bytes) -> _Element:
 
 def _decrypted(data: bytes, options: ParseOptions) -> bytes:
     """The document itself, if need be decrypted with the first password that fits."""
-    if not data.startswith(_OLE2_MARK):
+    if not data.startswith(OLE2_MARK):
         return data
     for password in options.passwords:
         if (plain := _decrypted_with(data, password)) is not None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from rag_assets.parsing.outline import heading_name
 from rag_assets.parsing.pdf.file import PdfFile
+from rag_assets.parsing.pieces import DEEPEST_LEVEL
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
 _MOST_BOOKMARKS = 20_000
-_DEEPEST_LEVEL = 6
 _NUMBERING = re.compile(r"^(?:(?:chapter|section|appendix|part) )?(?:[0-9]{1,4}|[a-z]|[ivx]{1,6}) ")
 _NUMBERS = re.compile(r"^(?:[0-9]{1,4} )+")
 
@@ -27,7 +27,7 @@ class Bookmarks:
         self._levels: dict[tuple[int, str], int] = {}
         for page, title, level in entries:
             for form in _forms(title):
-                self._levels.setdefault((page, form), min(level, _DEEPEST_LEVEL))
+                self._levels.setdefault((page, form), min(level, DEEPEST_LEVEL))
 
     def level(self, page: int, text: str) -> int:
         """The level of a text on a page, 0 where it is no heading.
