@@ -121,6 +121,12 @@ class TenantsFile:
             raise ConfigurationError(
                 f"{self.path} must hold a list named tenants", hint="see docs/configuration.md"
             )
+        # A misspelled list would read as an empty one, and disable everybody.
+        if unknown := [str(key) for key in document if key != "tenants"]:
+            raise ConfigurationError(
+                f"{self.path}: there is no field {unknown[0]!r}",
+                hint="all it holds is a list named tenants; see docs/configuration.md",
+            )
         document.setdefault("tenants", [])
         return document
 

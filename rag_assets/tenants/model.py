@@ -23,6 +23,7 @@ from rag_assets.parsing.pdf.docling_pipeline import require_docling
 from rag_assets.parsing.pdf.ocr import require_languages
 from rag_assets.sources.files import FilesConfig
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
+from rag_assets.tenants.problems import problem_of
 from rag_assets.tenants.profiles import with_profile
 from rag_assets.tenants.references import require_reference, resolved
 
@@ -190,9 +191,8 @@ class Tenant(_Model):
             tenant = cls.model_validate(filled)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "configuration"
             raise ConfigurationError(
-                f"tenant {config.get('id')!r}: {where}: {first['msg']}",
+                f"tenant {config.get('id')!r}: {problem_of(first)}",
                 hint="docs/configuration.md lists what a tenant may hold",
             ) from None
         except ConfigurationError as error:

@@ -106,6 +106,7 @@ def test_a_new_file_explains_itself_and_keeps_its_mode(tmp_path: Path) -> None:
         ("tenants: [a\n", "line 2"),
         ("tenants: {a: 1}\n", "a list named tenants"),
         ("- id: a\n", "a list named tenants"),
+        ("tenant:\n  - {id: a}\n", "no field 'tenant'"),
         ("tenants:\n  - a\n", "number 1 has no id"),
         ("tenants:\n  - {id: a}\n  - {id: 7}\n", "number 2 has no id"),
         ("tenants:\n  - {id: a}\n  - {id: a}\n", "listed twice"),
