@@ -104,5 +104,5 @@ def _description(
     if writer_at_work:
         advice = "somebody writes for the tenant just now: check again when that is done"
     else:
-        advice = "`rag-assets sync --repair` mends it"
+        advice = "`rag-assets sync TENANT --repair` mends it"
     return f"{fault}: {which}{more}; {advice}"

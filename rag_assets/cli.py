@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 from click import ClickException
+from click.exceptions import NoArgsIsHelpError
 
 from rag_assets.errors import ConfigurationError, RagAssetsError
 
@@ -22,7 +23,7 @@ TenantArgument: TypeAlias = Annotated[str, typer.Argument(metavar="TENANT", help
 
 app = typer.Typer(
     name="rag-assets",
-    help="Folders and documents into tenant-isolated Elasticsearch kNN indexes.",
+    help="Folders of documents into tenant-isolated Elasticsearch kNN indexes.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -39,7 +40,7 @@ def up(
         bool, typer.Option(help="Also start Dagster's webserver and daemon.")
     ] = True,
 ) -> None:
-    """Start Postgres, Elasticsearch, and Dagster's webserver and daemon."""
+    """Start the servers, and Dagster's UI and daemon."""
     from rag_assets.commands import stack
 
     stack.up(dagster=dagster, as_json=json)
@@ -200,6 +201,9 @@ def _run(arguments: list[str]) -> int:
     except RagAssetsError as error:
         print_error(error, as_json=as_json)
         return 1
+    except NoArgsIsHelpError as error:
+        sys.stdout.write(f"{error.message}\n")
+        return 2
     except ClickException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "rag-assets"

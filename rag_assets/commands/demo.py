@@ -17,6 +17,7 @@ from rag_assets.retrieval.model import Hit, SearchRequest
 from rag_assets.retrieval.search import Retriever
 from rag_assets.settings import PROJECT_ROOT
 from rag_assets.tenants.file import TenantsFile
+from rag_assets.wording import counted
 
 TENANT = "demo"
 SETTINGS = {
@@ -88,7 +89,7 @@ def _show_stages(session: Session, synced: TenantSync) -> None:
     if synced.nothing_to_do:
         say(f"Nothing changed, so nothing had to be done ({seconds(synced.seconds)}). There are:\n")
     else:
-        say(f"{len(synced.runs)} run(s), {seconds(synced.seconds)}\n")
+        say(f"{counted(len(synced.runs), 'run')}, {seconds(synced.seconds)}\n")
     held = holdings(session.reader(TENANT))
     print_table(
         ["type", "documents", "size", "contents", "cut by", "chunks", "tokens a chunk"],

@@ -104,7 +104,7 @@ class Session:
         if record.state != "ACTIVE":
             raise ConfigurationError(
                 f"tenant {tenant_id!r} is {record.state.lower()}",
-                hint=f"enable it with `rag-assets tenants enable {tenant_id}`",
+                hint=f"`rag-assets tenants enable {tenant_id}`, or list it in tenants.yaml again",
             )
         return record
 

@@ -12,6 +12,7 @@ from rag_assets.commands.output import print_json, print_table, progress, say, s
 from rag_assets.commands.runs import STAGES, Runner, RunResult
 from rag_assets.commands.session import Session, with_session
 from rag_assets.errors import ConfigurationError, RagAssetsError
+from rag_assets.wording import counted
 
 _SHOWN = {
     "raw_documents": ("added", "changed", "removed", "failed"),
@@ -141,8 +142,11 @@ def show_sync(result: TenantSync) -> None:
         for name in STAGES
         if name in result.stages
     ]
-    say(f"{result.tenant}: {len(result.runs)} run(s), {seconds(result.seconds)}")
-    print_table(["stage", "what it did", "time"], rows)
+    say(f"{result.tenant}: {counted(len(result.runs), 'run')}, {seconds(result.seconds)}")
+    if rows:
+        print_table(["stage", "what it did", "time"], rows)
+    if failed := sum(shown[name].get("failed", 0) for name in STAGES):
+        say(f"{counted(failed, 'document')} failed: rag-assets documents {result.tenant} says why")
     if result.error is not None:
         from rag_assets.commands.output import print_error
 

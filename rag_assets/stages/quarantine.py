@@ -33,4 +33,7 @@ def what_to_do(document: Document) -> str:
         return f"tried again by itself after {document.retry_at:%Y-%m-%d %H:%M} UTC, or by a sync"
     if document.content_sha256 is None:
         return "make the file readable, or raise max_bytes; every listing looks at it again"
-    return "mend, replace or exclude the file; it is tried again as soon as it changes"
+    return (
+        "as its reason says, or exclude the file; "
+        "it is tried again as soon as it or the tenant's settings change"
+    )
