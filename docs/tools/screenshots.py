@@ -16,8 +16,8 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 IMAGES = Path(__file__).resolve().parent.parent / "images"
-WIDTH = 1400
 _FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
+_GROUP = "/locations/rag_assets/asset-groups/knowledge"
 _SETTLE_MS = 2_000
 _WAIT_MS = 60_000
 
@@ -30,17 +30,19 @@ class Shot:
         name: of its file.
         path: of the page.
         shows: a text that is there once the page is complete.
-        height: in pixels.
+        height, width: in pixels.
     """
 
     name: str
     path: str
     shows: str
     height: int = 1000
+    width: int = 1400
 
 
 def shots(tenant: str) -> Iterator[Shot]:
     """What the documentation shows of a tenant."""
+    yield Shot("asset-graph", _GROUP, "Asset checks", 560, 1900)
     partition = f"view=partitions&partition={tenant}"
     yield Shot("ui-search-index", f"/assets/search_index?{partition}", "failed documents")
     yield Shot("ui-parsed-text", f"/assets/parsed_text?{partition}", "by format", 1250)
@@ -53,7 +55,7 @@ def shots(tenant: str) -> Iterator[Shot]:
 
 def take(page: Page, base: str, shot: Shot) -> None:
     """Open a page, wait until it is complete, and keep the picture."""
-    page.set_viewport_size({"width": WIDTH, "height": shot.height})
+    page.set_viewport_size({"width": shot.width, "height": shot.height})
     page.goto(base + shot.path)
     page.wait_for_function(
         "text => document.body.innerHTML.includes(text)", arg=shot.shows, timeout=_WAIT_MS
