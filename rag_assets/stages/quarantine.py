@@ -34,6 +34,6 @@ def what_to_do(document: Document) -> str:
     if document.content_sha256 is None:
         return "make the file readable, or raise max_bytes; every listing looks at it again"
     return (
-        "as its reason says, or exclude the file; "
-        "it is tried again as soon as it or the tenant's settings change"
+        "mend, replace or exclude the file, or change the tenant's settings; "
+        "it is tried again as soon as either changes"
     )
