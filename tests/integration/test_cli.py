@@ -319,3 +319,12 @@ def test_help_is_there_for_every_command(run: Run) -> None:
     for command in ("up", "down", "status", "tenants", "plan", "sync", "check", "search", "demo"):
         assert command in listed.out
         assert run(command, "--help").code == 0
+
+
+def test_a_command_that_only_groups_others_shows_them(run: Run) -> None:
+    for group, one_of_them in (((), "search"), (("tenants",), "remove")):
+        said = run(*group)
+        assert said.code == 2
+        assert said.out.startswith("Usage: ")
+        assert one_of_them in said.out
+        assert said.err == ""
