@@ -45,7 +45,8 @@ bench: setup
 	@$(BIN)/python -m docs.tools.pages
 
 bench-linear: setup
-	@$(BIN)/python -m benchmarks.chain --files 20000 --rounds 1 --name chain-20000
+	@$(BIN)/python -m benchmarks.chain --files 20000 --rounds 1 --ways inside --only cold noop edit \
+		rename delete --name chain-20000
 	@$(BIN)/python -m docs.tools.pages
 
 bench-rivals: setup

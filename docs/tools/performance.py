@@ -16,7 +16,7 @@ from typing import Any
 PAGE = Path(__file__).resolve().parents[1] / "performance.md"
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 
-_MARKED = re.compile(r"(<!-- table ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _LONG = 10
 """Seconds from which hundredths say nothing."""
 _PHASES = {
@@ -108,7 +108,7 @@ def _linear(result: _Result) -> str:
         few, many = small["costs"][f"{phase}.inside"], result["costs"].get(f"{phase}.inside")
         if many:
             before, after = _median(few, "inside"), _median(many, "inside")
-            memory = _median(result["costs"][phase], "peak_mb")
+            memory = _median(many, "peak_mb")
             cells = [_seconds(before), _seconds(after), f"{after / before:.1f}", f"{memory:.0f} MB"]
             rows.append([name, *cells])
     columns = [
