@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,8 @@ def main() -> None:
         results = measure(servers, arguments.work, arguments.tenants, arguments.changes)
     result = {
         "benchmark": "many tenants",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
         "tenants": arguments.tenants,
         "files": FILES,
         "machine": before,

@@ -196,6 +196,25 @@ def _parsing(result: _Result) -> str:
     return f"{_table(columns, rows)}\n{_origin(result)}"
 
 
+def _many_tenants(result: _Result) -> str:
+    count = result["tenants"]
+    rows = [
+        [name, _seconds(wall), _seconds(cpu), f"{1_000 * cpu / count:.0f} ms"]
+        for name, wall, cpu in (
+            ("first sync of all", result["cold"]["wall"], result["cold"]["cpu"]),
+            ("no-op of all", result["noop"]["wall"], result["noop"]["cpu"]),
+            ("a tick of the sensor", result["tick"]["inside"], result["tick"]["cpu"]),
+        )
+    ]
+    changes = ", ".join(_seconds(seconds) for seconds in result["change_seconds"])
+    memory = ", ".join(f"{name} {size:.0f} MB" for name, size in result["memory_mb"].items())
+    columns = [f"{count:,} tenants of {result['files']} files", "wall", "CPU", "CPU a tenant"]
+    return (
+        f"{_table(columns, rows)}\nA change in one of them, until it was searchable: {changes}."
+        f" Memory: {memory}.\n\n{_origin(result)}"
+    )
+
+
 def _origin(result: _Result) -> str:
     facts = result["machine"]
     server = facts["versions"]["elasticsearch server"]
@@ -226,5 +245,6 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "chain": _chain,
     "chain-20000": _linear,
     "rivals": _rivals,
+    "many-tenants": _many_tenants,
     "parsing": _parsing,
 }
