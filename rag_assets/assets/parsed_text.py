@@ -16,7 +16,10 @@ from rag_assets.stages.slices import work_of
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 
-_ADVICE = "Mend, replace or exclude the files; each is tried again as soon as it changes."
+_ADVICE = (
+    "Mend, replace or exclude the files, or change the tenant's settings; "
+    "each is tried again as soon as either changes."
+)
 _COLUMNS = {
     "format": "string",
     **dict.fromkeys(("parsed", "failed", "pages", "by OCR", "characters", "masked"), "int"),
