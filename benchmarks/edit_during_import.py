@@ -81,7 +81,7 @@ class Probe:
 
         session = Session()
         self._catalog = session.catalog
-        self._retriever = Retriever(session.catalog, session.store)
+        self._retriever = Retriever(session.catalog, session.store, session.embedders)
 
     def ready(self) -> int:
         """Documents that are searchable."""

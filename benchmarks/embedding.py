@@ -21,9 +21,10 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from rag_assets.embedding.batching import EmbedItem, embed_all
+from rag_assets.embedding.batching import embed_all
 from rag_assets.embedding.local import OnnxEmbedder, available_cores
 from rag_assets.embedding.model_folder import describe_folder
+from rag_assets.embedding.packing import EmbedItem
 
 SENTENCE = "the river ran past an old mill while engineers measured voltage and pressure"
 

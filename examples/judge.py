@@ -127,7 +127,7 @@ def _ask(asked: Sequence[Question], mode: Any) -> dict[str, list[str]]:
     from rag_assets.retrieval.search import Retriever
 
     session = Session()
-    retriever = Retriever(session.catalog, session.store)
+    retriever = Retriever(session.catalog, session.store, session.embedders)
     return {
         question.id: [
             hit.uri.removeprefix("handbook/")

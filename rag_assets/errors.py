@@ -18,13 +18,19 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── DocumentTimeout
     │   └── DocumentTooCostly     it needs more memory than a document may use
     ├── EmbeddingError
-    │   ├── EmbedderUnavailable   passing: try again later
+    │   ├── EmbeddingHalted       nothing more can be embedded for this tenant for now
+    │   │   ├── EmbedderUnavailable   passing: try again later
+    │   │   ├── EmbedderRefused       until a person changes something: key, model, quota
+    │   │   │   └── NoProviderKey     what HTTP calls 402
+    │   │   └── CapReached            the tenant's own cap on spending
     │   ├── InputRejected         this text cannot be embedded: quarantine its documents
     │   └── BadVectors            wrong count, dimension, or not finite: stop the tenant
     └── IndexInconsistent         the live index is not the one the catalog knows
 """
 
 from __future__ import annotations
+
+from datetime import datetime
 
 
 class RagAssetsError(Exception):
@@ -99,11 +105,59 @@ class DocumentTooCostly(DocumentRejected):
 
 
 class EmbeddingError(RagAssetsError):
-    """Texts could not be turned into vectors."""
+    """Texts could not be turned into vectors.
+
+    Attributes:
+        requests: attempts made before it was raised; 0 where it was not even asked.
+    """
+
+    requests: int = 1
 
 
-class EmbedderUnavailable(EmbeddingError):
-    """The embedder does not answer for now; the work is kept for a later run."""
+class EmbeddingHalted(EmbeddingError):
+    """Nothing more can be embedded for a tenant for now, whatever the text."""
+
+
+class EmbedderUnavailable(EmbeddingHalted):
+    """The embedder does not answer for now; the work is kept for a later run.
+
+    Args:
+        message, hint: see RagAssetsError.
+        retry_after: seconds after which it asked to be tried again, if it did.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class EmbedderRefused(EmbeddingHalted):
+    """The provider refuses until a person changes something: the key, the model, the quota."""
+
+
+class NoProviderKey(EmbedderRefused):
+    """The tenant has no key for its provider: what HTTP calls 402, payment required."""
+
+    requests = 0
+
+
+class CapReached(EmbeddingHalted):
+    """The tenant's cap on spending is reached; what was done is kept.
+
+    Args:
+        message, hint: see RagAssetsError.
+        until: when it goes on by itself; None if a person must say so.
+    """
+
+    requests = 0
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, until: datetime | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.until = until
 
 
 class InputRejected(EmbeddingError):

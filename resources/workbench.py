@@ -13,7 +13,6 @@ from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.settings import Settings
 from rag_assets.stages.context import SliceLimits, TenantContext
 from rag_assets.stages.removal import retreat
-from rag_assets.tenants.model import Tenant
 from resources.embedders import EmbedderResource
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 
@@ -51,7 +50,8 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         catalog = self.postgres.catalog()
         record = catalog.tenants.get(tenant_id)
         _require_active(record)
-        tenant = Tenant.from_config(record.config)
+        embedders = self.embedders.embedders(catalog)
+        tenant = embedders.tenant(record)
         return TenantContext(
             tenant=tenant,
             ref=record.ref,
@@ -59,7 +59,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
             catalog=catalog,
             lake=self.lake.lake().tenant(record.id, record.incarnation, guard=guard),
             store=self.elasticsearch.store(),
-            embedder=self.embedders.of(tenant),
+            embedder=embedders.of(record.ref, tenant.embedder),
             guard=guard,
             log=log,
             limits=SliceLimits(

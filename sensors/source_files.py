@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from rag_assets.accounts.embedders import Embedders
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.errors import ConfigurationError, ServiceUnavailable
@@ -14,7 +15,6 @@ from rag_assets.partitions import tenants_partitions
 from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.settings import Settings
-from rag_assets.tenants.model import Tenant
 from resources.stores import PostgresResource
 from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, REASON_TAG, fail_abandoned_runs
 from resources.workbench import clear_failures
@@ -96,8 +96,9 @@ def _requests(
 def _request(
     instance: dg.DagsterInstance, catalog: Catalog, record: TenantRecord, notes: list[str]
 ) -> dg.RunRequest | None:
-    tenant = Tenant.from_config(record.config)
-    state = tenant_state(catalog, record, tenant, Settings.from_environment())
+    settings = Settings.from_environment()
+    tenant = Embedders(catalog, settings).tenant(record)
+    state = tenant_state(catalog, record, tenant, settings)
     notes += [f"{record.id}: {message}" for message in state.unlisted.values()]
     reason = why_due(state, datetime.now(UTC))
     if reason is None:

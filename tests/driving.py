@@ -18,7 +18,6 @@ import pytest
 
 from rag_assets.catalog.lock import Holder
 from rag_assets.commands.session import Session
-from rag_assets.embedding.registry import build_embedder
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.stages.chunking import chunk_documents
 from rag_assets.stages.context import SliceLimits, TenantContext
@@ -28,7 +27,6 @@ from rag_assets.stages.parsing import parse_documents
 from rag_assets.stages.publishing import publish_slice
 from rag_assets.stages.slices import plan_work
 from rag_assets.stages.tenancy import reconcile_tenants
-from rag_assets.tenants.model import Tenant
 from tests.installation import Installation
 
 _MOST_RUNS = 50
@@ -70,7 +68,7 @@ class Driver:
         catalog = self.session.catalog
         reconcile_tenants(catalog, self.session.settings)
         record = catalog.tenants.get(tenant_id)
-        tenant = Tenant.from_config(record.config)
+        tenant = self.session.embedders.tenant(record)
         with catalog.lock.hold(tenant_id, Holder.here("a test")) as held:
             yield TenantContext(
                 tenant=tenant,
@@ -79,7 +77,7 @@ class Driver:
                 catalog=catalog,
                 lake=self.session.lake.tenant(record.id, record.incarnation, guard=held.check),
                 store=self.session.store,
-                embedder=build_embedder(tenant.embedder),
+                embedder=self.session.embedders.of(record.ref, tenant.embedder),
                 guard=held.check,
                 log=lambda line: None,
                 limits=self._limits,

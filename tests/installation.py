@@ -31,7 +31,6 @@ from rag_assets.retrieval.model import Hit, SearchRequest
 from rag_assets.retrieval.search import Retriever
 from rag_assets.stages.context import TenantContext
 from rag_assets.tenants.file import TenantsFile
-from rag_assets.tenants.model import Tenant
 
 FAST = {"embedder": {"provider": "deterministic"}}
 """For tests in which the meaning of vectors does not matter."""
@@ -146,15 +145,14 @@ class Installation:
     @cached_property
     def retriever(self) -> Retriever:
         session = self.session()
-        return Retriever(session.catalog, session.store)
+        return Retriever(session.catalog, session.store, session.embedders)
 
     def context(self, tenant_id: str) -> TenantContext:
         """The context of a tenant's stages, without its lock."""
-        from rag_assets.embedding.registry import build_embedder
 
         session = self.session()
         record = session.catalog.tenants.get(tenant_id)
-        tenant = Tenant.from_config(record.config)
+        tenant = session.embedders.tenant(record)
         return TenantContext(
             tenant=tenant,
             ref=record.ref,
@@ -162,7 +160,7 @@ class Installation:
             catalog=session.catalog,
             lake=session.lake.tenant(record.id, record.incarnation),
             store=session.store,
-            embedder=build_embedder(tenant.embedder),
+            embedder=session.embedders.of(record.ref, tenant.embedder),
             guard=lambda: None,
             log=lambda line: None,
         )

@@ -63,7 +63,7 @@ async def lifespan(builder: coco.EnvironmentBuilder) -> AsyncIterator[None]:
 @coco.fn.as_async(batching=True, max_batch_size=64)
 async def embed(texts: list[str]) -> list[NDArray[np.float32]]:
     """Vectors for a batch of texts, which CocoIndex puts together."""
-    return list(await _EMBEDDER.embed(texts))
+    return list((await _EMBEDDER.embed(texts)).vectors)
 
 
 @coco.fn

@@ -42,7 +42,7 @@ class Task:
 
 def embed(texts: list[str]) -> list[list[float]]:
     """The vectors that the project's own deterministic embedder gives, as lists."""
-    vectors = asyncio.run(DeterministicEmbedder(DIMENSIONS).embed(texts))
+    vectors = asyncio.run(DeterministicEmbedder(DIMENSIONS).embed(texts)).vectors
     return [vector.tolist() for vector in vectors]
 
 

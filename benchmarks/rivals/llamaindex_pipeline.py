@@ -42,8 +42,8 @@ class Deterministic(BaseEmbedding):
         return (await self._aget_text_embeddings([query]))[0]
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        vectors = await DeterministicEmbedder(common.DIMENSIONS).embed(texts)
-        return [vector.tolist() for vector in vectors]
+        answer = await DeterministicEmbedder(common.DIMENSIONS).embed(texts)
+        return [vector.tolist() for vector in answer.vectors]
 
 
 class Store(ElasticsearchStore):

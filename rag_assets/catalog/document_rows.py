@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from sqlalchemy import Row
@@ -14,6 +14,9 @@ from rag_assets.hashing import key_of
 from rag_assets.sources.model import ListingFacts
 
 Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
+
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
+"""When a document is tried again that waits for a person: a sync that is asked for tries it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def _check(session: Session, synced: TenantSync, *, as_json: bool) -> tuple[bool
 
 
 def _ask(session: Session, *, as_json: bool) -> list[dict[str, Any]]:
-    retriever = Retriever(session.catalog, session.store)
+    retriever = Retriever(session.catalog, session.store, session.embedders)
     answers = []
     for judged in _questions():
         question = str(judged["question"])

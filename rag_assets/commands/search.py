@@ -12,7 +12,7 @@ from rag_assets.retrieval.search import Retriever
 @with_session
 def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
     """Answer one question."""
-    answer = Retriever(session.catalog, session.store).search(tenant_id, request)
+    answer = Retriever(session.catalog, session.store, session.embedders).search(tenant_id, request)
     if answer.disabled:
         warn(f"tenant {tenant_id} is disabled: it does not answer")
     if as_json:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import dagster as dg
     from sqlalchemy import Engine
 
+    from rag_assets.accounts.embedders import Embedders
     from rag_assets.catalog.catalog import Catalog
     from rag_assets.catalog.tenants import TenantRecord
     from rag_assets.indexing.elasticsearch import ElasticsearchStore
@@ -91,6 +92,13 @@ class Session:
 
         return Lake(self.settings.lake_url)
 
+    @cached_property
+    def embedders(self) -> Embedders:
+        """The tenants' embedders."""
+        from rag_assets.accounts.embedders import Embedders
+
+        return Embedders(self.catalog, self.settings)
+
     def active(self, tenant_id: str) -> TenantRecord:
         """A tenant that may be indexed.
 
@@ -116,12 +124,10 @@ class Session:
             ConfigurationError: it is disabled.
         """
         from rag_assets.commands.output import progress
-        from rag_assets.embedding.registry import build_embedder
         from rag_assets.stages.context import TenantContext
-        from rag_assets.tenants.model import Tenant
 
         record = self.active(tenant_id)
-        tenant = Tenant.from_config(record.config)
+        tenant = self.embedders.tenant(record)
         return TenantContext(
             tenant=tenant,
             ref=record.ref,
@@ -129,7 +135,7 @@ class Session:
             catalog=self.catalog,
             lake=self.lake.tenant(record.id, record.incarnation),
             store=self.store,
-            embedder=build_embedder(tenant.embedder),
+            embedder=self.embedders.of(record.ref, tenant.embedder),
             guard=lambda: None,
             log=progress,
         )

@@ -156,14 +156,13 @@ def show_sync(result: TenantSync) -> None:
 def _is_due(session: Session, tenant_id: str) -> bool:
     """Whether there is anything to do, at the price of a listing."""
     from rag_assets.stages.generations import require_same_index
-    from rag_assets.tenants.model import Tenant
     from sensors.planning import why_due
     from sensors.state import tenant_state
 
     catalog = session.catalog
     record = session.active(tenant_id)
     catalog.documents.retry_passing_failures(record.ref)
-    tenant = Tenant.from_config(record.config)
+    tenant = session.embedders.tenant(record)
     serving = catalog.generations.serving(tenant_id)
     if serving is not None:
         require_same_index(session.store, tenant_id, serving)

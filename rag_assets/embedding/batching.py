@@ -2,8 +2,10 @@
 
 What is done is kept within seconds, whatever becomes of the rest:
 
-- the embedder does not answer: nothing more is sent, calls under way may end, the outcome says so;
+- the embedder does not answer, refuses everything, or the budget is spent: nothing more is sent,
+  calls under way may end, the outcome says so;
 - it rejects a batch: halves are tried until the single texts at fault are found; others go through;
+- a text is longer than it takes: that text is reported, and never sent;
 - the deadline passes: nothing more is sent, and the outcome counts what remains;
 - it returns bad vectors, or something unforeseen happens, or the run is cancelled: the good
   vectors so far are kept, then the error goes on.
@@ -14,77 +16,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias
 
 from rag_assets.embedding.keeping import Keep, Keeper
-from rag_assets.embedding.protocol import Embedder, Vectors
-from rag_assets.embedding.vectors import MAX_BATCH, checked_vectors
-from rag_assets.errors import EmbedderUnavailable, InputRejected
+from rag_assets.embedding.outcome import EmbedOutcome, EmbedProgress
+from rag_assets.embedding.packing import Batch, EmbedItem, pack
+from rag_assets.embedding.protocol import Answer, Budget, Embedder
+from rag_assets.embedding.vectors import checked_vectors
+from rag_assets.errors import EmbedderRefused, EmbeddingError, EmbeddingHalted, InputRejected
 
-
-@dataclass(frozen=True, slots=True)
-class EmbedItem:
-    """A text to embed and the key its vector is kept under."""
-
-    key: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedProgress:
-    """How far a drive has come.
-
-    Attributes:
-        done: texts that have a vector.
-        rejected: texts the embedder refuses.
-        total: texts asked for.
-        requests, tokens: calls begun, and tokens of those that succeeded.
-        seconds: since the start.
-    """
-
-    done: int
-    rejected: int
-    total: int
-    requests: int
-    tokens: int
-    seconds: float
-
-    @property
-    def rate(self) -> float:
-        """Texts a second."""
-        return self.done / self.seconds if self.seconds > 0 else 0.0
-
-    @property
-    def eta_seconds(self) -> float | None:
-        """Seconds until all is done at the rate so far; None while there is no rate."""
-        left = self.total - self.done - self.rejected
-        return left / self.rate if self.rate > 0 else None
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedOutcome:
-    """What came of a drive; embedded + len(rejected) + remaining are the texts asked for.
-
-    Attributes:
-        embedded: vectors kept.
-        rejected: reason by key, for texts the embedder will never take.
-        remaining: texts not embedded because of the deadline or an outage.
-        requests: calls made, failed ones included.
-        tokens: tokens of the calls that succeeded, as the provider counts them.
-        outage: why the embedder stopped answering, if it did.
-        seconds: time it all took.
-    """
-
-    embedded: int
-    rejected: Mapping[str, str]
-    remaining: int
-    requests: int
-    tokens: int
-    outage: EmbedderUnavailable | None
-    seconds: float
+_PROBE = "A sentence that any embedder takes."
 
 
 async def embed_all(
@@ -96,6 +40,7 @@ async def embed_all(
     flush_seconds: float = 3.0,
     deadline: float | None = None,
     progress: Callable[[EmbedProgress], None] | None = None,
+    budget: Budget | None = None,
 ) -> EmbedOutcome:
     """Embed texts and keep their vectors as they come.
 
@@ -103,7 +48,7 @@ async def embed_all(
     complete rather than all of them begun. A key given twice is embedded once.
 
     Args:
-        embedder: called with at most its batch_size and at most its concurrency at once.
+        embedder: called within its limits, and closed at the end.
         items: what to embed; held in memory, so a slice and not a corpus.
         keep: writes keys and their vectors, shape (len(keys), dimensions); called in a thread,
             never twice at once, while embedding goes on.
@@ -111,13 +56,14 @@ async def embed_all(
         flush_seconds: how long a vector waits for others at most.
         deadline: time.monotonic() after which no further call begins; those under way may end.
         progress: called in this thread after each call to the embedder.
+        budget: what may be spent; without one, anything.
 
     Raises:
         BadVectors: wrong count or dimension, not finite, or zero; none of that call is kept.
         Exception: whatever else embedder or keep raise; what was good before is kept.
     """
     drive = _Drive(embedder, items, Keeper(keep, group_size=flush_items, seconds=flush_seconds))
-    drive.deadline, drive.progress = deadline, progress
+    drive.deadline, drive.progress, drive.budget = deadline, progress, budget
     try:
         await drive.run()
     except BaseException as error:  # cancellation too: its vectors are paid for
@@ -126,11 +72,12 @@ async def embed_all(
         except Exception as second:  # the first error is the one to report
             error.add_note(f"vectors made before could not be kept: {second}")
         raise
+    finally:
+        await embedder.close()
     return drive.outcome()
 
 
-_Batch: TypeAlias = "tuple[EmbedItem, ...]"
-_Call: TypeAlias = "asyncio.Task[tuple[Vectors, int]]"
+_Call: TypeAlias = "asyncio.Task[Answer]"
 
 
 class _Drive:
@@ -139,22 +86,23 @@ class _Drive:
     def __init__(self, embedder: Embedder, items: Iterable[EmbedItem], keeper: Keeper) -> None:
         self.deadline: float | None = None
         self.progress: Callable[[EmbedProgress], None] | None = None
+        self.budget: Budget | None = None
         self._embedder = embedder
         self._keeper = keeper
-        distinct = list({item.key: item for item in items}.values())
-        size = max(1, min(embedder.batch_size, MAX_BATCH))
-        self._total = len(distinct)
-        self._queue: deque[_Batch] = deque(
-            tuple(distinct[start : start + size]) for start in range(0, len(distinct), size)
-        )
-        self._calls: dict[_Call, _Batch] = {}
+        self._items = list({item.key: item for item in items}.values())
+        self._queue: deque[Batch] = deque()
+        self._calls: dict[_Call, Batch] = {}
         self._rejected: dict[str, str] = {}
-        self._outage: EmbedderUnavailable | None = None
-        self._done = self._requests = self._tokens = 0
+        self._outage: EmbeddingHalted | None = None
+        self._done = self._requests = self._retries = self._tokens = 0
+        # Whether it is known to take any text at all: else one rejection may mean all of them.
+        self._trusted = False
+        self._probing = asyncio.Lock()
         self._started = time.monotonic()
 
     async def run(self) -> None:
         """Send, take and keep until nothing is left or nothing more may be sent."""
+        self._queue.extend(await self._batches())
         while True:
             self._send()
             if not self._calls and not (self._queue and self._may_send()):
@@ -175,7 +123,7 @@ class _Drive:
             await asyncio.wait(self._calls)
         for call, batch in self._calls.items():
             if not call.cancelled() and call.exception() is None:
-                self._add(batch, *call.result())
+                self._add(batch, call.result())
         await self._keeper.drain()
 
     def outcome(self) -> EmbedOutcome:
@@ -183,12 +131,32 @@ class _Drive:
         return EmbedOutcome(
             embedded=self._keeper.kept,
             rejected=MappingProxyType(self._rejected),
-            remaining=self._total - self._keeper.kept - len(self._rejected),
+            remaining=len(self._items) - self._keeper.kept - len(self._rejected),
             requests=self._requests,
+            retries=self._retries,
             tokens=self._tokens,
             outage=self._outage,
             seconds=time.monotonic() - self._started,
         )
+
+    async def _batches(self) -> list[Batch]:
+        """Everything that can be sent; what is too long is rejected before anything is spent."""
+        limits = self._embedder.limits
+        if self.budget is None and limits.tokens is None and limits.input_tokens is None:
+            return list(pack(self._items, [0] * len(self._items), limits))
+        texts = [item.text for item in self._items]
+        counts = await asyncio.to_thread(self._embedder.count_tokens, texts)
+        most = limits.input_tokens
+        fitting = []
+        for item, count in zip(self._items, counts, strict=True):
+            if most is not None and count > most:
+                self._rejected[item.key] = (
+                    f"a chunk of {count:,} tokens is over the {most:,} that"
+                    f" {self._embedder.embedder_id} reads; choose a smaller limit for its chunker"
+                )
+            else:
+                fitting.append((item, count))
+        return list(pack([item for item, _ in fitting], [count for _, count in fitting], limits))
 
     def _may_send(self) -> bool:
         in_time = self.deadline is None or time.monotonic() < self.deadline
@@ -196,58 +164,99 @@ class _Drive:
 
     def _send(self) -> None:
         """Begin as many calls as may be under way, unless keeping cannot follow."""
-        limit = max(1, self._embedder.concurrency)
+        limit = max(1, self._embedder.limits.concurrency)
         while self._queue and len(self._calls) < limit and self._may_send():
             if self._keeper.behind:
                 return
             batch = self._queue.popleft()
             self._calls[asyncio.create_task(self._call(batch))] = batch
 
-    async def _call(self, batch: _Batch) -> tuple[Vectors, int]:
-        texts = [item.text for item in batch]
-        # Counted before the call: a cancellation in between must not lose what was paid for.
-        tokens = sum(await asyncio.to_thread(self._embedder.count_tokens, texts))
-        self._requests += 1
-        answer = await self._embedder.embed(texts)
+    async def _call(self, batch: Batch) -> Answer:
+        """Spend a batch's price, and have its vectors checked."""
+        if self.budget is None:
+            return await self._ask(batch)
+        self.budget.reserve(batch.tokens)
+        charged = 0
+        try:
+            answer = await self._ask(batch)
+            charged = answer.tokens
+        finally:
+            self.budget.settle(batch.tokens, charged)
+        return answer
+
+    async def _ask(self, batch: Batch) -> Answer:
+        texts = [item.text for item in batch.items]
+        try:
+            answer = await self._embedder.embed(texts)
+        except InputRejected as error:
+            await self._require_trust(error)
+            raise
         vectors = checked_vectors(
-            answer,
+            answer.vectors,
             count=len(texts),
             dimensions=self._embedder.dimensions,
             source=self._embedder.embedder_id,
         )
-        return vectors, tokens
+        self._trusted = True
+        return replace(answer, vectors=vectors)
+
+    async def _require_trust(self, rejection: InputRejected) -> None:
+        """Tell a bad text from an embedder that takes none, before halving costs a call a text.
+
+        Raises:
+            EmbedderRefused: it rejects a text that nothing is wrong with.
+        """
+        async with self._probing:
+            if self._trusted:
+                return
+            self._requests += 1
+            try:
+                self._tokens += (await self._embedder.embed([_PROBE])).tokens
+            except InputRejected:
+                raise EmbedderRefused(
+                    f"{self._embedder.embedder_id} rejects every text: {rejection.message}",
+                    hint="check the embedder's model, dimensions and base_url",
+                ) from None
+            self._trusted = True
 
     def _take(self, call: _Call) -> None:
         batch = self._calls.pop(call)
         try:
-            vectors, tokens = call.result()
-        except EmbedderUnavailable as error:
+            answer = call.result()
+        except EmbeddingHalted as error:
             # Without its traceback, whose frames would hold on to the batch.
             self._outage = self._outage or error.with_traceback(None)
+            self._count(error)
         except InputRejected as error:
+            self._count(error)
             self._narrow_down(batch, error)
         else:
-            self._add(batch, vectors, tokens)
+            self._add(batch, answer)
         if self.progress is not None:
             self.progress(self._state())
 
-    def _add(self, batch: _Batch, vectors: Vectors, tokens: int) -> None:
-        self._keeper.add([item.key for item in batch], vectors)
-        self._done += len(batch)
-        self._tokens += tokens
+    def _count(self, error: EmbeddingError) -> None:
+        self._requests += error.requests
+        self._retries += max(0, error.requests - 1)
 
-    def _narrow_down(self, batch: _Batch, error: InputRejected) -> None:
-        if len(batch) == 1:
-            self._rejected[batch[0].key] = error.message
-            return
-        middle = len(batch) // 2
-        self._queue.extendleft((batch[middle:], batch[:middle]))
+    def _add(self, batch: Batch, answer: Answer) -> None:
+        self._keeper.add([item.key for item in batch.items], answer.vectors)
+        self._done += len(batch.items)
+        self._tokens += answer.tokens
+        self._requests += answer.requests
+        self._retries += answer.requests - 1
+
+    def _narrow_down(self, batch: Batch, error: InputRejected) -> None:
+        if len(batch.items) == 1:
+            self._rejected[batch.items[0].key] = error.message
+        else:
+            self._queue.extendleft(reversed(batch.halves()))
 
     def _state(self) -> EmbedProgress:
         return EmbedProgress(
             done=self._done,
             rejected=len(self._rejected),
-            total=self._total,
+            total=len(self._items),
             requests=self._requests,
             tokens=self._tokens,
             seconds=time.monotonic() - self._started,

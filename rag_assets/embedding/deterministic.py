@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rag_assets.embedding.protocol import Vectors
+from rag_assets.embedding.protocol import Answer, CallLimits, Purpose, Vectors
 from rag_assets.embedding.vectors import MAX_BATCH, unit
 from rag_assets.errors import InputRejected
 
@@ -47,17 +47,12 @@ class DeterministicEmbedder:
         return self._dimensions
 
     @property
-    def batch_size(self) -> int:
-        """Texts a call takes at most."""
-        return MAX_BATCH
+    def limits(self) -> CallLimits:
+        """How much it takes at once."""
+        return CallLimits(texts=MAX_BATCH, concurrency=4)
 
-    @property
-    def concurrency(self) -> int:
-        """Calls that may be under way at once."""
-        return 4
-
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit vector a text, in order; see Embedder.embed.
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+        """One unit vector a text, in order, whatever the purpose; see Embedder.embed.
 
         Raises:
             InputRejected: a text is empty or white space, as real embedders refuse it.
@@ -69,11 +64,14 @@ class DeterministicEmbedder:
         vectors = np.empty((len(texts), self._dimensions), dtype=np.float32)
         for row, text in enumerate(texts):
             vectors[row] = self._vector(text)
-        return vectors
+        return Answer(vectors, sum(self.count_tokens(texts)))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """About a token for every four characters; nothing is charged."""
         return [len(text) // 4 + 1 for text in texts]
+
+    async def close(self) -> None:
+        """It has no connections."""
 
     def _vector(self, text: str) -> Vectors:
         # surrogatepass: any str has a vector, also one that no file could hold.

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_assets.embedding.model_folder import ModelFolder, Pooling, describe_folder
 from rag_assets.embedding.network import Network
-from rag_assets.embedding.protocol import Vectors
+from rag_assets.embedding.protocol import Answer, CallLimits, Purpose, Vectors
 from rag_assets.embedding.vectors import unit
 from rag_assets.errors import ConfigurationError, InputRejected
 
@@ -90,22 +91,20 @@ class OnnxEmbedder:
         return self._model.window
 
     @property
-    def batch_size(self) -> int:
-        """Texts a call takes at most; their number changes neither vectors nor speed."""
-        return _BATCH
+    def limits(self) -> CallLimits:
+        """How much it takes at once: the number of texts changes neither vectors nor speed.
 
-    @property
-    def concurrency(self) -> int:
-        """Calls under way at once; two, so that no thread waits while one ends."""
-        return 2
+        Two calls, so that no thread waits while one ends.
+        """
+        return CallLimits(texts=_BATCH, concurrency=2)
 
     @property
     def texts_windowed(self) -> int:
         """Texts embedded so far that were longer than the model's window."""
         return self._windowed
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit vector a text, in order; see Embedder.embed.
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+        """One unit vector a text, in order, whatever the purpose; see Embedder.embed.
 
         Raises:
             InputRejected: a text is empty, white space, or nothing the tokenizer keeps.
@@ -116,46 +115,56 @@ class OnnxEmbedder:
                 raise _rejected(position, len(texts))
         todo = deque(enumerate(texts))
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        tokens = np.zeros(len(texts), dtype=np.int64)
         loop, pool = asyncio.get_running_loop(), self._thread_pool()
         # A job per thread, not per text: the loop is woken rarely, and todo is where to stop.
         jobs = [
-            loop.run_in_executor(pool, self._work_off, todo, vectors)
+            loop.run_in_executor(pool, self._work_off, todo, vectors, tokens)
             for _ in range(min(self._threads, len(texts)))
         ]
         try:
             await asyncio.gather(*jobs)
         finally:
             todo.clear()  # after a failure or a cancellation no thread begins another text
-        return vectors
+        return Answer(vectors, int(tokens.sum()))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens the model reads for each text, special ones included; nothing is charged."""
         tokenizer = self._loaded_tokenizer()
-        return [sum(len(w.ids) for w in _windows(tokenizer, text)) for text in texts]
+        return [_tokens_of(_windows(tokenizer, text)) for text in texts]
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """It has no connections; the loaded model is kept for the next call."""
+
+    def unload(self) -> None:
         """End the threads and let the model go; a later call would load it again."""
         with self._lock:
             pool, self._pool, self._network = self._pool, None, None
         if pool is not None:
             pool.shutdown(cancel_futures=True)
 
-    def _work_off(self, todo: deque[tuple[int, str]], vectors: Vectors) -> None:
+    def _work_off(
+        self,
+        todo: deque[tuple[int, str]],
+        vectors: Vectors,
+        tokens: npt.NDArray[np.int64],
+    ) -> None:
         """Embed texts into their rows until none is left; runs in several threads at once."""
         while True:
             try:
                 index, text = todo.popleft()
             except IndexError:
                 return
-            vector = self._embed_one(text)
+            windows = _windows(self._loaded_tokenizer(), text)
+            vector = self._embed_one(windows)
             if vector is None:
                 raise _rejected(index + 1, len(vectors))
             vectors[index] = vector
+            tokens[index] = _tokens_of(windows)
 
-    def _embed_one(self, text: str) -> Vectors | None:
+    def _embed_one(self, windows: list[Encoding]) -> Vectors | None:
         """Return the vector of a text, or None if the tokenizer keeps nothing of it."""
         network = self._loaded_network()
-        windows = _windows(self._loaded_tokenizer(), text)
         weights = [len(w.ids) - sum(w.special_tokens_mask) for w in windows]
         if not any(weights):
             return None
@@ -204,6 +213,10 @@ def _windows(tokenizer: Tokenizer, text: str) -> list[Encoding]:
     """Cut a text into pieces of at most the model's window, special tokens in each."""
     first = tokenizer.encode(_encodable(text))
     return [first, *first.overflowing]
+
+
+def _tokens_of(windows: list[Encoding]) -> int:
+    return sum(len(window.ids) for window in windows)
 
 
 def _encodable(text: str) -> str:

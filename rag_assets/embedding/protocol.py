@@ -2,13 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import SecretStr
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
+
+Purpose: TypeAlias = Literal["document", "query"]
+"""What a text is embedded for: some models want to know, and make other vectors of it."""
+
+Credentials: TypeAlias = Callable[[], SecretStr]
+"""Gives a tenant's key, asked for when it is needed; raises NoProviderKey if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """How much an embedder takes at once.
+
+    Attributes:
+        texts: in a call at most.
+        concurrency: calls that may be under way at once.
+        tokens: of all texts of a call together; None for any number.
+        input_tokens: of a text; None for any number.
+    """
+
+    texts: int
+    concurrency: int
+    tokens: int | None = None
+    input_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a call came back with.
+
+    Attributes:
+        vectors: one for each text, in order; shape (texts, dimensions).
+        tokens: that the call is charged for.
+        requests: attempts that it took.
+    """
+
+    vectors: Vectors
+    tokens: int
+    requests: int = 1
 
 
 class Embedder(Protocol):
@@ -18,8 +58,7 @@ class Embedder(Protocol):
         embedder_id: provider/model@dims and a digest of all else that determines a vector
             (weights, prefix, truncation, pooling); vectors are kept under it.
         dimensions: length of every vector.
-        batch_size: how many texts a call takes at most.
-        concurrency: how many calls may be under way at once.
+        limits: how much a call may ask for, and how many calls at once.
     """
 
     @property
@@ -33,24 +72,43 @@ class Embedder(Protocol):
         ...
 
     @property
-    def batch_size(self) -> int:
-        """Texts a call takes at most."""
+    def limits(self) -> CallLimits:
+        """How much it takes at once."""
         ...
 
-    @property
-    def concurrency(self) -> int:
-        """Calls that may be under way at once."""
-        ...
-
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of shape (len(texts), dimensions), float32, L2-normalised, in order.
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+        """Vectors of these texts, float32, L2-normalised, in order.
 
         Raises:
-            EmbedderUnavailable: try again later.
+            EmbeddingHalted: it takes nothing more for now, or until a person changes something.
             InputRejected: one of these texts can never be embedded.
+            BadVectors: what came back is not what was asked for.
         """
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens the provider will count (and charge) for each text."""
+        """Tokens the provider will count (and charge) for each text, as near as can be told."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections, in the loop that embed was called in.
+
+        A later call to embed opens them again.
+        """
+        ...
+
+
+class Budget(Protocol):
+    """What may be spent; asked before every call, told after it."""
+
+    def reserve(self, tokens: int) -> None:
+        """Set the price of a call aside.
+
+        Raises:
+            CapReached: there is not enough left.
+        """
+        ...
+
+    def settle(self, reserved: int, charged: int) -> None:
+        """Give back what was set aside for a call, and take what it was charged for, in tokens."""
         ...

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rag_assets.accounts.embedders import Embedders
 from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.embedding.protocol import Embedder
-from rag_assets.embedding.registry import EmbedderConfig, build_embedder
+from rag_assets.embedding.query import embed_query
+from rag_assets.embedding.registry import EmbedderConfig
 from rag_assets.errors import IndexInconsistent
 from rag_assets.indexing.mapping import PLACES
 from rag_assets.indexing.model import Candidate, Owner
@@ -32,19 +35,19 @@ class Retriever:
     Args:
         catalog: says which generation answers and which version of a document counts.
         store: where entries are searched.
-        embedder_of: makes the embedder that built a generation.
+        embedders: makes the embedder that built a generation.
     """
 
     def __init__(
         self,
         catalog: Catalog,
         store: VectorStore,
-        embedder_of: Callable[[EmbedderConfig], Embedder] = build_embedder,
+        embedders: Embedders,
     ) -> None:
         self._catalog = catalog
         self._store = store
-        self._embedder_of = embedder_of
-        self._embedders: dict[str, Embedder] = {}
+        self._embedders = embedders
+        self._made: dict[tuple[TenantRef, str], Embedder] = {}
 
     def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
         """Search one tenant's knowledge.
@@ -65,20 +68,19 @@ class Retriever:
         search = _Search(self, record, serving, request, tenant)
         return SearchAnswer(search.hits(mode), generation=serving.number, mode=mode)
 
-    def embed(self, serving: Generation, query: str) -> npt.NDArray[np.float32]:
+    def embed(self, ref: TenantRef, serving: Generation, query: str) -> npt.NDArray[np.float32]:
         """The question's vector, by exactly the embedder that built the generation."""
-        embedder = self._embedders.get(serving.embedder_id)
+        embedder = self._made.get((ref, serving.embedder_id))
         if embedder is None:
-            embedder = self._embedder_of(EmbedderConfig.model_validate(serving.embedder))
+            embedder = self._embedders.of(ref, EmbedderConfig.model_validate(serving.embedder))
             if embedder.embedder_id != serving.embedder_id:
                 raise IndexInconsistent(
                     f"generation {serving.number} was built by {serving.embedder_id},"
                     f" which is now {embedder.embedder_id}",
                     hint="sync the tenant: a new generation is built with the present model",
                 )
-            self._embedders[serving.embedder_id] = embedder
-        vector: npt.NDArray[np.float32] = asyncio.run(embedder.embed([query]))[0]
-        return vector
+            self._made[ref, serving.embedder_id] = embedder
+        return asyncio.run(_vector_of(embedder, query))
 
     @property
     def catalog(self) -> Catalog:
@@ -89,6 +91,13 @@ class Retriever:
     def store(self) -> VectorStore:
         """The store that is searched."""
         return self._store
+
+
+async def _vector_of(embedder: Embedder, query: str) -> npt.NDArray[np.float32]:
+    try:
+        return await embed_query(embedder, query)
+    finally:
+        await embedder.close()
 
 
 class _Search:
@@ -113,7 +122,7 @@ class _Search:
         )
         # Entries of versions that no longer count may be among the nearest: fetch some more.
         self._limit = 2 * self._top_k + _OVERFETCH
-        self._vector = retriever.embed(serving, request.query)
+        self._vector = retriever.embed(record.ref, serving, request.query)
 
     def hits(self, mode: SearchMode) -> tuple[Hit, ...]:
         for _ in range(_ATTEMPTS):

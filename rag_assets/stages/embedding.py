@@ -8,17 +8,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from rag_assets.catalog.document_rows import Document, Failure
+from rag_assets.catalog.document_rows import NEVER, Document, Failure
 from rag_assets.chunking.model import embedding_text
-from rag_assets.embedding.batching import EmbedItem, EmbedOutcome, EmbedProgress, embed_all
+from rag_assets.embedding.batching import embed_all
+from rag_assets.embedding.outcome import EmbedOutcome, EmbedProgress
+from rag_assets.embedding.packing import EmbedItem
 from rag_assets.embedding.protocol import Vectors
-from rag_assets.errors import BadVectors, RagAssetsError
+from rag_assets.errors import (
+    BadVectors,
+    CapReached,
+    EmbedderRefused,
+    EmbedderUnavailable,
+    RagAssetsError,
+)
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.progress import Progress
 from rag_assets.stages.slices import ParsedDocument, Work, parsed_documents
 
 _FIRST_RETRY = timedelta(minutes=1)
 _LAST_RETRY = timedelta(hours=1)
+_LONGEST_WAIT = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +39,8 @@ class EmbeddingReport:
         reused: distinct texts whose vector was in the lake already.
         remaining: texts left for the next run.
         failed: documents quarantined because a text of theirs has no vector.
-        outage: why the embedder stopped answering, or returned what must not be kept.
+        retries: requests that repeated one that had failed.
+        outage: why nothing more could be embedded, or what came back must not be kept.
     """
 
     embedded: int = 0
@@ -39,6 +49,7 @@ class EmbeddingReport:
     failed: int = 0
     tokens: int = 0
     requests: int = 0
+    retries: int = 0
     outage: str | None = None
     seconds: float = 0.0
 
@@ -130,8 +141,8 @@ def _fail_incomplete(
         if refused is not None:
             failures.append(_failure(item.document, refused, None))
         elif lacking and outage is not None:
-            retry_at = _retry_at(item.document)
-            failures.append(_failure(item.document, outage.message, retry_at))
+            retry_at = _retry_at(item.document, outage)
+            failures.append(_failure(item.document, outage.advice, retry_at))
     ctx.guard()
     ctx.catalog.documents.fail(ctx.ref, failures, config_key=work.config_key)
     return len(failures)
@@ -141,8 +152,17 @@ def _failure(document: Document, reason: str, retry_at: datetime | None) -> Fail
     return Failure(document.document_id, document.document_key, reason, retry_at)
 
 
-def _retry_at(document: Document) -> datetime:
-    return datetime.now(UTC) + min(_LAST_RETRY, _FIRST_RETRY * (1 << min(document.attempts, 10)))
+def _retry_at(document: Document, outage: RagAssetsError) -> datetime:
+    """When a document is tried again by itself; a sync that a person asks for does not wait."""
+    now = datetime.now(UTC)
+    if isinstance(outage, EmbedderRefused):
+        return NEVER
+    if isinstance(outage, CapReached):
+        return outage.until or NEVER
+    wait = min(_LAST_RETRY, _FIRST_RETRY * (1 << min(document.attempts, 10)))
+    if isinstance(outage, EmbedderUnavailable) and outage.retry_after is not None:
+        wait = max(wait, min(_LONGEST_WAIT, timedelta(seconds=outage.retry_after)))
+    return now + wait
 
 
 def _merged(report: EmbeddingReport, outcome: EmbedOutcome, failed: int) -> EmbeddingReport:
@@ -153,5 +173,6 @@ def _merged(report: EmbeddingReport, outcome: EmbedOutcome, failed: int) -> Embe
         failed=failed,
         tokens=outcome.tokens,
         requests=outcome.requests,
-        outage=None if outcome.outage is None else outcome.outage.message,
+        retries=outcome.retries,
+        outage=None if outcome.outage is None else outcome.outage.advice,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_assets.catalog.document_rows import Document
+from rag_assets.catalog.document_rows import NEVER, Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ def what_to_do(document: Document) -> str:
     """
     if document.status != "FAILED":
         return ""
+    if document.retry_at == NEVER:
+        return "tried again by the next `rag-assets sync`, once what its reason names is settled"
     if document.retry_at is not None:
         return f"tried again by itself after {document.retry_at:%Y-%m-%d %H:%M} UTC, or by a sync"
     if document.content_sha256 is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from rag_assets.catalog.document_rows import NEVER
 from rag_assets.parsing.format_names import format_name
 from rag_assets.stages.quarantine import what_to_do
 from rag_assets.wording import counted
@@ -51,4 +52,5 @@ def _environment() -> Environment:
     filters = {"size": size, "moment": moment, "format": format_name, "what_to_do": what_to_do}
     environment.filters.update(filters)
     environment.filters |= {"number": "{:,}".format, "counted": counted}
+    environment.globals["never"] = NEVER
     return environment

@@ -122,7 +122,7 @@ def search_until_told(tenant: str, path: Path) -> None:
     from rag_assets.retrieval.search import Retriever
 
     session = Session()
-    retriever = Retriever(session.catalog, session.store)
+    retriever = Retriever(session.catalog, session.store, session.embedders)
     query = "The counter stands at version"
     with path.open("w") as seen:
         for mode in itertools.cycle(MODES):

@@ -5,19 +5,23 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rag_assets import definitions
+from rag_assets.accounts.embedders import Embedders
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.database import TenantRef
 from rag_assets.commands.sync import sync
 from rag_assets.embedding.deterministic import DeterministicEmbedder
-from rag_assets.embedding.protocol import Embedder, Vectors
+from rag_assets.embedding.protocol import Answer, CallLimits, Embedder, Purpose
+from rag_assets.embedding.registry import EmbedderConfig
 from rag_assets.errors import EmbedderUnavailable
+from rag_assets.settings import Settings
 from rag_assets.stages.drift import inspect_index
-from rag_assets.tenants.model import Tenant
 from resources.embedders import EmbedderResource
 from tests.e2e.killing import ForkServer, Outcome, fork_server
 from tests.installation import FAST, Installation, new_installation
@@ -37,21 +41,17 @@ class FailingEmbedder(DeterministicEmbedder):
         self._calls = 0
 
     @property
-    def batch_size(self) -> int:
-        return BATCH
+    def limits(self) -> CallLimits:
+        return CallLimits(texts=BATCH, concurrency=1)
 
-    @property
-    def concurrency(self) -> int:
-        return 1
-
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
         self._calls += 1
-        vectors = await super().embed(texts)
+        answer = await super().embed(texts, purpose=purpose)
         if self._calls <= GOOD_CALLS:
-            return vectors
+            return answer
         if self._fault == "away":
             raise EmbedderUnavailable(REASON)
-        return np.full_like(vectors, np.nan)
+        return replace(answer, vectors=np.full_like(answer.vectors, np.nan))
 
 
 class FailingEmbedders(EmbedderResource):
@@ -59,8 +59,19 @@ class FailingEmbedders(EmbedderResource):
 
     fault: str
 
-    def of(self, tenant: Tenant) -> Embedder:
-        return FailingEmbedder(self.fault)
+    def embedders(self, catalog: Catalog) -> Embedders:
+        return AllFailing(catalog, Settings.from_environment(), self.fault)
+
+
+class AllFailing(Embedders):
+    """An installation in which nobody's embedder works for long."""
+
+    def __init__(self, catalog: Catalog, settings: Settings, fault: str) -> None:
+        super().__init__(catalog, settings)
+        self._fault = fault
+
+    def of(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
+        return FailingEmbedder(self._fault)
 
 
 def page(name: str, version: int = 1) -> str:

@@ -101,8 +101,10 @@ def test_a_question_is_embedded_as_the_entries_were(
     serving = driver.session.catalog.generations.serving("asked")
     assert serving is not None
     altered = replace(serving, embedder={"provider": "deterministic", "dimensions": 64})
+    other = replace(altered, embedder_id="other/one@64")
+    ref = driver.session.catalog.tenants.get("asked").ref
     with pytest.raises(IndexInconsistent, match="was built by"):
-        shared_installation.retriever.embed(replace(altered, embedder_id="other/one@64"), "q")
+        shared_installation.retriever.embed(ref, other, "q")
 
 
 def test_who_was_never_synced_has_no_answer(shared_installation: Installation) -> None:

@@ -13,18 +13,18 @@ from rag_assets.errors import InputRejected
 def test_vectors_are_unit_and_depend_on_the_text_alone():
     embedder = DeterministicEmbedder(dimensions=1536)
     texts = [f"text {n}" for n in range(50)] + ["\ud800"]
-    vectors = asyncio.run(embedder.embed(texts))
+    vectors = asyncio.run(embedder.embed(texts)).vectors
     assert vectors.shape == (51, 1536)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-    again = asyncio.run(DeterministicEmbedder(dimensions=1536).embed(texts[::-1]))
+    again = asyncio.run(DeterministicEmbedder(dimensions=1536).embed(texts[::-1])).vectors
     np.testing.assert_array_equal(again[::-1], vectors)
     cosine = vectors @ vectors.T
     assert np.abs(cosine - np.eye(51)).max() < 0.2
 
 
 def test_vectors_stay_the_same_from_version_to_version():
-    vector = asyncio.run(DeterministicEmbedder(dimensions=4).embed(["pinned"]))[0]
+    vector = asyncio.run(DeterministicEmbedder(dimensions=4).embed(["pinned"])).vectors[0]
     np.testing.assert_allclose(vector, [-0.37588, -0.007032, 0.660321, 0.650109], atol=1e-6)
 
 

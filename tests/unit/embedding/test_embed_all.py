@@ -6,15 +6,18 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.embedding.batching import EmbedItem, EmbedOutcome, EmbedProgress, embed_all
+from rag_assets.embedding.batching import embed_all
 from rag_assets.embedding.deterministic import DeterministicEmbedder
-from rag_assets.embedding.protocol import Vectors
+from rag_assets.embedding.outcome import EmbedOutcome, EmbedProgress
+from rag_assets.embedding.packing import EmbedItem
+from rag_assets.embedding.protocol import Answer, CallLimits, Purpose, Vectors
 from rag_assets.errors import BadVectors, EmbedderUnavailable, InputRejected
 
 
@@ -38,20 +41,17 @@ class Recorder(DeterministicEmbedder):
         self.most_under_way = 0
 
     @property
-    def batch_size(self) -> int:
-        return self._batch
+    def limits(self) -> CallLimits:
+        return CallLimits(texts=self._batch, concurrency=self._concurrent)
 
-    @property
-    def concurrency(self) -> int:
-        return self._concurrent
-
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
         self.calls.append(list(texts))
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         try:
             self._before(texts)
-            return self.answer(await super().embed(texts))
+            answer = await super().embed(texts)
+            return replace(answer, vectors=self.answer(answer.vectors))
         finally:
             self.under_way -= 1
 
@@ -90,7 +90,7 @@ def run(embedder: DeterministicEmbedder, lake: Lake, count: int = 20, **options)
 
 def expected(keys: Sequence[str]) -> Vectors:
     texts = [key.replace("key-", "text ") for key in keys]
-    return asyncio.run(DeterministicEmbedder(dimensions=8).embed(texts))
+    return asyncio.run(DeterministicEmbedder(dimensions=8).embed(texts)).vectors
 
 
 def assert_holds(lake: Lake, keys: set[str]) -> None:
@@ -174,7 +174,7 @@ def test_a_slow_call_does_not_hold_back_what_another_has_done():
     lake = Lake()
 
     class OneSlow(Recorder):
-        async def embed(self, texts: Sequence[str]) -> Vectors:
+        async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
             async with asyncio.timeout(10):
                 while "text 0" in texts and not lake.groups:
                     await asyncio.sleep(0.01)
@@ -225,12 +225,12 @@ def test_an_outage_is_reported_and_what_was_done_is_kept():
 
 def test_after_an_outage_calls_under_way_may_end():
     class FirstFails(Recorder):
-        async def embed(self, texts: Sequence[str]) -> Vectors:
-            vectors = await super().embed(texts)
+        async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+            answer = await super().embed(texts)
             if "text 0" in texts:
                 raise EmbedderUnavailable("gone")
             await asyncio.sleep(0.05)
-            return vectors
+            return answer
 
     embedder, lake = FirstFails(concurrent=3), Lake()
     outcome = run(embedder, lake, 40)
@@ -262,7 +262,7 @@ def test_a_deadline_in_the_past_sends_nothing():
 )
 def test_exactly_the_bad_texts_are_rejected(bad: set[int], batch: int, concurrent: int):
     def before(texts: Sequence[str]) -> None:
-        if any(int(text.removeprefix("text ")) in bad for text in texts):
+        if any(text in texts for text in (f"text {n}" for n in bad)):
             raise InputRejected("refused")
 
     embedder, lake = Recorder(before, batch=batch, concurrent=concurrent), Lake()
@@ -272,14 +272,14 @@ def test_exactly_the_bad_texts_are_rejected(bad: set[int], batch: int, concurren
     assert (outcome.embedded, outcome.remaining) == (40 - len(bad), 0)
 
 
-def test_one_bad_text_in_a_batch_costs_two_calls_a_halving():
+def test_one_bad_text_in_a_batch_costs_two_calls_a_halving_and_a_probe():
     def before(texts: Sequence[str]) -> None:
         if "text 37" in texts:
             raise InputRejected("refused")
 
     embedder = Recorder(before, batch=64)
     outcome = run(embedder, Lake(), 64)
-    assert outcome.requests == 1 + 2 * 6
+    assert outcome.requests == 1 + 1 + 2 * 6
 
 
 class Broken(Recorder):
@@ -412,7 +412,7 @@ def test_progress_counts_up_to_the_outcome():
     seen: list[EmbedProgress] = []
     outcome = run(Recorder(before, seconds_per_text=0.001), Lake(), 20, progress=seen.append)
     last = seen[-1]
-    assert len(seen) == outcome.requests
+    assert len(seen) == outcome.requests - 1  # the probe is part of another call
     assert [state.done for state in seen] == sorted(state.done for state in seen)
     assert (last.done, last.rejected, last.total) == (19, 1, 20)
     assert (last.tokens, last.requests) == (outcome.tokens, outcome.requests)

@@ -29,11 +29,11 @@ TEXTS = (
 def minilm() -> Iterator[OnnxEmbedder]:
     embedder = OnnxEmbedder()
     yield embedder
-    embedder.close()
+    embedder.unload()
 
 
 def embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    return asyncio.run(embedder.embed(texts))
+    return asyncio.run(embedder.embed(texts)).vectors
 
 
 def long_text(words: int, seed: int = 0) -> str:
@@ -77,7 +77,7 @@ def test_a_vector_is_bit_identical_whatever_the_order_the_company_and_the_thread
         other = OnnxEmbedder(threads=threads)
         random.Random(threads).shuffle(order)
         shuffled = embed(other, [texts[n] for n in order])
-        other.close()
+        other.unload()
         np.testing.assert_array_equal(shuffled, alone[order])
 
 
@@ -140,9 +140,9 @@ def test_no_text_appears_in_an_error(minilm):
 def test_it_loads_again_after_it_was_closed():
     embedder = OnnxEmbedder()
     first = embed(embedder, TEXTS[:1])
-    embedder.close()
+    embedder.unload()
     np.testing.assert_array_equal(embed(embedder, TEXTS[:1]), first)
-    embedder.close()
+    embedder.unload()
 
 
 def test_cancelling_drops_what_has_not_begun():
@@ -156,7 +156,7 @@ def test_cancelling_drops_what_has_not_begun():
     with pytest.raises(TimeoutError):
         asyncio.run(cancelled())
     assert embedder.texts_windowed <= 3
-    embedder.close()
+    embedder.unload()
 
 
 def test_threads_default_to_the_cores_left_to_this_process():
