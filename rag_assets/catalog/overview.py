@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, select, tuple_
-from sqlalchemy.sql.selectable import Subquery
+from sqlalchemy import CTE, ColumnElement, Select, Subquery, and_, exists, func, select, tuple_
 
 from rag_assets.catalog.database import Database
 from rag_assets.catalog.document_rows import Document, Status, document_of
@@ -21,6 +20,7 @@ from rag_assets.catalog.tables import (
     syncs,
     tenants,
 )
+from rag_assets.errors import UnknownTenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +85,56 @@ class Overview:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def tenants(self, tenant_id: str | None = None) -> list[TenantStanding]:
-        """How every tenant stands, or the one that is named, in one query."""
-        counts, entries, last = _status_counts(), _entry_counts(), _last_syncs()
+    def tenants(
+        self,
+        *,
+        containing: str = "",
+        in_trouble: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[TenantStanding]:
+        """How tenants stand, by id.
+
+        Args:
+            containing: only those whose id contains this.
+            in_trouble: only those with a document that failed, or whose last sync did.
+            limit, offset: how many, after how many.
+        """
+        chosen = select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
+        if containing:
+            chosen = chosen.where(tenants.c.id.icontains(containing, autoescape=True))
+        if in_trouble:
+            chosen = chosen.where(_has_failed_document() | _has_failed_sync())
+        return self._standing(chosen)
+
+    def tenant(self, tenant_id: str) -> TenantStanding:
+        """How one tenant stands.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+        """
+        found = self._standing(select(tenants.c.id).where(tenants.c.id == tenant_id))
+        if not found:
+            raise UnknownTenant(f"no tenant {tenant_id!r}", hint="/documents lists them")
+        return found[0]
+
+    def _standing(self, chosen: Select[tuple[str]]) -> list[TenantStanding]:
+        """In one query, which counts only what belongs to the chosen tenants."""
+        ids = chosen.cte("chosen")
+        counts, entries, last = _status_counts(ids), _entry_counts(ids), _last_syncs(ids)
         query = (
             select(
                 *(tenants.c.id, tenants.c.state, counts.c.documents),
                 *(func.coalesce(entries.c.entries, 0), serving.c.generation),
                 *(serving.c.index_name, last.c.synced_at, last.c.error),
             )
+            .join(ids, ids.c.id == tenants.c.id)
             .outerjoin(counts, counts.c.tenant == tenants.c.id)
             .outerjoin(entries, entries.c.tenant == tenants.c.id)
             .outerjoin(serving, serving.c.tenant == tenants.c.id)
             .outerjoin(last, last.c.tenant == tenants.c.id)
             .order_by(tenants.c.id)
         )
-        if tenant_id is not None:
-            query = query.where(tenants.c.id == tenant_id)
         with self._database.begin() as connection:
             return [
                 TenantStanding(id_, state, standing or {}, int(held), *rest)
@@ -192,10 +225,19 @@ class Overview:
             return [document_of(row) for row in connection.execute(ordered)]
 
 
-def _status_counts() -> Subquery:
+def _has_failed_document() -> ColumnElement[bool]:
+    return exists().where(documents.c.tenant == tenants.c.id, documents.c.status == "FAILED")
+
+
+def _has_failed_sync() -> ColumnElement[bool]:
+    return exists().where(syncs.c.tenant == tenants.c.id, syncs.c.last_error.is_not(None))
+
+
+def _status_counts(ids: CTE) -> Subquery:
     """By tenant, a JSON object of how many documents stand where."""
     by_status = (
         select(documents.c.tenant, documents.c.status, func.count().label("documents"))
+        .where(documents.c.tenant.in_(select(ids.c.id)))
         .group_by(documents.c.tenant, documents.c.status)
         .subquery()
     )
@@ -209,7 +251,7 @@ def _status_counts() -> Subquery:
     )
 
 
-def _entry_counts() -> Subquery:
+def _entry_counts(ids: CTE) -> Subquery:
     """By tenant, how many entries its serving generation should hold."""
     answers: ColumnElement[bool] = and_(
         serving.c.tenant == document_index.c.tenant,
@@ -222,13 +264,16 @@ def _entry_counts() -> Subquery:
         )
         .join(serving, answers)
         .join(documents, same_document())
-        .where(documents.c.status != "DELETED")
+        .where(
+            document_index.c.tenant.in_(select(ids.c.id)),
+            documents.c.status != "DELETED",
+        )
         .group_by(document_index.c.tenant)
         .subquery()
     )
 
 
-def _last_syncs() -> Subquery:
+def _last_syncs(ids: CTE) -> Subquery:
     """By tenant, since when every source is carried through, and what the last error said."""
     return (
         select(
@@ -236,6 +281,7 @@ def _last_syncs() -> Subquery:
             func.min(syncs.c.succeeded_at).label("synced_at"),
             func.max(syncs.c.last_error).label("error"),
         )
+        .where(syncs.c.tenant.in_(select(ids.c.id)))
         .group_by(syncs.c.tenant)
         .subquery()
     )

@@ -18,7 +18,7 @@ from rag_assets.settings import Settings
 from rag_assets.webserver.rendering import render
 from resources.stores import PostgresResource
 
-PAGE_DOCUMENTS = 200
+PAGE_ROWS = 200
 _LONGEST_NUMBER = 9
 _HEADERS = {
     # Names of files are anybody's; were one to slip through as markup, it could do nothing.
@@ -72,9 +72,9 @@ class Pages:
     def __init__(self, catalog: Callable[[], Catalog]) -> None:
         self._catalog = catalog
 
-    def tenants(self, _request: Request) -> Response:
-        """Every tenant: how its documents stand, what answers, and what went wrong last."""
-        return _answer(lambda: render("tenants.html", tenants=self._catalog().overview.tenants()))
+    def tenants(self, request: Request) -> Response:
+        """The tenants: how their documents stand, what answers, and what went wrong last."""
+        return _answer(lambda: self._tenants(request))
 
     def documents(self, request: Request) -> Response:
         """A tenant's documents, narrowed down by status and name."""
@@ -84,6 +84,25 @@ class Pages:
         """One document: its row, and what the index holds of it."""
         return _answer(lambda: self._document(request))
 
+    def _tenants(self, request: Request) -> str:
+        asked = request.query_params
+        number = _page_number(asked.get("page", ""))
+        name, in_trouble = _name(asked.get("name", "")), asked.get("trouble") == "1"
+        found = self._catalog().overview.tenants(
+            containing=name,
+            in_trouble=in_trouble,
+            limit=PAGE_ROWS + 1,
+            offset=(number - 1) * PAGE_ROWS,
+        )
+        return render(
+            "tenants.html",
+            tenants=found[:PAGE_ROWS],
+            more=len(found) > PAGE_ROWS,
+            name=name,
+            trouble=in_trouble,
+            page=number,
+        )
+
     def _documents(self, request: Request) -> str:
         tenant = self._tenant(request)
         asked = request.query_params
@@ -91,20 +110,20 @@ class Pages:
             (s for s in get_args(Status) if s == asked.get("status")), None
         )
         number = _page_number(asked.get("page", ""))
-        name = asked.get("name", "").replace("\0", "")  # which Postgres takes for an error
+        name = _name(asked.get("name", ""))
         found = self._catalog().overview.page(
             tenant.tenant_id,
             status=status,
             containing=name,
-            limit=PAGE_DOCUMENTS + 1,
-            offset=(number - 1) * PAGE_DOCUMENTS,
+            limit=PAGE_ROWS + 1,
+            offset=(number - 1) * PAGE_ROWS,
         )
         return render(
             "documents.html",
             tenant=tenant,
             formats=self._catalog().overview.formats(tenant.tenant_id),
-            documents=found[:PAGE_DOCUMENTS],
-            more=len(found) > PAGE_DOCUMENTS,
+            documents=found[:PAGE_ROWS],
+            more=len(found) > PAGE_ROWS,
             status=status,
             name=name,
             page=number,
@@ -112,7 +131,7 @@ class Pages:
 
     def _document(self, request: Request) -> str:
         tenant = self._tenant(request)
-        document_id = request.path_params["document_id"].replace("\0", "")
+        document_id = _name(request.path_params["document_id"])
         found = self._catalog().documents.find(tenant.tenant_id, [document_id])
         if not found:
             raise UnknownTenant(
@@ -123,11 +142,12 @@ class Pages:
         return render("document.html", tenant=tenant, document=found[0], held=held)
 
     def _tenant(self, request: Request) -> TenantStanding:
-        tenant_id = request.path_params["tenant"].replace("\0", "")
-        found = self._catalog().overview.tenants(tenant_id)
-        if not found:
-            raise UnknownTenant(f"no tenant {tenant_id!r}", hint="/documents lists them")
-        return found[0]
+        return self._catalog().overview.tenant(_name(request.path_params["tenant"]))
+
+
+def _name(asked: str) -> str:
+    """Part of a name, without the zero bytes that Postgres takes for an error."""
+    return asked.replace("\0", "")
 
 
 def _page_number(asked: str) -> int:

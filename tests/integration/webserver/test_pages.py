@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from starlette.applications import Starlette
 
-from rag_assets.webserver.pages import PAGE_DOCUMENTS, routes
+from rag_assets.webserver.pages import PAGE_ROWS, routes
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -62,6 +62,25 @@ def test_all_tenants_are_told_with_what_is_indexed_and_what_failed(app: Starlett
     assert status == 200
     assert '<a href="/documents/team">team</a>' in page
     assert '<a class="FAILED" href="/documents/team?status=FAILED">3</a>' in page
+
+
+def test_tenants_are_narrowed_down(app: Starlette, shared_installation: Installation) -> None:
+    for path in ("/documents?name=TEA", "/documents?trouble=1", "/documents?trouble=1&name=team"):
+        assert '<a href="/documents/team">team</a>' in get(app, path)[1], path
+    for path in ("/documents?name=t%25m", "/documents?page=9", "/documents?name=no%00such"):
+        assert "/documents/team" not in get(app, path)[1], path
+    folder = shared_installation.add_tenant("untroubled", **FAST)
+    (folder / "fine.md").write_text("# Fine\n\nNothing is wrong here.\n")
+    shared_installation.sync("untroubled")
+    assert "untroubled" in get(app, "/documents")[1]
+    assert "untroubled" not in get(app, "/documents?trouble=1")[1]
+
+
+def test_many_tenants_come_page_by_page(app: Starlette, driver: Driver) -> None:
+    overview = driver.session.catalog.overview
+    everyone = overview.tenants()
+    assert [overview.tenants(limit=1, offset=n)[0] for n in range(len(everyone))] == everyone
+    assert [overview.tenant(tenant.tenant_id) for tenant in everyone] == everyone
 
 
 def test_a_tenants_documents_are_narrowed_down(app: Starlette, driver: Driver) -> None:
@@ -120,7 +139,7 @@ def test_data_docs_are_served_in_a_sandbox(
 
 def test_many_documents_come_page_by_page(app: Starlette, driver: Driver) -> None:
     found = driver.session.catalog.overview.page("team", limit=2)
-    rest = driver.session.catalog.overview.page("team", limit=PAGE_DOCUMENTS, offset=2)
+    rest = driver.session.catalog.overview.page("team", limit=PAGE_ROWS, offset=2)
     everything = driver.session.catalog.documents.all("team")
     assert [d.uri for d in (*found, *rest)] == [d.uri for d in everything]
     assert len(found) == 2
