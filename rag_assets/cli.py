@@ -19,6 +19,9 @@ from click.exceptions import NoArgsIsHelpError
 from rag_assets.errors import ConfigurationError, RagAssetsError
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+ProviderArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="PROVIDER", help="openai, gemini or openai-compatible.")
+]
 TenantArgument: TypeAlias = Annotated[str, typer.Argument(metavar="TENANT", help="Its id.")]
 
 app = typer.Typer(
@@ -31,6 +34,8 @@ app = typer.Typer(
 )
 tenants_app = typer.Typer(help="Who is indexed, from where.", no_args_is_help=True)
 app.add_typer(tenants_app, name="tenants")
+keys_app = typer.Typer(help="Tenants' keys at their embedding providers.", no_args_is_help=True)
+app.add_typer(keys_app, name="keys")
 
 
 @app.command()
@@ -113,6 +118,44 @@ def tenants_remove(
     from rag_assets.commands import tenants
 
     tenants.remove(tenant, confirmed=yes, as_json=json)
+
+
+@keys_app.command("set", context_settings={"allow_extra_args": True})
+def keys_set(
+    context: typer.Context, tenant: TenantArgument, provider: ProviderArgument, json: Json = False
+) -> None:
+    """Keep a tenant's key, encrypted; it is asked for, or read from standard input."""
+    from rag_assets.commands import keys
+
+    keys.require_no_argument(context.args)
+    keys.set_key(tenant, provider, as_json=json)
+
+
+@keys_app.command("list")
+def keys_list(
+    tenant: Annotated[str | None, typer.Argument(metavar="[TENANT]", help="Its id.")] = None,
+    json: Json = False,
+) -> None:
+    """List the keys there are: their last four characters, when they were used, with what end."""
+    from rag_assets.commands import keys
+
+    keys.list_keys(tenant, as_json=json)
+
+
+@keys_app.command("remove")
+def keys_remove(tenant: TenantArgument, provider: ProviderArgument, json: Json = False) -> None:
+    """Forget a tenant's key."""
+    from rag_assets.commands import keys
+
+    keys.remove_key(tenant, provider, as_json=json)
+
+
+@keys_app.command("rotate")
+def keys_rotate(json: Json = False) -> None:
+    """Encrypt all stored keys with a new master key."""
+    from rag_assets.commands import keys
+
+    keys.rotate(as_json=json)
 
 
 @app.command()

@@ -10,6 +10,9 @@
 | RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |
 | RAG_ASSETS_INDEX_PREFIX | rag | tells installations apart that share an Elasticsearch |
 | RAG_ASSETS_ALLOWED_ROOTS | any folder | os.pathsep-separated folders that sources may lie in |
+| RAG_ASSETS_MASTER_KEY | the file's | encrypts stored provider keys: 32 bytes as base64 |
+| RAG_ASSETS_MASTER_KEY_PREVIOUS | none | the key before, until `rag-assets keys rotate` is done |
+| RAG_ASSETS_MASTER_KEY_FILE | in ~/.config/rag-assets | holds the master key; made at need |
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ class Settings:
     elasticsearch_heap: str = "1g"
     dagster_port: int = 3000
     index_prefix: str = "rag"
+    master_key_file: Path | None = None
 
     @property
     def local(self) -> Path:
@@ -73,6 +77,7 @@ class Settings:
             for root in env.get("RAG_ASSETS_ALLOWED_ROOTS", "").split(os.pathsep)
             if root
         )
+        key_file = env.get("RAG_ASSETS_MASTER_KEY_FILE")
         return cls(
             home=home,
             database_url=env.get("DATABASE_URL") or None,
@@ -82,6 +87,7 @@ class Settings:
             elasticsearch_heap=_heap(env.get("RAG_ASSETS_ELASTICSEARCH_HEAP") or "1g"),
             index_prefix=env.get("RAG_ASSETS_INDEX_PREFIX") or "rag",
             dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
+            master_key_file=Path(key_file).expanduser().absolute() if key_file else None,
         )
 
 

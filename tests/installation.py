@@ -207,6 +207,7 @@ def new_installation(
         "RAG_ASSETS_INDEX_PREFIX": name,
         "DATABASE_URL": urlunsplit(parts._replace(path=f"/{name}")),
         "ELASTICSEARCH_URL": elasticsearch_url,
+        "RAG_ASSETS_MASTER_KEY_FILE": str(home.parent / "master.key"),
         "RAG_ASSETS_DEBUG": "1",
     }
     before = dict(os.environ)

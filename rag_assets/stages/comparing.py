@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from rag_assets.accounts.key_file import existing_key_file
 from rag_assets.catalog.document_rows import Known
 from rag_assets.hashing import key_of, sha256_hex
 from rag_assets.settings import Settings
@@ -73,12 +75,14 @@ def open_sources(tenant: Tenant, settings: Settings) -> list[DocumentSource]:
     Raises:
         ConfigurationError: a root may not be used.
     """
+    key_file = existing_key_file(settings, os.environ)
+    forbidden = (settings.local, key_file) if key_file else (settings.local,)
     return [
         build_source(
             config.model_dump(mode="json"),
             base=settings.home,
             allowed_roots=settings.allowed_roots,
-            forbidden=(settings.local,),
+            forbidden=forbidden,
         )
         for config in tenant.sources
     ]

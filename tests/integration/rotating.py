@@ -1,0 +1,55 @@
+"""Rotates master keys in forks, each killed as it reaches a step; see test_keys.py.
+
+Steps are seen from outside: a statement about to be sent to Postgres, a file about to be renamed
+or removed. Reads the number of the step from standard input, line by line, and answers with the
+fork's end: "killed", or "done" where it had no such step.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+from sqlalchemy import Engine, event
+
+from rag_assets.accounts.key_ring import KeyRing
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.settings import Settings
+
+
+class Steps:
+    """Ends the process at one of its steps."""
+
+    def __init__(self, last: int) -> None:
+        self._left = last
+
+    def take(self, *_: Any) -> None:
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def audit(self, name: str, _: tuple[Any, ...]) -> None:
+        if name in {"os.rename", "os.remove"}:
+            self.take()
+
+
+def rotate_until(last: int) -> None:
+    catalog = Catalog.open(os.environ["DATABASE_URL"])
+    steps = Steps(last)
+    event.listen(Engine, "before_cursor_execute", steps.take)
+    event.listen(Engine, "commit", steps.take)
+    sys.addaudithook(steps.audit)
+    KeyRing(catalog, Settings.from_environment()).rotate()
+
+
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        rotate_until(int(line))
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    ended = {0: "done", -signal.SIGKILL: "killed"}
+    sys.stdout.write(ended[os.waitstatus_to_exitcode(status)] + "\n")
+    sys.stdout.flush()
