@@ -7,7 +7,7 @@ from rag_assets.assets.columns import EMBEDDING_COLUMNS
 from rag_assets.assets.descriptions import EMBEDDINGS
 from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
 from rag_assets.assets.showing import seconds
-from rag_assets.embedding.prices import cost_in_dollars
+from rag_assets.embedding.registry import price_of
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.embedding import embed_chunks
 from rag_assets.stages.slices import work_of
@@ -30,6 +30,7 @@ def embeddings(
     """Embed what is not in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         report = embed_chunks(ctx, work_of(ctx, context.run.run_id))
+        price = price_of(ctx.tenant.embedder)
     if report.outage:
         context.log.error(f"the embedder stopped: {report.outage}")
     return dg.MaterializeResult(
@@ -40,7 +41,7 @@ def embeddings(
             "failed": report.failed,
             "tokens": report.tokens,
             "requests": report.requests,
-            "cost in $": cost_in_dollars(ctx.tenant.embedder.provider, report.tokens),
+            **({} if price is None else {"cost in $": price.of(report.tokens)}),
             "embedder": ctx.embedder.embedder_id,
             "outage": report.outage or "none",
             "seconds": seconds(report.seconds),

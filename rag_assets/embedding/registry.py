@@ -19,6 +19,7 @@ from rag_assets.embedding.deterministic import (
     deterministic_embedder_id,
 )
 from rag_assets.embedding.model_folder import DEFAULT_MODEL, MODELS, Pooling, describe_folder
+from rag_assets.embedding.prices import Price, listed_price, provider_and_model
 from rag_assets.embedding.protocol import Embedder
 
 MAX_DIMENSIONS = 4096
@@ -38,6 +39,7 @@ class EmbedderConfig(BaseModel):
         pooling: local: how token vectors become one, where the model's folder does not say it.
         threads: local: texts embedded at once; by default the cores of this process.
         seconds_per_text: deterministic: time spent on each text.
+        price: in dollars, where it is not the listed one, or none is known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,10 +51,11 @@ class EmbedderConfig(BaseModel):
     pooling: Pooling | None = None
     threads: int | None = Field(default=None, ge=1, le=1024)
     seconds_per_text: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    price: Price | None = None
 
     @model_validator(mode="after")
     def _only_options_of_the_provider(self) -> Self:
-        known = {"provider", *_PROVIDERS[self.provider].options}
+        known = {"provider", "price", *_PROVIDERS[self.provider].options}
         foreign = [name for name, value in self if value is not None and name not in known]
         if foreign:
             raise ValueError(f"the provider {self.provider!r} takes no {', '.join(foreign)}")
@@ -90,6 +93,20 @@ def embedder_id_of(config: EmbedderConfig) -> str:
         ConfigurationError: the configured model's folder is missing or not usable.
     """
     return _PROVIDERS[config.provider].identify(config)
+
+
+def price_of(config: EmbedderConfig) -> Price | None:
+    """What embedding costs with this configuration; None if no price is known.
+
+    Raises:
+        ConfigurationError: the configured model's folder is missing or not usable.
+    """
+    if config.price is not None:
+        return config.price
+    # Whose server it is decides about the price, whatever model it offers.
+    if getattr(config, "base_url", None) is not None:
+        return None
+    return listed_price(*provider_and_model(embedder_id_of(config)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,20 @@ class AccessConfig(_Model):
     scope: str = Field(default="public", min_length=1, max_length=256)
 
 
+class CapsConfig(_Model):
+    """How much a tenant's embeddings may cost, in dollars; what it costs to search counts too.
+
+    Attributes:
+        per_run: of one `rag-assets sync`, or of one run of the daemon.
+        per_day: from midnight to midnight, UTC.
+        per_month: of a calendar month, UTC.
+    """
+
+    per_run: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    per_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    per_month: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
 class Tenant(_Model):
     """One tenant with its profile's defaults filled in.
 
@@ -140,6 +154,7 @@ class Tenant(_Model):
         enabled: a disabled tenant neither indexes nor answers.
         sources: where its documents come from, each with a name of its own.
         chunkers: documents that are cut otherwise; the first rule that is for a document counts.
+        caps: how much may be spent on embeddings; what is done by then is kept.
         retention_days: documents whose content is older than this are pruned; None keeps them as
             long as their source does.
         freshness_minutes: how far behind its source the index may be before a check fails.
@@ -158,6 +173,7 @@ class Tenant(_Model):
     index: IndexConfig = IndexConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
     access: AccessConfig = AccessConfig()
+    caps: CapsConfig = CapsConfig()
     retention_days: int | None = Field(default=None, ge=1)
     freshness_minutes: int = Field(default=60, ge=1)
 
