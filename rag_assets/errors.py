@@ -24,6 +24,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   │   │   └── NoProviderKey     what HTTP calls 402
     │   │   └── CapReached            the tenant's own cap on spending
     │   ├── InputRejected         this text cannot be embedded: quarantine its documents
+    │   ├── OutOfTime             the deadline came before its turn: nothing was sent
     │   └── BadVectors            wrong count, dimension, or not finite: stop the tenant
     └── IndexInconsistent         the live index is not the one the catalog knows
 """
@@ -162,6 +163,12 @@ class CapReached(EmbeddingHalted):
 
 class InputRejected(EmbeddingError):
     """The embedder refuses these texts for good."""
+
+
+class OutOfTime(EmbeddingError):
+    """A call could not begin before its deadline; nothing was sent, and nothing is wrong."""
+
+    requests = 0
 
 
 class BadVectors(EmbeddingError):

@@ -1,5 +1,5 @@
 """ParsedText → chunks.
 
-Belongs here: chunkers and the counting of tokens. Does not: parsing, embedding.
-May import: errors, hashing, parsing.model.
+Belongs here: chunkers. Does not: parsing, embedding.
+May import: errors, hashing, tokens, parsing.model.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rag_assets.chunking.tokens import count_tokens
+from rag_assets.tokens import count_tokens
 
 
 @dataclass(frozen=True, slots=True)

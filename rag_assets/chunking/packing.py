@@ -14,9 +14,9 @@ from rag_assets.chunking.overlap import overlap_start
 from rag_assets.chunking.passages import Passage
 from rag_assets.chunking.regions import Region, find_regions
 from rag_assets.chunking.sections import common_path
-from rag_assets.chunking.tokens import count_text
 from rag_assets.chunking.units import Grammar, Units, find_units
 from rag_assets.parsing.model import ParsedText
+from rag_assets.tokens import count_text
 
 # (regions, their units) → ranges of units, low to high (exclusive), that no passage reaches across.
 Grouping: TypeAlias = Callable[[Sequence[Region], Units], Iterable[tuple[int, int]]]

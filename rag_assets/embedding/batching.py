@@ -26,7 +26,13 @@ from rag_assets.embedding.outcome import EmbedOutcome, EmbedProgress
 from rag_assets.embedding.packing import Batch, EmbedItem, pack
 from rag_assets.embedding.protocol import Answer, Budget, Embedder
 from rag_assets.embedding.vectors import checked_vectors
-from rag_assets.errors import EmbedderRefused, EmbeddingError, EmbeddingHalted, InputRejected
+from rag_assets.errors import (
+    EmbedderRefused,
+    EmbeddingError,
+    EmbeddingHalted,
+    InputRejected,
+    OutOfTime,
+)
 
 _PROBE = "A sentence that any embedder takes."
 
@@ -54,7 +60,8 @@ async def embed_all(
             never twice at once, while embedding goes on.
         flush_items: vectors handed to keep at most at once, and as soon as there are so many.
         flush_seconds: how long a vector waits for others at most.
-        deadline: time.monotonic() after which no further call begins; those under way may end.
+        deadline: time.monotonic() after which no further call begins; those under way may end,
+            and the first call has its turn awaited even beyond it, so that there is progress.
         progress: called in this thread after each call to the embedder.
         budget: what may be spent; without one, anything.
 
@@ -94,6 +101,7 @@ class _Drive:
         self._calls: dict[_Call, Batch] = {}
         self._rejected: dict[str, str] = {}
         self._outage: EmbeddingHalted | None = None
+        self._begun = self._late = False
         self._done = self._requests = self._retries = self._tokens = 0
         # Whether it is known to take any text at all: else one rejection may mean all of them.
         self._trusted = False
@@ -160,7 +168,7 @@ class _Drive:
 
     def _may_send(self) -> bool:
         in_time = self.deadline is None or time.monotonic() < self.deadline
-        return in_time and self._outage is None
+        return in_time and not self._late and self._outage is None
 
     def _send(self) -> None:
         """Begin as many calls as may be under way, unless keeping cannot follow."""
@@ -169,27 +177,30 @@ class _Drive:
             if self._keeper.behind:
                 return
             batch = self._queue.popleft()
-            self._calls[asyncio.create_task(self._call(batch))] = batch
+            # Where a minute allows few calls, drives that each give up in time would never end.
+            deadline = self.deadline if self._begun else None
+            self._calls[asyncio.create_task(self._call(batch, deadline))] = batch
+            self._begun = True
 
-    async def _call(self, batch: Batch) -> Answer:
+    async def _call(self, batch: Batch, deadline: float | None) -> Answer:
         """Spend a batch's price, and have its vectors checked."""
         if self.budget is None:
-            return await self._ask(batch)
+            return await self._ask(batch, deadline)
         self.budget.reserve(batch.tokens)
         charged = 0
         try:
-            answer = await self._ask(batch)
+            answer = await self._ask(batch, deadline)
             charged = answer.tokens
         finally:
             self.budget.settle(batch.tokens, charged)
         return answer
 
-    async def _ask(self, batch: Batch) -> Answer:
+    async def _ask(self, batch: Batch, deadline: float | None) -> Answer:
         texts = [item.text for item in batch.items]
         try:
-            answer = await self._embedder.embed(texts)
+            answer = await self._embedder.embed(texts, deadline=deadline)
         except InputRejected as error:
-            await self._require_trust(error)
+            await self._require_trust(error, deadline)
             raise
         vectors = checked_vectors(
             answer.vectors,
@@ -200,7 +211,7 @@ class _Drive:
         self._trusted = True
         return replace(answer, vectors=vectors)
 
-    async def _require_trust(self, rejection: InputRejected) -> None:
+    async def _require_trust(self, rejection: InputRejected, deadline: float | None) -> None:
         """Tell a bad text from an embedder that takes none, before halving costs a call a text.
 
         Raises:
@@ -211,7 +222,7 @@ class _Drive:
                 return
             self._requests += 1
             try:
-                self._tokens += (await self._embedder.embed([_PROBE])).tokens
+                self._tokens += (await self._embedder.embed([_PROBE], deadline=deadline)).tokens
             except InputRejected:
                 raise EmbedderRefused(
                     f"{self._embedder.embedder_id} rejects every text: {rejection.message}",
@@ -227,6 +238,9 @@ class _Drive:
             # Without its traceback, whose frames would hold on to the batch.
             self._outage = self._outage or error.with_traceback(None)
             self._count(error)
+        except OutOfTime:
+            self._late = True
+            self._queue.appendleft(batch)
         except InputRejected as error:
             self._count(error)
             self._narrow_down(batch, error)

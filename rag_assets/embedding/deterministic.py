@@ -51,8 +51,14 @@ class DeterministicEmbedder:
         """How much it takes at once."""
         return CallLimits(texts=MAX_BATCH, concurrency=4)
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
-        """One unit vector a text, in order, whatever the purpose; see Embedder.embed.
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        purpose: Purpose = "document",
+        deadline: float | None = None,
+    ) -> Answer:
+        """One unit vector a text, in order, at once and whatever the purpose; see Embedder.embed.
 
         Raises:
             InputRejected: a text is empty or white space, as real embedders refuse it.

@@ -103,8 +103,14 @@ class OnnxEmbedder:
         """Texts embedded so far that were longer than the model's window."""
         return self._windowed
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
-        """One unit vector a text, in order, whatever the purpose; see Embedder.embed.
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        purpose: Purpose = "document",
+        deadline: float | None = None,
+    ) -> Answer:
+        """One unit vector a text, in order, at once and whatever the purpose; see Embedder.embed.
 
         Raises:
             InputRejected: a text is empty, white space, or nothing the tokenizer keeps.

@@ -76,10 +76,22 @@ class Embedder(Protocol):
         """How much it takes at once."""
         ...
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        purpose: Purpose = "document",
+        deadline: float | None = None,
+    ) -> Answer:
         """Vectors of these texts, float32, L2-normalised, in order.
 
+        Args:
+            texts: within the limits of a call.
+            purpose: what they are embedded for.
+            deadline: time.monotonic() after which it need not begin; once begun, it ends.
+
         Raises:
+            OutOfTime: it would have to wait for its turn beyond the deadline.
             EmbeddingHalted: it takes nothing more for now, or until a person changes something.
             InputRejected: one of these texts can never be embedded.
             BadVectors: what came back is not what was asked for.

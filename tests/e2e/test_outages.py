@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
 from rag_assets.commands.sync import sync
 from rag_assets.embedding.deterministic import DeterministicEmbedder
-from rag_assets.embedding.protocol import Answer, CallLimits, Embedder, Purpose
+from rag_assets.embedding.protocol import Answer, CallLimits, Embedder
 from rag_assets.embedding.registry import EmbedderConfig
 from rag_assets.errors import EmbedderUnavailable
 from rag_assets.settings import Settings
@@ -44,9 +45,9 @@ class FailingEmbedder(DeterministicEmbedder):
     def limits(self) -> CallLimits:
         return CallLimits(texts=BATCH, concurrency=1)
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+    async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
         self._calls += 1
-        answer = await super().embed(texts, purpose=purpose)
+        answer = await super().embed(texts, **options)
         if self._calls <= GOOD_CALLS:
             return answer
         if self._fault == "away":

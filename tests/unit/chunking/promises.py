@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, settings
 from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.chunking.passages import Passage
 from rag_assets.chunking.registry import chunker_for
-from rag_assets.chunking.tokens import count_text
 from rag_assets.parsing.model import ParsedText
+from rag_assets.tokens import count_text
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 

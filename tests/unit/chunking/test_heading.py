@@ -11,8 +11,8 @@ from rag_assets.chunking.graphemes import is_boundary
 from rag_assets.chunking.heading import HeadingChunker
 from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.chunking.passages import Passage
-from rag_assets.chunking.tokens import count_text
 from rag_assets.parsing.model import Block, ParsedText
+from rag_assets.tokens import count_text
 
 from .documents import documents, parsed_from, prose, with_masks
 from .promises import check_promises, quick, texts, uncovered

@@ -6,9 +6,9 @@ import pytest
 
 from rag_assets.chunking.parameters import MAX_TOKENS, ChunkParameters
 from rag_assets.chunking.registry import CHUNKERS, chunker_for
-from rag_assets.chunking.tokens import count_text
 from rag_assets.errors import ConfigurationError
 from rag_assets.parsing.model import ParsedText
+from rag_assets.tokens import count_text
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from rag_assets.chunking.passages import Passage
 from rag_assets.chunking.recursive import RecursiveChunker
-from rag_assets.chunking.tokens import count_text
 from rag_assets.parsing.model import ParsedText
+from rag_assets.tokens import count_text
 
 from .documents import parsed_from, prose, with_masks
 from .promises import texts

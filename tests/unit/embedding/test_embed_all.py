@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from rag_assets.embedding.batching import embed_all
 from rag_assets.embedding.deterministic import DeterministicEmbedder
 from rag_assets.embedding.outcome import EmbedOutcome, EmbedProgress
 from rag_assets.embedding.packing import EmbedItem
-from rag_assets.embedding.protocol import Answer, CallLimits, Purpose, Vectors
+from rag_assets.embedding.protocol import Answer, CallLimits, Vectors
 from rag_assets.errors import BadVectors, EmbedderUnavailable, InputRejected
 
 
@@ -44,7 +45,7 @@ class Recorder(DeterministicEmbedder):
     def limits(self) -> CallLimits:
         return CallLimits(texts=self._batch, concurrency=self._concurrent)
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+    async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
         self.calls.append(list(texts))
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
@@ -174,7 +175,7 @@ def test_a_slow_call_does_not_hold_back_what_another_has_done():
     lake = Lake()
 
     class OneSlow(Recorder):
-        async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+        async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
             async with asyncio.timeout(10):
                 while "text 0" in texts and not lake.groups:
                     await asyncio.sleep(0.01)
@@ -225,7 +226,7 @@ def test_an_outage_is_reported_and_what_was_done_is_kept():
 
 def test_after_an_outage_calls_under_way_may_end():
     class FirstFails(Recorder):
-        async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+        async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
             answer = await super().embed(texts)
             if "text 0" in texts:
                 raise EmbedderUnavailable("gone")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from rag_assets.embedding.batching import embed_all
 from rag_assets.embedding.deterministic import DeterministicEmbedder
 from rag_assets.embedding.outcome import EmbedOutcome
 from rag_assets.embedding.packing import Batch, EmbedItem, pack
-from rag_assets.embedding.protocol import Answer, CallLimits, Purpose, Vectors
+from rag_assets.embedding.protocol import Answer, CallLimits, Vectors
 from rag_assets.errors import CapReached, EmbedderRefused, InputRejected
 
 
@@ -30,9 +31,9 @@ class Limited(DeterministicEmbedder):
     def limits(self) -> CallLimits:
         return self._limits
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+    async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
         self.calls.append(list(texts))
-        return await super().embed(texts, purpose=purpose)
+        return await super().embed(texts, **options)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text) for text in texts]
@@ -117,10 +118,10 @@ def test_a_spent_budget_stops_what_is_left_and_keeps_what_is_done():
 
 def test_what_a_failed_call_did_not_cost_goes_back_into_the_budget():
     class Rejecting(Limited):
-        async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+        async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
             if "bad" in texts:
                 raise InputRejected("refused")
-            return await super().embed(texts, purpose=purpose)
+            return await super().embed(texts, **options)
 
     purse = Purse(100)
     outcome = run(Rejecting(CallLimits(texts=10, concurrency=1)), ["good", "bad"], purse)
@@ -131,7 +132,7 @@ def test_what_a_failed_call_did_not_cost_goes_back_into_the_budget():
 @pytest.mark.parametrize("count", [1, 64])
 def test_an_embedder_that_rejects_everything_is_found_out_by_one_probe(count: int):
     class Wrong(Limited):
-        async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+        async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
             self.calls.append(list(texts))
             raise InputRejected("no such model")
 

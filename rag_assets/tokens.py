@@ -1,4 +1,4 @@
-"""Counting cl100k_base tokens: the unit of every chunk limit."""
+"""Counting cl100k_base tokens: the unit of every chunk limit, and of what providers charge for."""
 
 from __future__ import annotations
 
