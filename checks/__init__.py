@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dagster as dg
 
+from checks.canary import canary_check
 from checks.dimensions import index_dimensions, vector_dimensions
 from checks.drift import drift_check
 from checks.expectations import chunk_expectations, embedding_expectations
@@ -26,6 +27,7 @@ ALL_CHECKS: tuple[dg.AssetChecksDefinition, ...] = (
     chunk_expectations,
     vector_dimensions,
     embedding_expectations,
+    canary_check,
     index_dimensions,
     quarantine_check,
     staleness_check,

@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 
 from checks import ALL_CHECKS
+from checks.canary import canary_job
 from rag_assets.assets.chunks import chunks
 from rag_assets.assets.embeddings import embeddings
 from rag_assets.assets.parsed_text import parsed_text
@@ -22,6 +23,7 @@ from resources.embedders import EmbedderResource
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
+from sensors.canary import daily_canary
 from sensors.drift import drift_offenders_sensor, nightly_drift
 from sensors.failures import run_failures_sensor
 from sensors.source_files import source_files_sensor
@@ -65,14 +67,14 @@ def build_defs(
     return dg.Definitions(
         assets=dg.with_source_code_references(list(ASSETS)),
         asset_checks=list(ALL_CHECKS),
-        jobs=list(ALL_JOBS),
+        jobs=[*ALL_JOBS, canary_job],
         sensors=[
             tenants_sensor,
             source_files_sensor,
             run_failures_sensor,
             drift_offenders_sensor,
         ],
-        schedules=[nightly_drift, daily_pruning, weekly_compaction],
+        schedules=[nightly_drift, daily_pruning, weekly_compaction, daily_canary],
         resources=build_resources(**dict(overrides or {})),
         # One process per run: the stages share what they opened, and the tenant's lock.
         executor=dg.in_process_executor,

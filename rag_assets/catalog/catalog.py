@@ -10,6 +10,7 @@ from rag_assets.catalog.index import IndexTable
 from rag_assets.catalog.lock import TenantLock
 from rag_assets.catalog.migrate import migrate
 from rag_assets.catalog.overview import Overview
+from rag_assets.catalog.probes import ProbeTable
 from rag_assets.catalog.provider_keys import ProviderKeyTable
 from rag_assets.catalog.syncs import SyncTable
 from rag_assets.catalog.tenants import TenantTable
@@ -25,6 +26,7 @@ class Catalog:
         self.index = IndexTable(database)
         self.generations = GenerationTable(database)
         self.syncs = SyncTable(database)
+        self.probes = ProbeTable(database)
         self.events = EventTable(database)
         self.provider_keys = ProviderKeyTable(database)
         self.overview = Overview(database)

@@ -24,6 +24,7 @@ EventKind = Literal[
     "drift_found",
     "index_repaired",
     "pruned",
+    "model_changed",
 ]
 
 

@@ -57,6 +57,11 @@ class GenerationTable:
         with self._database.begin() as connection:
             return [_generation(row) for row in connection.execute(query)]
 
+    def tenants(self) -> set[str]:
+        """Tenants that have a build."""
+        with self._database.begin() as connection:
+            return set(connection.scalars(select(generations.c.tenant).distinct()))
+
     def serving(self, tenant_id: str) -> Generation | None:
         """The generation that answers now, with its index and embedder, read together."""
         query = (

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Column,
     Date,
     DateTime,
+    Double,
     ForeignKey,
     ForeignKeyConstraint,
     Identity,
@@ -278,6 +279,19 @@ usage = Table(
     Column("requests", BigInteger, nullable=False, server_default="0"),
     Column("tokens", BigInteger, nullable=False, server_default="0"),
     Column("cost", Numeric(18, 8), nullable=False, server_default="0"),
+)
+
+embedder_probes = Table(
+    "embedder_probes",
+    metadata,
+    _tenant(),
+    Column("embedder_id", Text, primary_key=True),
+    Column("probes_key", Text, nullable=False),
+    Column("vectors", LargeBinary, nullable=False),
+    _now("stored_at"),
+    _now("measured_at"),
+    Column("distances", ARRAY(Double), nullable=False, server_default="{}"),
+    Column("passed", Boolean, nullable=False),
 )
 
 syncs = Table(

@@ -21,6 +21,7 @@ from rag_assets.embedding.deterministic import (
 from rag_assets.embedding.model_folder import DEFAULT_MODEL, MODELS, Pooling, describe_folder
 from rag_assets.embedding.prices import Price, listed_price, provider_and_model
 from rag_assets.embedding.protocol import Embedder
+from rag_assets.embedding.revision import RevisedEmbedder, revised_id
 
 MAX_DIMENSIONS = 4096
 """The longest vector Elasticsearch indexes."""
@@ -40,6 +41,8 @@ class EmbedderConfig(BaseModel):
         threads: local: texts embedded at once; by default the cores of this process.
         seconds_per_text: deterministic: time spent on each text.
         price: in dollars, where it is not the listed one, or none is known.
+        revision: a word of your own, such as a date: vectors made under another one are not used.
+            For a provider that changed the model behind its name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,10 +55,11 @@ class EmbedderConfig(BaseModel):
     threads: int | None = Field(default=None, ge=1, le=1024)
     seconds_per_text: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     price: Price | None = None
+    revision: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]{1,40}$")
 
     @model_validator(mode="after")
     def _only_options_of_the_provider(self) -> Self:
-        known = {"provider", "price", *_PROVIDERS[self.provider].options}
+        known = {"provider", "price", "revision", *_PROVIDERS[self.provider].options}
         foreign = [name for name, value in self if value is not None and name not in known]
         if foreign:
             raise ValueError(f"the provider {self.provider!r} takes no {', '.join(foreign)}")
@@ -81,7 +85,8 @@ def build_embedder(config: EmbedderConfig) -> Embedder:
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable.
     """
-    return _PROVIDERS[config.provider].build(config)
+    embedder = _PROVIDERS[config.provider].build(config)
+    return embedder if config.revision is None else RevisedEmbedder(embedder, config.revision)
 
 
 def embedder_id_of(config: EmbedderConfig) -> str:
@@ -92,7 +97,7 @@ def embedder_id_of(config: EmbedderConfig) -> str:
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable.
     """
-    return _PROVIDERS[config.provider].identify(config)
+    return revised_id(_PROVIDERS[config.provider].identify(config), config.revision)
 
 
 def price_of(config: EmbedderConfig) -> Price | None:

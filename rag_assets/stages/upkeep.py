@@ -80,7 +80,11 @@ def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, 
     drop_old_generations(ctx, now=now)
     ctx.guard()
     ctx.catalog.documents.forget_deleted(ctx.ref, (now or datetime.now(UTC)) - GRACE)
-    return ctx.lake.compact(_live_keys(ctx))
+    live = _live_keys(ctx)
+    compacted = ctx.lake.compact(live)
+    if live.embedders is not None:
+        ctx.catalog.probes.keep_only(ctx.ref, live.embedders)
+    return compacted
 
 
 def tidy(ctx: TenantContext) -> bool:

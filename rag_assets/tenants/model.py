@@ -158,6 +158,8 @@ class Tenant(_Model):
         retention_days: documents whose content is older than this are pruned; None keeps them as
             long as their source does.
         freshness_minutes: how far behind its source the index may be before a check fails.
+        canary_distance: cosine distance by which the vectors of fixed texts, embedded daily, may
+            move before a check fails: the provider changed the model.
     """
 
     id: TenantId
@@ -176,6 +178,7 @@ class Tenant(_Model):
     caps: CapsConfig = CapsConfig()
     retention_days: int | None = Field(default=None, ge=1)
     freshness_minutes: int = Field(default=60, ge=1)
+    canary_distance: float = Field(default=0.01, gt=0, le=2)
 
     def chunk_parameters(
         self, *, source: str, source_type: str, media_type: str

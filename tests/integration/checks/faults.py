@@ -34,6 +34,7 @@ ALL = {
     "chunks.secrets",
     "chunks.expectations",
     "embeddings.dimensions",
+    "embeddings.canary",
     "embeddings.expectations",
     "search_index.dimensions",
     "search_index.quarantine",
@@ -68,6 +69,7 @@ class CheckedTenant:
     """One synced tenant with its stores laid open."""
 
     def __init__(self, installation: Installation, runner: Runner, name: str, folder: Path) -> None:
+        self.installation = installation
         self._runner = runner
         self.name = name
         self.folder = folder
