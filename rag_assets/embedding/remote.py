@@ -59,10 +59,10 @@ class Endpoint(Protocol):
 class RemoteEmbedder:
     """An embedder behind a network: an endpoint within its limits, tried again where that helps.
 
-    Safe to use from several tasks, event loops and threads, which share one Traffic. Passing failures are tried again after a pause that grows and is drawn
-    at random from zero on ("full jitter"), so that callers who failed together do not return
-    together; where the provider says how long to wait, all wait so long.
-    docs/providers.md says what becomes of each failure.
+    Safe to use from several tasks, event loops and threads, which share one Traffic. Passing
+    failures are tried again after a pause that grows and is drawn at random from zero on ("full
+    jitter"), so that callers who failed together do not return together; where the provider says
+    how long to wait, all wait so long. docs/providers.md says what becomes of each failure.
 
     Args:
         endpoint: what is asked.
