@@ -42,9 +42,15 @@ class RevisedEmbedder:
         """How much it takes at once."""
         return self._embedder.limits
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Answer:
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        purpose: Purpose = "document",
+        deadline: float | None = None,
+    ) -> Answer:
         """What the one within answers; see Embedder.embed."""
-        return await self._embedder.embed(texts, purpose=purpose)
+        return await self._embedder.embed(texts, purpose=purpose, deadline=deadline)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """As the one within counts them."""
