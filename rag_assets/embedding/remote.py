@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy.typing as npt
 
+from rag_assets.embedding.connections import Connections
 from rag_assets.embedding.protocol import Answer, CallLimits, Purpose
 from rag_assets.embedding.retrying import PATIENT, PROMPT, Patience, Persistence
 from rag_assets.embedding.traffic import Traffic
@@ -32,8 +33,8 @@ class Reply:
 class Endpoint(Protocol):
     """One model at one provider: a request goes out once, and its failure is given a name.
 
-    It neither waits, nor tries again, nor bounds how many requests are under way. It may be asked
-    from several event loops, and holds connections for each of them.
+    It neither waits, nor tries again, nor bounds how many requests are under way; it belongs to
+    the event loop it is first used in.
     """
 
     async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
@@ -49,7 +50,7 @@ class Endpoint(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of the connections of the loop this is called in, once no request uses them.
+        """Let go of connections, in the loop that request was called in.
 
         A later request opens them again.
         """
@@ -59,13 +60,14 @@ class Endpoint(Protocol):
 class RemoteEmbedder:
     """An embedder behind a network: an endpoint within its limits, tried again where that helps.
 
-    Safe to use from several tasks, event loops and threads, which share one Traffic. Passing
-    failures are tried again after a pause that grows and is drawn at random from zero on ("full
-    jitter"), so that callers who failed together do not return together; where the provider says
-    how long to wait, all wait so long. docs/providers.md says what becomes of each failure.
+    Safe to use from several tasks, event loops and threads: each loop has connections of its own,
+    all share one Traffic. Passing failures are tried again after a pause that grows and is drawn
+    at random from zero on ("full jitter"), so that callers who failed together do not return
+    together; where the provider says how long to wait, all wait so long.
+    docs/providers.md says what becomes of each failure.
 
     Args:
-        endpoint: what is asked.
+        connect: makes the endpoint for one event loop; nothing is opened before its first request.
         embedder_id, dimensions: see Embedder.
         limits: of a call; its concurrency is the traffic's.
         traffic: of this tenant at this provider, shared with its other embedders there.
@@ -76,7 +78,7 @@ class RemoteEmbedder:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        connect: Callable[[], Endpoint],
         *,
         embedder_id: str,
         dimensions: int,
@@ -95,7 +97,7 @@ class RemoteEmbedder:
         self._traffic = traffic
         self._count = count
         self._patience: Mapping[Purpose, Patience] = {"document": patience, "query": prompt}
-        self._endpoint = endpoint
+        self._connections = Connections(connect)
 
     @property
     def embedder_id(self) -> str:
@@ -139,12 +141,13 @@ class RemoteEmbedder:
         return self._count(texts)
 
     async def close(self) -> None:
-        """Let go of this loop's connections."""
-        await self._endpoint.close()
+        """Let go of this loop's connections, once no request is under way on them."""
+        await self._connections.close()
 
     async def _ask(self, texts: Sequence[str], purpose: Purpose) -> Answer:
         """One attempt, its answer checked."""
-        reply = await self._endpoint.request(texts, purpose)
+        async with self._connections.use() as endpoint:
+            reply = await endpoint.request(texts, purpose)
         vectors = checked_vectors(
             reply.vectors,
             count=len(texts),

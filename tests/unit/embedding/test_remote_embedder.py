@@ -1,4 +1,4 @@
-"""An endpoint that fails as told, behind limits and retries."""
+"""An endpoint that fails as told, behind limits, retries and connections by loop."""
 
 from __future__ import annotations
 
@@ -31,24 +31,51 @@ Act = Callable[[int, Sequence[str]], "Reply | None"]
 
 
 class Service:
-    """An endpoint that does with its nth request as it is told."""
+    """What all endpoints to it have in common: what it does with the nth request."""
 
     def __init__(self, act: Act = lambda number, texts: None) -> None:
         self._act = act
         self.requests: list[list[str]] = []
         self.purposes: list[Purpose] = []
         self.times: list[float] = []
-        self.closed = 0
+        self.endpoints: list[FakeEndpoint] = []
+        self.seconds = 0.0
 
-    async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+    def connect(self) -> FakeEndpoint:
+        self.endpoints.append(FakeEndpoint(self))
+        return self.endpoints[-1]
+
+    async def serve(self, texts: Sequence[str], purpose: Purpose) -> Reply:
         self.requests.append(list(texts))
         self.purposes.append(purpose)
         self.times.append(time.monotonic())
         told = self._act(len(self.requests), texts)
-        await asyncio.sleep(0)
+        await asyncio.sleep(self.seconds)
         return told or Reply([[3.0, 4.0]] * len(texts), 7 * len(texts))
 
+
+class FakeEndpoint:
+    """Belongs to the loop it is first used in."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.closed = 0
+        self.under_way = 0
+
+    async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+        self._loop = self._loop or asyncio.get_running_loop()
+        assert self._loop is asyncio.get_running_loop()
+        assert not self.closed
+        self.under_way += 1
+        try:
+            return await self._service.serve(texts, purpose)
+        finally:
+            self.under_way -= 1
+
     async def close(self) -> None:
+        assert not self.under_way
+        assert self._loop is asyncio.get_running_loop()
         self.closed += 1
 
 
@@ -61,7 +88,7 @@ def embedder(
     limits: CallLimits | None = None,
 ) -> RemoteEmbedder:
     return RemoteEmbedder(
-        service,
+        service.connect,
         embedder_id="test/two@2",
         dimensions=2,
         limits=limits or CallLimits(texts=10, concurrency=1),
@@ -209,7 +236,7 @@ def test_a_pause_of_hours_does_not_outlast_what_a_person_may_mend():
 
 def test_an_attempt_that_hangs_ends_with_the_patience():
     class Hanging(Service):
-        async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+        async def serve(self, texts: Sequence[str], purpose: Purpose) -> Reply:
             self.requests.append(list(texts))
             await asyncio.sleep(60)
             raise AssertionError
@@ -305,9 +332,35 @@ def test_a_drive_has_its_first_turn_even_beyond_its_deadline_so_that_there_is_pr
     assert (outcome.embedded, outcome.remaining, outcome.outage) == (10, 20, None)
 
 
-def test_a_drive_closes_what_it_opened_and_a_later_one_opens_it_again():
+def test_each_loop_has_connections_of_its_own_closed_in_it():
     service = Service()
     remote = embedder(service)
     for _ in range(3):
         asyncio.run(embed_all(remote, items(20), keep=lambda keys, vectors: None))
-    assert (service.closed, len(service.requests)) == (3, 6)
+    assert [endpoint.closed for endpoint in service.endpoints] == [1, 1, 1]
+
+
+def test_connections_stay_open_for_a_drive_that_is_still_under_way():
+    service = Service()
+    service.seconds = 0.05
+    remote = embedder(service)
+
+    async def both() -> None:
+        slow = asyncio.create_task(remote.embed(["slow"]))
+        await asyncio.sleep(0.01)
+        assert service.endpoints[0].under_way
+        await remote.close()
+        assert not service.endpoints[0].closed
+        await slow
+        assert service.endpoints[0].closed == 1
+        await remote.embed(["again"])
+        await remote.close()
+
+    asyncio.run(both())
+    assert [endpoint.closed for endpoint in service.endpoints] == [1, 1]
+
+
+def test_closing_what_was_never_opened_opens_nothing():
+    service = Service()
+    asyncio.run(embedder(service).close())
+    assert service.endpoints == []

@@ -1,0 +1,70 @@
+"""Clients of a provider, one for each event loop: what a loop opened is of no use to another."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+from weakref import WeakKeyDictionary
+
+
+class Client(Protocol):
+    """Holds connections of the loop it is used in."""
+
+    async def close(self) -> None:
+        """Let go of them."""
+        ...
+
+
+ClientT = TypeVar("ClientT", bound=Client)
+
+
+@dataclass(slots=True)
+class _Opened(Generic[ClientT]):
+    client: ClientT
+    users: int = 0
+    wanted: bool = True
+
+
+class Connections(Generic[ClientT]):
+    """Makes a loop's client when it is first used, and closes it when nobody is using it.
+
+    Args:
+        connect: makes a client.
+    """
+
+    def __init__(self, connect: Callable[[], ClientT]) -> None:
+        self._connect = connect
+        self._lock = threading.Lock()
+        # Weak: a loop that ended without closing takes its client with it.
+        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened[ClientT]] = (
+            WeakKeyDictionary()
+        )
+
+    @asynccontextmanager
+    async def use(self) -> AsyncIterator[ClientT]:
+        """This loop's client, which stays open for the time of the block."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            opened = self._opened.get(loop)
+            if opened is None:
+                opened = self._opened[loop] = _Opened(self._connect())
+        opened.users += 1
+        try:
+            yield opened.client
+        finally:
+            opened.users -= 1
+            if not opened.users and not opened.wanted:
+                await opened.client.close()
+
+    async def close(self) -> None:
+        """Close this loop's client: now, or once those who are using it have ended."""
+        with self._lock:
+            opened = self._opened.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            opened.wanted = False
+            if not opened.users:
+                await opened.client.close()
