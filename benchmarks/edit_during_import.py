@@ -96,7 +96,7 @@ class Probe:
         """Whether a search finds the text."""
         from rag_assets.retrieval.model import SearchRequest
 
-        hits = self._retriever.search("bench", SearchRequest(mark, mode="text")).hits
+        hits = self._retriever.search("bench", SearchRequest(query=mark, mode="text")).hits
         return any(mark in hit.text for hit in hits)
 
 

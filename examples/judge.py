@@ -132,7 +132,7 @@ def _ask(asked: Sequence[Question], mode: Any) -> dict[str, list[str]]:
         question.id: [
             hit.uri.removeprefix("handbook/")
             for hit in retriever.search(
-                "demo", SearchRequest(question.question, top_k=TOP_K, mode=mode)
+                "demo", SearchRequest(query=question.question, top_k=TOP_K, mode=mode)
             ).hits
         ]
         for question in asked

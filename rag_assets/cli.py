@@ -23,6 +23,10 @@ ProviderArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="PROVIDER", help="openai, gemini or openai-compatible.")
 ]
 TenantArgument: TypeAlias = Annotated[str, typer.Argument(metavar="TENANT", help="Its id.")]
+ScopeArgument: TypeAlias = Annotated[str, typer.Argument(metavar="SCOPE", help="As documents say.")]
+PrincipalsArgument: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="PRINCIPAL...", help="A user, a group, as they will ask.")
+]
 
 app = typer.Typer(
     name="rag-assets",
@@ -36,6 +40,8 @@ tenants_app = typer.Typer(help="Who is indexed, from where.", no_args_is_help=Tr
 app.add_typer(tenants_app, name="tenants")
 keys_app = typer.Typer(help="Tenants' keys at their embedding providers.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
+access_app = typer.Typer(help="Who may read which scope of a tenant.", no_args_is_help=True)
+app.add_typer(access_app, name="access")
 
 
 @app.command()
@@ -204,13 +210,69 @@ def search(
     mode: Annotated[
         Literal["knn", "text", "hybrid"] | None, typer.Option(help="Vectors, words, or both.")
     ] = None,
+    principal: Annotated[
+        list[str] | None,
+        typer.Option("--as", help="Who asks; repeat for groups. By default only public is found."),
+    ] = None,
+    path: Annotated[
+        list[str] | None, typer.Option(help="Only what lies there, as in source/folder/.")
+    ] = None,
+    prefer: Annotated[list[str] | None, typer.Option(help="What lies there ranks higher.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Only with this tag.")] = None,
+    source_type: Annotated[list[str] | None, typer.Option(help="Only from such sources.")] = None,
+    token_budget: Annotated[int | None, typer.Option(help="Tokens of all hits at most.")] = None,
     json: Json = False,
 ) -> None:
     """Ask a tenant's knowledge a question."""
     from rag_assets.commands.search import search as run
     from rag_assets.retrieval.model import SearchRequest
 
-    run(tenant, SearchRequest(question, top_k, min_score, mode), as_json=json)
+    request = SearchRequest.of(
+        query=question,
+        top_k=top_k,
+        min_score=min_score,
+        mode=mode,
+        token_budget=token_budget,
+        source_types=source_type,
+        must_include_paths=prefer,
+        filters={"paths": path or (), "tags": tag or ()},
+        caller={"principals": principal or ()},
+    )
+    run(tenant, request, as_json=json)
+
+
+@access_app.command("list")
+def access_list(tenant: TenantArgument, json: Json = False) -> None:
+    """Show who may read what."""
+    from rag_assets.commands import access
+
+    access.list_grants(tenant, as_json=json)
+
+
+@access_app.command("grant")
+def access_grant(
+    tenant: TenantArgument,
+    scope: ScopeArgument,
+    principals: PrincipalsArgument,
+    json: Json = False,
+) -> None:
+    """Let principals read what carries a scope; it holds with the next search."""
+    from rag_assets.commands import access
+
+    access.grant(tenant, scope, principals, as_json=json)
+
+
+@access_app.command("revoke")
+def access_revoke(
+    tenant: TenantArgument,
+    scope: ScopeArgument,
+    principals: PrincipalsArgument,
+    json: Json = False,
+) -> None:
+    """Take a scope away from principals; it holds with the next search."""
+    from rag_assets.commands import access
+
+    access.revoke(tenant, scope, principals, as_json=json)
 
 
 @app.command()

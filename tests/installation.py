@@ -140,7 +140,7 @@ class Installation:
 
     def search(self, tenant_id: str, query: str, **options: Any) -> tuple[Hit, ...]:
         """Ask a tenant's knowledge."""
-        return self.retriever.search(tenant_id, SearchRequest(query, **options)).hits
+        return self.retriever.search(tenant_id, SearchRequest.of(query=query, **options)).hits
 
     @cached_property
     def retriever(self) -> Retriever:

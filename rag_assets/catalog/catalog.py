@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_assets.catalog.access import AccessTable
 from rag_assets.catalog.database import Database
 from rag_assets.catalog.documents import DocumentTable
 from rag_assets.catalog.events import EventTable
@@ -22,6 +23,7 @@ class Catalog:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.tenants = TenantTable(database)
+        self.access = AccessTable(database)
         self.documents = DocumentTable(database)
         self.index = IndexTable(database)
         self.generations = GenerationTable(database)

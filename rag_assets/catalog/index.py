@@ -6,17 +6,20 @@ its entries is confirmed: what may be in the index is always known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.catalog.access import is_readable
 from rag_assets.catalog.database import Database, TenantRef, among
 from rag_assets.catalog.index_rows import (
     HeldVersion,
     IndexedVersion,
+    ReadableVersion,
     as_ready,
     is_behind,
+    is_behind_source,
     is_pending,
     of_generation,
     ready,
@@ -247,13 +250,29 @@ class IndexTable:
                 .values(**nothing, chunk_count=0, dirty=True)
             )
 
-    def keys(self, tenant_id: str, generation: int, document_ids: Sequence[str]) -> dict[str, str]:
-        """The version of each named document that may be returned, deleted ones left out."""
+    def readable(
+        self,
+        tenant_id: str,
+        generation: int,
+        document_ids: Sequence[str],
+        principals: Collection[str],
+    ) -> dict[str, ReadableVersion]:
+        """The version of each named document that one of these principals may be shown.
+
+        Deleted documents are left out, and those whose scope nobody of them may read now.
+        """
+        held = document_index.c
         query = returnable(
-            tenant_id, generation, document_index.c.document_id, document_index.c.indexed_key
-        ).where(among(document_index.c.document_id, document_ids))
+            tenant_id,
+            generation,
+            *(held.document_id, held.indexed_key, documents.c.content_sha256),
+            is_behind_source().label("stale"),
+        ).where(among(held.document_id, document_ids), is_readable(documents, principals))
         with self._database.begin() as connection:
-            return {row.document_id: row.indexed_key for row in connection.execute(query)}
+            return {
+                row.document_id: ReadableVersion(row.indexed_key, row.content_sha256, row.stale)
+                for row in connection.execute(query)
+            }
 
     def held(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
         """What the generation's index should hold, by document, streamed."""

@@ -51,6 +51,21 @@ class HeldVersion:
     access_scope: str
 
 
+@dataclass(frozen=True, slots=True)
+class ReadableVersion:
+    """The version of a document that may be shown to whoever asks.
+
+    Attributes:
+        indexed_key: of its entries.
+        content_sha256: of the document as it was listed last.
+        stale: whether the document changed since, as far as its source was listed.
+    """
+
+    indexed_key: str
+    content_sha256: str | None
+    stale: bool
+
+
 def of_generation(
     tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
 ) -> ColumnElement[bool]:
@@ -107,6 +122,11 @@ def is_behind(config_key: str) -> ColumnElement[bool]:
         held.document_key.is_distinct_from(documents.c.document_key),
         held.config_key.is_distinct_from(config_key),
     )
+
+
+def is_behind_source() -> ColumnElement[bool]:
+    """What is held was made from another state of the document than was listed last."""
+    return document_index.c.document_key.is_distinct_from(documents.c.document_key)
 
 
 def is_pending(config_key: str) -> ColumnElement[bool]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Row, delete, insert, select, update
+from sqlalchemy import Row, delete, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
 from rag_assets.catalog.database import Database, TenantRef
-from rag_assets.catalog.tables import access_scopes, incarnations, tenants
+from rag_assets.catalog.tables import incarnations, tenants
 from rag_assets.errors import UnknownTenant
 
 State = Literal["ACTIVE", "DISABLED", "REMOVING"]
@@ -35,7 +35,7 @@ class TenantRecord:
 
 
 class TenantTable:
-    """Queries on `tenants` and `access_scopes`."""
+    """Queries on `tenants`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -120,21 +120,6 @@ class TenantTable:
                     tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
                 )
             )
-
-    def grant(self, ref: TenantRef, scope: str, principals: Iterable[str]) -> None:
-        """Let exactly these principals read what carries the scope."""
-        with self._database.begin_for(ref) as connection:
-            connection.execute(
-                delete(access_scopes).where(
-                    access_scopes.c.tenant == ref.id, access_scopes.c.scope == scope
-                )
-            )
-            rows = [
-                {"tenant": ref.id, "scope": scope, "principal": principal}
-                for principal in sorted(set(principals))
-            ]
-            if rows:
-                connection.execute(insert(access_scopes), rows)
 
 
 def _record(row: Row[Any]) -> TenantRecord:

@@ -124,7 +124,7 @@ def _ask(session: Session, *, as_json: bool) -> list[dict[str, Any]]:
     answers = []
     for judged in _questions():
         question = str(judged["question"])
-        found = retriever.search(TENANT, SearchRequest(question, top_k=_TOP_K))
+        found = retriever.search(TENANT, SearchRequest(query=question, top_k=_TOP_K))
         answers.append({"question": question, "hits": found.hits})
         if not as_json:
             _show_answer(question, str(judged["answer"]), found.hits)

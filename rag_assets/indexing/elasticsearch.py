@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from rag_assets.indexing.model import (
     LiveEntry,
     Owner,
     Placement,
+    Wanted,
 )
 
 _PAGE = 1_000
@@ -139,36 +140,21 @@ class ElasticsearchStore:
                 return 0
         return int(answer["count"])
 
-    def knn(
-        self,
-        index_name: str,
-        owner: Owner,
-        vector: npt.NDArray[np.float32],
-        *,
-        limit: int,
-        min_cosine: float | None = None,
-        ids: Sequence[str] | None = None,
-        scopes: Collection[str] | None = None,
-    ) -> list[Candidate]:
-        body = searches.knn(
-            owner, vector, limit=limit, min_cosine=min_cosine, ids=ids, scopes=scopes
-        )
-        found = requests.search(self._client, index_name, owner, body)
-        # Elasticsearch scores cosine as (1 + cosine) / 2.
-        return hits.ranked(hits.candidate(hit, 2.0 * hit["_score"] - 1.0) for hit in found)
+    def rankings(
+        self, index_name: str, owner: Owner, wanted: Sequence[Wanted]
+    ) -> list[list[Candidate]]:
+        bodies = [searches.ranking(owner, one) for one in wanted]
+        found = requests.searches(self._client, index_name, owner, bodies)
+        return [hits.ranking(one, page) for one, page in zip(wanted, found, strict=True)]
 
-    def text(
-        self,
-        index_name: str,
-        owner: Owner,
-        query: str,
-        *,
-        limit: int,
-        scopes: Collection[str] | None = None,
-    ) -> list[Candidate]:
-        body = searches.text(owner, query, limit=limit, scopes=scopes)
-        found = requests.search(self._client, index_name, owner, body)
-        return hits.ranked(hits.candidate(hit, hit["_score"]) for hit in found)
+    def cosines(
+        self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
+    ) -> dict[str, float]:
+        if not ids:
+            return {}
+        body = {**searches.scored(owner, vector, ids), "_source": False}
+        [found] = requests.searches(self._client, index_name, owner, [body])
+        return {hit["_id"]: hits.cosine(hit) for hit in found}
 
     def alias_name(self, tenant: str) -> str:
         return self._names.alias(tenant)

@@ -9,7 +9,7 @@ import numpy as np
 from elasticsearch.helpers import pack_dense_vector
 
 from rag_assets.indexing import mapping
-from rag_assets.indexing.model import Candidate, Entry, LiveEntry
+from rag_assets.indexing.model import Candidate, Entry, LiveEntry, Wanted
 
 
 def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
@@ -30,6 +30,21 @@ def candidate(hit: Mapping[str, Any], score: float) -> Candidate:
     """A search hit as a candidate with the given score."""
     fields = hit["_source"]
     return Candidate(hit["_id"], fields["document_id"], fields["index_key"], float(score), fields)
+
+
+def ranking(wanted: Wanted, found: Iterable[Mapping[str, Any]]) -> list[Candidate]:
+    """The hits of one search as what was wanted, best first."""
+    score = _words_score if isinstance(wanted.by, str) else cosine
+    return ranked(candidate(hit, score(hit)) for hit in found)
+
+
+def cosine(hit: Mapping[str, Any]) -> float:
+    """Of a hit by vector: Elasticsearch scores it as (1 + cosine) / 2."""
+    return 2.0 * float(hit["_score"]) - 1.0
+
+
+def _words_score(hit: Mapping[str, Any]) -> float:
+    return float(hit["_score"])
 
 
 def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:

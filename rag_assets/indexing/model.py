@@ -84,6 +84,44 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Which of a generation's entries a search may find; what is empty narrows nothing.
+
+    Attributes:
+        scopes: access scopes, one of which an entry must carry; None: any.
+        source_types, sources, documents: one of which it must be of.
+        uri_prefixes: one of which its document's uri must begin with.
+        tags: all of which it must carry.
+        metadata: values that it must hold.
+    """
+
+    scopes: frozenset[str] | None = None
+    source_types: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    uri_prefixes: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One ranking that is asked for: by nearness to a vector, or by words.
+
+    Attributes:
+        by: the query's vector, of shape (dimensions,), or its words.
+        limit: how many entries at most.
+        narrowing: which entries may be among them.
+        min_cosine: leave out what is less similar; for vectors only.
+    """
+
+    by: npt.NDArray[np.float32] | str
+    limit: int
+    narrowing: Narrowing = Narrowing()
+    min_cosine: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LiveEntry:
     """What a scan of the index finds.
 

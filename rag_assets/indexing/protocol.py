@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from rag_assets.indexing.model import (
     LiveEntry,
     Owner,
     Placement,
+    Wanted,
 )
 
 
@@ -82,40 +83,19 @@ class VectorStore(Protocol):
         """How many entries a generation has."""
         ...
 
-    def knn(
-        self,
-        index_name: str,
-        owner: Owner,
-        vector: npt.NDArray[np.float32],
-        *,
-        limit: int,
-        min_cosine: float | None = None,
-        ids: Sequence[str] | None = None,
-        scopes: Collection[str] | None = None,
-    ) -> list[Candidate]:
-        """The nearest entries by cosine (their score), best first, ties broken by id.
+    def rankings(
+        self, index_name: str, owner: Owner, wanted: Sequence[Wanted]
+    ) -> list[list[Candidate]]:
+        """What each asks for, in one round trip; best first, ties broken by id.
 
-        Args:
-            index_name: where the generation lives.
-            owner: whose entries.
-            vector: the query, of shape (dimensions,).
-            limit: how many at most.
-            min_cosine: leave out what is less similar.
-            ids: score these entries only.
-            scopes: leave out what carries another access scope.
+        The score of a candidate is its cosine where a vector was asked for, else its BM25.
         """
         ...
 
-    def text(
-        self,
-        index_name: str,
-        owner: Owner,
-        query: str,
-        *,
-        limit: int,
-        scopes: Collection[str] | None = None,
-    ) -> list[Candidate]:
-        """The best entries by BM25 over prose and identifiers, ties broken by id."""
+    def cosines(
+        self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
+    ) -> dict[str, float]:
+        """The cosine of each of these entries that is there, by id."""
         ...
 
     def alias_name(self, tenant: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rag_assets.indexing import mapping
 from rag_assets.indexing.identifiers import lexical_terms
-from rag_assets.indexing.model import Owner
+from rag_assets.indexing.model import Narrowing, Owner, Wanted
 
 _MOST_CANDIDATES = 10_000
 """Elasticsearch takes no more."""
@@ -35,33 +35,62 @@ def entries(
     return {"bool": query}
 
 
-def knn(
+def ranking(owner: Owner, wanted: Wanted) -> dict[str, Any]:
+    """The search for one ranking."""
+    clauses = narrowed(wanted.narrowing)
+    if isinstance(wanted.by, str):
+        return _by_words(owner, wanted.by, wanted.limit, clauses)
+    return _by_vector(owner, wanted.by, wanted.limit, clauses, wanted.min_cosine)
+
+
+def scored(owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]) -> dict[str, Any]:
+    """A search that scores these entries, and no others, by cosine."""
+    return _by_vector(owner, vector, len(ids), [{"ids": {"values": list(ids)}}], None)
+
+
+def narrowed(narrowing: Narrowing) -> list[dict[str, Any]]:
+    """Filter clauses that leave what a search may find."""
+    clauses: list[dict[str, Any]] = []
+    if narrowing.scopes is not None:
+        clauses.append({"terms": {"access_scope": sorted(narrowing.scopes)}})
+    for name, values in (
+        ("source_type", narrowing.source_types),
+        ("source", narrowing.sources),
+        ("document_id", narrowing.documents),
+    ):
+        if values:
+            clauses.append({"terms": {name: list(values)}})
+    if narrowing.uri_prefixes:
+        prefixes = [{"prefix": {"uri": prefix}} for prefix in narrowing.uri_prefixes]
+        clauses.append({"bool": {"should": prefixes, "minimum_should_match": 1}})
+    clauses += [{"term": {"tags": tag}} for tag in narrowing.tags]
+    clauses += [{"term": {f"metadata.{key}": value}} for key, value in narrowing.metadata.items()]
+    return clauses
+
+
+def _by_vector(
     owner: Owner,
     vector: npt.NDArray[np.float32],
-    *,
     limit: int,
+    clauses: Sequence[Mapping[str, Any]],
     min_cosine: float | None,
-    ids: Sequence[str] | None,
-    scopes: Collection[str] | None,
 ) -> dict[str, Any]:
-    """A search for the nearest vectors; for the arguments see VectorStore.knn."""
-    filters = [*mapping.owned(owner), *_scoped(scopes)]
-    if ids is not None:
-        filters.append({"ids": {"values": list(ids)}})
     nearest: dict[str, Any] = {
         "field": "vector",
         "query_vector": [float(value) for value in vector],
         "k": limit,
         "num_candidates": min(_MOST_CANDIDATES, max(100, 2 * limit)),
-        "filter": filters,
+        "filter": [*mapping.owned(owner), *clauses],
     }
     if min_cosine is not None:
         nearest["similarity"] = min_cosine
     return {"knn": nearest, "size": limit}
 
 
-def text(owner: Owner, query: str, *, limit: int, scopes: Collection[str] | None) -> dict[str, Any]:
-    """A search by words, as they are written and as the client splits them."""
+def _by_words(
+    owner: Owner, query: str, limit: int, clauses: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """By words as they are written, and as the client splits them."""
     prose = {
         "multi_match": {
             "query": query,
@@ -69,13 +98,9 @@ def text(owner: Owner, query: str, *, limit: int, scopes: Collection[str] | None
             "type": "most_fields",
         }
     }
-    found = entries(owner, _scoped(scopes))
+    found = entries(owner, clauses)
     found["bool"] |= {
         "should": [prose, {"match": {"terms": {"query": lexical_terms(query)}}}],
         "minimum_should_match": 1,
     }
     return {"query": found, "size": limit}
-
-
-def _scoped(scopes: Collection[str] | None) -> list[dict[str, Any]]:
-    return [] if scopes is None else [{"terms": {"access_scope": sorted(scopes)}}]

@@ -2,36 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from rag_assets.errors import ConfigurationError
 from rag_assets.tenants.model import SearchMode
+from rag_assets.tenants.problems import problem_of
 
 MAX_TOP_K = 100
+MAX_QUERY = 20_000
+MAX_TOKEN_BUDGET = 200_000
+
+_Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000)]
+_Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
+_Metadata = Annotated[dict[_Name, _Name], Field(max_length=20)]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Caller(_Model):
+    """Who asks.
+
+    Attributes:
+        principals: the names under which access may have been granted: a subject, its groups.
+    """
+
+    principals: _Names = ()
+
+
+class Filters(_Model):
+    """What a hit must be, inside the search; what is not given narrows nothing.
+
+    Attributes:
+        documents: one of these document ids.
+        paths: in one of these: a source, a folder of it, or a file, as a hit's uri begins.
+        tags: with all of these.
+        metadata: with these values.
+    """
+
+    documents: _Names = ()
+    paths: _Names = ()
+    tags: _Names = ()
+    metadata: _Metadata = {}
+
+
+class SearchRequest(_Model):
     """One question to one tenant's knowledge; None takes the tenant's default.
 
     Attributes:
+        query: in words.
+        top_k: hits at most.
+        source_types: kinds of source that a hit may be from; any by default.
+        filters: what else a hit must be.
+        must_include_paths: as Filters.paths; what lies in them ranks higher.
         min_score: cosine below which a hit is left out, in every mode.
+        mode: by vectors, by words, or by both fused.
+        token_budget: tokens of all hits together at most.
+        caller: who asks; without one only what is public is found.
     """
 
-    query: str
-    top_k: int | None = None
-    min_score: float | None = None
+    query: Annotated[str, StringConstraints(max_length=MAX_QUERY, pattern=r"\S")]
+    top_k: int | None = Field(default=None, ge=1, le=MAX_TOP_K)
+    source_types: _Names = ()
+    filters: Filters = Filters()
+    must_include_paths: _Names = ()
+    min_score: float | None = Field(default=None, ge=-1.0, le=1.0, allow_inf_nan=False)
     mode: SearchMode | None = None
+    token_budget: int | None = Field(default=None, ge=1, le=MAX_TOKEN_BUDGET)
+    caller: Caller = Caller()
 
-    def __post_init__(self) -> None:
-        if not self.query.strip():
-            raise ConfigurationError("the question is empty", hint="ask something")
-        if self.top_k is not None and not 1 <= self.top_k <= MAX_TOP_K:
-            raise ConfigurationError(f"top_k is {self.top_k}", hint=f"choose 1 to {MAX_TOP_K} hits")
-        if self.min_score is not None and not -1.0 <= self.min_score <= 1.0:
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """A request of what somebody gave, None for what they did not.
+
+        Raises:
+            ConfigurationError: something in it is not usable; names the field.
+        """
+        given = {name: value for name, value in values.items() if value is not None}
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            if first["loc"] == ("query",) and first["type"] == "string_pattern_mismatch":
+                raise ConfigurationError("the question is empty", hint="ask something") from None
             raise ConfigurationError(
-                f"min_score is {self.min_score}", hint="a cosine lies between -1 and 1"
-            )
+                f"the search cannot be made: {problem_of(first)}", hint="mend that field"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +100,7 @@ class Hit:
     """A passage that answers.
 
     Attributes:
+        number: to cite it by, from 1.
         score: cosine of question and passage, whatever put the hit in its place.
         start, end: character offsets in the document's parsed text, half open.
         media_type: what the document's content is; None in a build of the first schema, which
@@ -46,8 +108,13 @@ class Hit:
         page, slide, sheet, row_start, row_end, line_start, line_end: where in the document it
             stands, counted from 1, as far as the format has such places.
         chunk_id: `{tenant}:{source path}:{byte offset}`, for people.
+        source_sha256: of the document's content as it was listed last.
+        stale: whether the document changed since, as far as its source was listed.
+        trimmed: whether the end of its text was left out, to keep within the budget.
+        also: uris of other documents that the caller may read and that hold the same text.
     """
 
+    number: int
     score: float
     text: str
     uri: str
@@ -65,13 +132,38 @@ class Hit:
     line_end: int | None
     document_id: str
     chunk_id: str
+    source_sha256: str | None
+    stale: bool
+    trimmed: bool = False
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Debug:
+    """How an answer came about.
+
+    Attributes:
+        latency_ms: by step.
+        total_candidates: entries that were looked at.
+    """
+
+    strategy: SearchMode
+    latency_ms: Mapping[str, float]
+    total_candidates: int
 
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """Hits, best first; a disabled tenant has none and says so."""
+    """Hits, best first; a disabled tenant has none and says so.
+
+    Attributes:
+        needs_clarification: nothing was near enough: better to ask back than to guess.
+        generation: that answered; None before the first is complete.
+    """
 
     hits: tuple[Hit, ...] = ()
     disabled: bool = False
+    needs_clarification: bool = False
     generation: int | None = None
     mode: SearchMode = "hybrid"
+    debug: Debug | None = None

@@ -39,6 +39,7 @@ class FilesConfig(BaseModel):
         gitignore: whether .gitignore files at and below the root count.
         max_bytes: a larger file is listed, but reading it is refused.
         follow_links: links are never followed.
+        scope: the access scope of its documents, where it is not the tenant's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,6 +52,7 @@ class FilesConfig(BaseModel):
     gitignore: bool = True
     max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0)
     follow_links: Literal[False] = False
+    scope: str | None = Field(default=None, min_length=1, max_length=256)
 
     @field_validator("include", "exclude")
     @classmethod

@@ -131,7 +131,7 @@ def _record(
     if held:
         payload = {"source": config.name, "vanished": listing.lost, "known": listing.known}
         ctx.catalog.events.write(ctx.ref, "deletions_held", [payload])
-    scope = ctx.tenant.access.scope
+    scope = config.scope or ctx.tenant.access.scope
     _write_changes(ctx, listing, scanner, scope)
     _rescope(ctx, listing, known, scope)
     ctx.catalog.syncs.listed(

@@ -127,7 +127,7 @@ def search_until_told(tenant: str, path: Path) -> None:
     with path.open("w") as seen:
         for mode in itertools.cycle(MODES):
             began = time.monotonic()
-            answer = retriever.search(tenant, SearchRequest(query, top_k=40, mode=mode))
+            answer = retriever.search(tenant, SearchRequest(query=query, top_k=40, mode=mode))
             ended = time.monotonic()
             texts = [hit.text for hit in answer.hits if hit.uri == URI]
             versions = {int(number) for text in texts for number in re.findall(VERSION, text)}

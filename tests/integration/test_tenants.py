@@ -98,7 +98,7 @@ def test_a_disabled_tenant_neither_indexes_nor_answers(
     driver.sync("resting")
     before = shared_installation.entries("resting")
     assert shared_installation.command("tenants", "disable", "resting").code == 0
-    answer = shared_installation.retriever.search("resting", SearchRequest("tide"))
+    answer = shared_installation.retriever.search("resting", SearchRequest(query="tide"))
     assert (answer.disabled, answer.hits) == (True, ())
     said = shared_installation.command("sync", "resting")
     assert said.code == 1

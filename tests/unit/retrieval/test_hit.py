@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from rag_assets.catalog.index_rows import ReadableVersion
 from rag_assets.indexing.model import Candidate
+from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.model import Hit
 from rag_assets.retrieval.search import _hit
 
 FIRST_SCHEMA = {
@@ -17,8 +22,13 @@ FIRST_SCHEMA = {
 }
 
 
+def hit_of(fields: Mapping[str, object]) -> Hit:
+    version = ReadableVersion("key", "c0ffee", stale=True)
+    return _hit(1, Distinct(Candidate("id", "document", "key", 1.0, fields)), 0.5, version)
+
+
 def test_a_build_of_the_first_schema_answers_until_the_present_one_is_complete() -> None:
-    hit = _hit(Candidate("id", "document", "key", 1.0, FIRST_SCHEMA), 0.5)
+    hit = hit_of(FIRST_SCHEMA)
     assert (hit.text, hit.line_start, hit.media_type, hit.slide) == (
         "Turn the wheel.",
         1,
@@ -29,5 +39,9 @@ def test_a_build_of_the_first_schema_answers_until_the_present_one_is_complete()
 
 def test_the_present_schema_tells_the_format_and_the_place() -> None:
     fields = {**FIRST_SCHEMA, "media_type": "application/pdf", "page": 3}
-    hit = _hit(Candidate("id", "document", "key", 1.0, fields), 0.5)
+    hit = hit_of(fields)
     assert (hit.media_type, hit.page) == ("application/pdf", 3)
+
+
+def test_a_hit_says_that_its_document_changed_since() -> None:
+    assert (hit_of(FIRST_SCHEMA).stale, hit_of(FIRST_SCHEMA).source_sha256) == (True, "c0ffee")

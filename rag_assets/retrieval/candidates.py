@@ -1,0 +1,153 @@
+"""Fetching candidates, and keeping only what the catalog vouches for and the caller may read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.generations import Generation
+from rag_assets.catalog.index_rows import ReadableVersion
+from rag_assets.indexing.model import Candidate, Narrowing, Owner, Wanted
+from rag_assets.indexing.protocol import VectorStore
+from rag_assets.retrieval.model import SearchRequest
+from rag_assets.tenants.model import SearchMode
+
+_OVERFETCH = 30
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search came back with.
+
+    Attributes:
+        rankings: candidates that may be shown, best first.
+        versions: of their documents.
+        seen: how many candidates there were before.
+    """
+
+    rankings: Sequence[Sequence[Candidate]]
+    versions: Mapping[str, ReadableVersion]
+    seen: int
+
+    @property
+    def by_id(self) -> dict[str, Candidate]:
+        """Every candidate once."""
+        return {candidate.id: candidate for ranking in self.rankings for candidate in ranking}
+
+
+@dataclass(frozen=True)
+class CandidateSearch:
+    """The rankings of one request.
+
+    Attributes:
+        limit: hits that are wanted in the end.
+        vector: of the query; None where only words count.
+        min_cosine: below which nothing is wanted.
+    """
+
+    catalog: Catalog
+    store: VectorStore
+    serving: Generation
+    owner: Owner
+    request: SearchRequest
+    mode: SearchMode
+    limit: int
+    vector: npt.NDArray[np.float32] | None
+    min_cosine: float | None
+
+    def found(self) -> Found:
+        """Candidates of exactly the versions that may be shown to the caller now.
+
+        A document can be replaced between the search and the look into the catalog; then the
+        search found only the version that no longer counts, and is made again.
+        """
+        before: object = None
+        found = Found((), {}, 0)
+        for _ in range(_ATTEMPTS):
+            rankings = self.store.rankings(self.serving.index_name, self.owner, self._wanted())
+            versions = self._versions(rankings)
+            found = Found(
+                [_shown(ranking, versions) for ranking in rankings],
+                versions,
+                len({candidate.id for ranking in rankings for candidate in ranking}),
+            )
+            replaced = _replaced(rankings, found)
+            if not replaced or replaced == before:
+                break
+            before = replaced
+        return found
+
+    def _wanted(self) -> list[Wanted]:
+        # Entries of versions that no longer count may be among the nearest: fetch some more.
+        limit = 2 * self.limit + _OVERFETCH
+        queries: list[tuple[npt.NDArray[np.float32] | str, float | None]] = []
+        if self.mode != "text" and self.vector is not None:
+            # Fused, a passage under the threshold may still lift one over it: all are scored later.
+            queries.append((self.vector, self.min_cosine if self.mode == "knn" else None))
+        if self.mode != "knn":
+            queries.append((self.request.query, None))
+        return [
+            Wanted(query, limit, narrowing, min_cosine)
+            for narrowing in self._narrowings()
+            for query, min_cosine in queries
+        ]
+
+    def _narrowings(self) -> list[Narrowing]:
+        """What a hit must be, and once more with the paths that shall rank higher."""
+        request, filters = self.request, self.request.filters
+        wide = Narrowing(
+            scopes=self.catalog.access.readable(self.owner.tenant, request.caller.principals),
+            source_types=request.source_types,
+            documents=filters.documents,
+            uri_prefixes=filters.paths,
+            tags=filters.tags,
+            metadata=filters.metadata,
+        )
+        if not request.must_include_paths:
+            return [wide]
+        # Within both: a path that ranks higher opens nothing that the filter closed.
+        inside = [p for p in request.must_include_paths if _within(p, filters.paths)]
+        inside += [p for p in filters.paths if _within(p, request.must_include_paths)]
+        if not inside:
+            return [wide]
+        return [wide, replace(wide, uri_prefixes=tuple(dict.fromkeys(inside)))]
+
+    def _versions(self, rankings: Sequence[Sequence[Candidate]]) -> dict[str, ReadableVersion]:
+        documents = {c.document_id for ranking in rankings for c in ranking}
+        return self.catalog.index.readable(
+            self.owner.tenant,
+            self.owner.generation,
+            [*documents],
+            self.request.caller.principals,
+        )
+
+
+def _within(path: str, prefixes: Sequence[str]) -> bool:
+    return not prefixes or any(path.startswith(prefix) for prefix in prefixes)
+
+
+def _shown(
+    ranking: Sequence[Candidate], versions: Mapping[str, ReadableVersion]
+) -> list[Candidate]:
+    return [
+        candidate
+        for candidate in ranking
+        if (version := versions.get(candidate.document_id)) is not None
+        and version.indexed_key == candidate.index_key
+    ]
+
+
+def _replaced(rankings: Sequence[Sequence[Candidate]], found: Found) -> set[tuple[str, str, str]]:
+    """Living documents of which only versions were found that do not count."""
+    present = {c.document_id for ranking in found.rankings for c in ranking}
+    return {
+        (c.document_id, c.index_key, found.versions[c.document_id].indexed_key)
+        for ranking in rankings
+        for c in ranking
+        if c.document_id in found.versions and c.document_id not in present
+    }

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.catalog.index_rows import ReadableVersion
+from rag_assets.chunking.tokens import count_text
+from rag_assets.indexing.model import Candidate
+from rag_assets.retrieval.budget import within_budget
+from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.model import Hit
+from rag_assets.retrieval.search import _hit
+
+SENTENCES = ["Open the valve.", "Wait for a minute, or for two.", "Then close it again!"]
+
+
+def hit(text: str, number: int = 1) -> Hit:
+    fields = {
+        "text": text,
+        "uri": "files/a.md",
+        "heading_path": [],
+        "start": 100,
+        "end": 100 + len(text),
+        "chunk_id": "team:a.md:0",
+    }
+    distinct = Distinct(Candidate("id", "document", "key", 1.0, fields))
+    return _hit(number, distinct, 0.5, ReadableVersion("key", None, stale=False))
+
+
+def test_what_fits_stays_whole_and_the_next_is_cut_after_a_sentence() -> None:
+    first, second = hit(" ".join(SENTENCES)), hit(" ".join(SENTENCES), 2)
+    room = count_text(first.text) + count_text(" ".join(SENTENCES[:2]))
+    packed = within_budget([first, second, first], room + 1)
+    assert packed[0] == first
+    assert (packed[1].text, packed[1].trimmed) == (" ".join(SENTENCES[:2]), True)
+    assert packed[1].end - packed[1].start == len(packed[1].text)
+    assert len(packed) == 2
+
+
+def test_a_hit_of_which_no_sentence_fits_is_left_out() -> None:
+    assert within_budget([hit("One sentence without any end in sight, as it were")], 3) == []
+
+
+@given(
+    texts=st.lists(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=6), max_size=6),
+    tokens=st.integers(1, 120),
+)
+def test_no_budget_is_overdrawn_and_only_the_last_hit_is_trimmed(
+    texts: list[list[str]], tokens: int
+) -> None:
+    hits = [hit(" ".join(text), number) for number, text in enumerate(texts, start=1)]
+    packed = within_budget(hits, tokens)
+    assert sum(count_text(found.text) for found in packed) <= tokens
+    assert [found.number for found in packed] == [h.number for h in hits][: len(packed)]
+    assert not any(found.trimmed for found in packed[:-1])
+    for found, whole in zip(packed, hits, strict=False):
+        assert whole.text.startswith(found.text)
+        assert found.text.endswith((".", "!"))
