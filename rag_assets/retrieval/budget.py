@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rag_assets.chunking.sentence import unicode_sentence_cuts
-from rag_assets.chunking.tokens import count_text, count_tokens
 from rag_assets.retrieval.model import Hit
+from rag_assets.tokens import count_text, count_tokens
 
 
 def within_budget(hits: Sequence[Hit], tokens: int) -> list[Hit]:

@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.catalog.index_rows import ReadableVersion
-from rag_assets.chunking.tokens import count_text
 from rag_assets.indexing.model import Candidate
 from rag_assets.retrieval.budget import within_budget
 from rag_assets.retrieval.duplicates import Distinct
 from rag_assets.retrieval.model import Hit
 from rag_assets.retrieval.search import _hit
+from rag_assets.tokens import count_text
 
 SENTENCES = ["Open the valve.", "Wait for a minute, or for two.", "Then close it again!"]
 

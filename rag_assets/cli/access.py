@@ -1,0 +1,43 @@
+"""Who may read which scope of a tenant."""
+
+from __future__ import annotations
+
+import typer
+
+from rag_assets.cli.arguments import Json, PrincipalsArgument, ScopeArgument, TenantArgument
+
+app = typer.Typer(help="Who may read which scope of a tenant.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_(tenant: TenantArgument, json: Json = False) -> None:
+    """Show who may read what."""
+    from rag_assets.commands import access
+
+    access.list_grants(tenant, as_json=json)
+
+
+@app.command("grant")
+def grant(
+    tenant: TenantArgument,
+    scope: ScopeArgument,
+    principals: PrincipalsArgument,
+    json: Json = False,
+) -> None:
+    """Let principals read what carries a scope; it holds with the next search."""
+    from rag_assets.commands import access
+
+    access.grant(tenant, scope, principals, as_json=json)
+
+
+@app.command("revoke")
+def revoke(
+    tenant: TenantArgument,
+    scope: ScopeArgument,
+    principals: PrincipalsArgument,
+    json: Json = False,
+) -> None:
+    """Take a scope away from principals; it holds with the next search."""
+    from rag_assets.commands import access
+
+    access.revoke(tenant, scope, principals, as_json=json)

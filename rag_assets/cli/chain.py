@@ -1,0 +1,64 @@
+"""The chain: what a sync would do, does, and did."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rag_assets.cli.arguments import Json, TenantArgument
+
+app = typer.Typer()
+
+
+@app.command()
+def plan(tenant: TenantArgument, json: Json = False) -> None:
+    """Show what a sync would do and cost; change nothing."""
+    from rag_assets.commands.plan import plan as run
+
+    run(tenant, as_json=json)
+
+
+@app.command()
+def sync(
+    tenants: Annotated[list[str] | None, typer.Argument(metavar="TENANT...")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every enabled tenant.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="First mend the index where it differs.")
+    ] = False,
+    allow_deletes: Annotated[
+        bool, typer.Option("--allow-deletes", help="Delete documents even if many vanished.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Bring the index in line with the sources."""
+    from rag_assets.commands.sync import sync as run
+
+    succeeded = run(
+        tenants or [], every=every, repair=repair, allow_deletes=allow_deletes, as_json=json
+    )
+    raise typer.Exit(0 if succeeded else 1)
+
+
+@app.command()
+def check(tenant: TenantArgument, json: Json = False) -> None:
+    """Run the asset checks of a tenant."""
+    from rag_assets.commands.check import check as run
+
+    raise typer.Exit(0 if run(tenant, as_json=json) else 1)
+
+
+@app.command()
+def documents(tenant: TenantArgument, json: Json = False) -> None:
+    """List a tenant's documents with status, chunks and error."""
+    from rag_assets.commands.search import documents as run
+
+    run(tenant, as_json=json)
+
+
+@app.command()
+def demo(json: Json = False) -> None:
+    """Index the example handbook, check it, and ask it three questions."""
+    from rag_assets.commands.demo import demo as run
+
+    raise typer.Exit(0 if run(as_json=json) else 1)

@@ -1,0 +1,51 @@
+"""Asking a question."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from rag_assets.cli.arguments import Json, TenantArgument
+
+app = typer.Typer()
+
+
+@app.command()
+def search(
+    tenant: TenantArgument,
+    question: Annotated[str, typer.Argument(help="What to look for.")],
+    top_k: Annotated[int | None, typer.Option(help="How many hits.")] = None,
+    min_score: Annotated[float | None, typer.Option(help="Least cosine of a hit.")] = None,
+    mode: Annotated[
+        Literal["knn", "text", "hybrid"] | None, typer.Option(help="Vectors, words, or both.")
+    ] = None,
+    principal: Annotated[
+        list[str] | None,
+        typer.Option("--as", help="Who asks; repeat for groups. By default only public is found."),
+    ] = None,
+    path: Annotated[
+        list[str] | None, typer.Option(help="Only what lies there, as in source/folder/.")
+    ] = None,
+    prefer: Annotated[list[str] | None, typer.Option(help="What lies there ranks higher.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Only with this tag.")] = None,
+    source_type: Annotated[list[str] | None, typer.Option(help="Only from such sources.")] = None,
+    token_budget: Annotated[int | None, typer.Option(help="Tokens of all hits at most.")] = None,
+    json: Json = False,
+) -> None:
+    """Ask a tenant's knowledge a question."""
+    from rag_assets.commands.search import search as run
+    from rag_assets.retrieval.model import SearchRequest
+
+    request = SearchRequest.of(
+        query=question,
+        top_k=top_k,
+        min_score=min_score,
+        mode=mode,
+        token_budget=token_budget,
+        source_types=source_type,
+        must_include_paths=prefer,
+        filters={"paths": path or (), "tags": tag or ()},
+        caller={"principals": principal or ()},
+    )
+    run(tenant, request, as_json=json)

@@ -1,0 +1,40 @@
+"""The servers: up, down, status."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rag_assets.cli.arguments import Json
+
+app = typer.Typer()
+
+
+@app.command()
+def up(
+    json: Json = False,
+    dagster: Annotated[
+        bool, typer.Option(help="Also start Dagster's webserver and daemon.")
+    ] = True,
+) -> None:
+    """Start the servers, and Dagster's UI and daemon."""
+    from rag_assets.commands import stack
+
+    stack.up(dagster=dagster, as_json=json)
+
+
+@app.command()
+def down(json: Json = False) -> None:
+    """Stop everything that `up` started."""
+    from rag_assets.commands import stack
+
+    stack.down(as_json=json)
+
+
+@app.command()
+def status(json: Json = False) -> None:
+    """Show what runs, and where."""
+    from rag_assets.commands import stack
+
+    stack.status(as_json=json)

@@ -1,0 +1,65 @@
+"""Who is indexed, from where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_assets.cli.arguments import Json, TenantArgument
+
+app = typer.Typer(help="Who is indexed, from where.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """List the tenants."""
+    from rag_assets.commands import tenants
+
+    tenants.list_tenants(as_json=json)
+
+
+@app.command("add")
+def add(
+    tenant: Annotated[str, typer.Argument(metavar="ID", help="Lower-case letters, digits, . _ -")],
+    source: Annotated[list[Path], typer.Option(help="A folder to index; repeat for several.")],
+    profile: Annotated[str, typer.Option(help="A named set of defaults.")] = "documents",
+    organization: Annotated[str | None, typer.Option(help="Whose it is.")] = None,
+    project: Annotated[str | None, typer.Option(help="Which project of theirs.")] = None,
+    json: Json = False,
+) -> None:
+    """Add a tenant to tenants.yaml."""
+    from rag_assets.commands import tenants
+
+    given = {"organization": organization, "project": project}
+    settings = {name: value for name, value in given.items() if value is not None}
+    tenants.add(tenant, profile=profile, sources=source, settings=settings, as_json=json)
+
+
+@app.command("disable")
+def disable(tenant: TenantArgument, json: Json = False) -> None:
+    """Stop indexing and answering for a tenant; keep its data."""
+    from rag_assets.commands import tenants
+
+    tenants.set_enabled(tenant, enabled=False, as_json=json)
+
+
+@app.command("enable")
+def enable(tenant: TenantArgument, json: Json = False) -> None:
+    """Index and answer for a tenant again."""
+    from rag_assets.commands import tenants
+
+    tenants.set_enabled(tenant, enabled=True, as_json=json)
+
+
+@app.command("remove")
+def remove(
+    tenant: TenantArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="It is meant.")] = False,
+    json: Json = False,
+) -> None:
+    """Delete a tenant and everything that was indexed for it."""
+    from rag_assets.commands import tenants
+
+    tenants.remove(tenant, confirmed=yes, as_json=json)
