@@ -124,8 +124,8 @@ class Persistence:
             self._failure = error
         except OutOfTime:
             raise
-        except EmbeddingError as error:
-            error.requests = self._attempts
+        except EmbeddingError as error:  # none was made where there is no key to make it with
+            error.requests += self._attempts - 1
             raise
         return None
 

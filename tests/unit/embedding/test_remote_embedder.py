@@ -22,6 +22,7 @@ from rag_assets.errors import (
     EmbedderUnavailable,
     EmbeddingError,
     InputRejected,
+    NoProviderKey,
     OutOfTime,
 )
 
@@ -160,6 +161,12 @@ def test_a_permanent_failure_after_passing_ones_tells_all_attempts():
     with pytest.raises(EmbedderRefused) as caught:
         ask(embedder(Service(act)))
     assert caught.value.requests == 3
+
+
+def test_without_a_key_no_request_is_counted():
+    with pytest.raises(NoProviderKey) as caught:
+        ask(embedder(Service(failing(1, lambda: NoProviderKey("there is none")))))
+    assert caught.value.requests == 0
 
 
 def test_something_unforeseen_is_not_tried_again():
