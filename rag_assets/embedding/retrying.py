@@ -138,8 +138,8 @@ class Persistence:
         failure = self._failed()
         pause = self._patience.pause(self._attempts)
         if failure.retry_after is not None:
-            self._traffic.pause(min(failure.retry_after, _LONGEST_SHARED_PAUSE))
             pause = max(pause, failure.retry_after)
+            self._traffic.pause(min(pause, _LONGEST_SHARED_PAUSE))
         latest = self._give_up - self._patience.least
         if self._attempts >= self._patience.tries or time.monotonic() + pause > latest:
             raise failure

@@ -14,6 +14,7 @@ from rag_assets.embedding.batching import embed_all
 from rag_assets.embedding.outcome import EmbedOutcome, EmbedProgress
 from rag_assets.embedding.packing import EmbedItem
 from rag_assets.embedding.protocol import Vectors
+from rag_assets.embedding.registry import price_of
 from rag_assets.errors import (
     BadVectors,
     CapReached,
@@ -28,6 +29,10 @@ from rag_assets.stages.slices import ParsedDocument, Work, parsed_documents
 _FIRST_RETRY = timedelta(minutes=1)
 _LAST_RETRY = timedelta(hours=1)
 _LONGEST_WAIT = timedelta(days=1)
+
+_KEPT_TOGETHER = 2_000
+_KEPT_WITHIN = 3.0
+_PAID_FOR_KEPT_WITHIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,8 @@ def _embed(
                 ctx.embedder,
                 _items(ctx, waiting, missing),
                 keep=keep,
+                flush_items=_KEPT_TOGETHER,
+                flush_seconds=_kept_within(ctx),
                 deadline=time.monotonic() + ctx.limits.embed_seconds,
                 progress=advance,
             )
@@ -107,6 +114,17 @@ def _embed(
     progress.done()
     failed = _fail_incomplete(ctx, work, waiting, outcome.rejected, outcome.outage)
     return _merged(report, outcome, failed)
+
+
+def _kept_within(ctx: TenantContext) -> float:
+    """Seconds a vector may wait to be written with others; a crash loses those that wait.
+
+    What is made on this machine costs no money, so few and large writes are better there. What
+    is paid for waits for less time than a request takes: no more is lost than is under way.
+    """
+    price = price_of(ctx.tenant.embedder)
+    free = price is not None and not price.per_million
+    return _KEPT_WITHIN if free else _PAID_FOR_KEPT_WITHIN
 
 
 def _items(ctx: TenantContext, waiting: list[ParsedDocument], missing: set[str]) -> list[EmbedItem]:
