@@ -13,6 +13,7 @@
 | RAG_ASSETS_MASTER_KEY | the file's | encrypts stored provider keys: 32 bytes as base64 |
 | RAG_ASSETS_MASTER_KEY_PREVIOUS | none | the key before, until `rag-assets keys rotate` is done |
 | RAG_ASSETS_MASTER_KEY_FILE | in ~/.config/rag-assets | holds the master key; made at need |
+| RAG_ASSETS_PRIVATE_ENDPOINTS | none | host:port, host or CIDR, by commas; see providers.md |
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rag_assets.errors import ConfigurationError
+from rag_assets.private_endpoints import PrivateEndpoints
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 _LAST_PORT = 65_535
@@ -42,6 +44,7 @@ class Settings:
     dagster_port: int = 3000
     index_prefix: str = "rag"
     master_key_file: Path | None = None
+    private_endpoints: PrivateEndpoints = field(default_factory=PrivateEndpoints)
 
     @property
     def local(self) -> Path:
@@ -88,6 +91,7 @@ class Settings:
             index_prefix=env.get("RAG_ASSETS_INDEX_PREFIX") or "rag",
             dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
             master_key_file=Path(key_file).expanduser().absolute() if key_file else None,
+            private_endpoints=PrivateEndpoints.parse(env.get("RAG_ASSETS_PRIVATE_ENDPOINTS") or ""),
         )
 
 

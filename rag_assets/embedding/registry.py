@@ -1,92 +1,97 @@
 """From a tenant's configuration to its embedder, and to the embedder's id without making one.
 
 Importing this loads neither onnxruntime nor a provider's SDK. A provider is one entry in
-_PROVIDERS: which options it takes, how its id is found cheaply, how it is made.
+_PROVIDERS: how its id is found cheaply, how it is made; config says which options it takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal, Self
+from types import MappingProxyType
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import SecretStr
 
+from rag_assets.embedding.config import MAX_DIMENSIONS, EmbedderConfig
 from rag_assets.embedding.deterministic import (
     DEFAULT_DIMENSIONS,
     DeterministicEmbedder,
     deterministic_embedder_id,
 )
-from rag_assets.embedding.model_folder import DEFAULT_MODEL, MODELS, Pooling, describe_folder
+from rag_assets.embedding.model_folder import DEFAULT_MODEL, MODELS, describe_folder
 from rag_assets.embedding.prices import Price, listed_price, provider_and_model
-from rag_assets.embedding.protocol import Embedder
+from rag_assets.embedding.protocol import Credentials, Embedder
+from rag_assets.embedding.providers.gemini import GeminiEndpoint
+from rag_assets.embedding.providers.openai import OpenAIEndpoint
+from rag_assets.embedding.providers.remote_model import RemoteModel, remote_model
+from rag_assets.embedding.remote import Endpoint, RemoteEmbedder
 from rag_assets.embedding.revision import RevisedEmbedder, revised_id
+from rag_assets.embedding.traffic import Traffic
+from rag_assets.errors import ConfigurationError, NoProviderKey
+from rag_assets.private_endpoints import PrivateEndpoints
 
-MAX_DIMENSIONS = 4096
-"""The longest vector Elasticsearch indexes."""
-
-
-class EmbedderConfig(BaseModel):
-    """Which embedder a tenant uses; without anything set, the model shipped with the package.
-
-    Attributes:
-        provider: "local" runs an ONNX model on this machine's cores. "deterministic" makes vectors
-            from a hash of the text: for tests and benchmarks, since it finds nothing by meaning.
-        model: local: the name of a shipped model.
-        path: local: the absolute folder of a model of your own, instead of a shipped one.
-        dimensions: length of a vector. local: needed only where the model's config.json does not
-            say it. deterministic: any, by default 384.
-        pooling: local: how token vectors become one, where the model's folder does not say it.
-        threads: local: texts embedded at once; by default the cores of this process.
-        seconds_per_text: deterministic: time spent on each text.
-        price: in dollars, where it is not the listed one, or none is known.
-        revision: a word of your own, such as a date: vectors made under another one are not used.
-            For a provider that changed the model behind its name.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    provider: Literal["local", "deterministic"] = "local"
-    model: str | None = None
-    path: Path | None = None
-    dimensions: int | None = Field(default=None, ge=1, le=MAX_DIMENSIONS)
-    pooling: Pooling | None = None
-    threads: int | None = Field(default=None, ge=1, le=1024)
-    seconds_per_text: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    price: Price | None = None
-    revision: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]{1,40}$")
-
-    @model_validator(mode="after")
-    def _only_options_of_the_provider(self) -> Self:
-        known = {"provider", "price", "revision", *_PROVIDERS[self.provider].options}
-        foreign = [name for name, value in self if value is not None and name not in known]
-        if foreign:
-            raise ValueError(f"the provider {self.provider!r} takes no {', '.join(foreign)}")
-        return self
-
-    @model_validator(mode="after")
-    def _one_usable_model(self) -> Self:
-        if self.model is not None and self.path is not None:
-            raise ValueError("give either model (a shipped one) or path (your own), not both")
-        if self.path is not None and not self.path.is_absolute():
-            raise ValueError(f"path must be absolute: {self.path}")
-        if self.provider == "local" and self.model is not None and self.model not in _shipped():
-            raise ValueError(
-                f"no model {self.model!r} is shipped (there is: {', '.join(_shipped())});"
-                " give the path of its folder"
-            )
-        return self
+__all__ = [
+    "MAX_DIMENSIONS",
+    "EmbedderConfig",
+    "build_embedder",
+    "embedder_id_of",
+    "price_of",
+    "traffic_of",
+]
 
 
-def build_embedder(config: EmbedderConfig) -> Embedder:
-    """Make the configured embedder; models are loaded at their first use.
+def _no_key() -> SecretStr:
+    raise NoProviderKey("there is no key for the embedder", hint="`rag-assets keys set` sets one")
+
+
+def build_embedder(
+    config: EmbedderConfig,
+    *,
+    credentials: Credentials = _no_key,
+    network: PrivateEndpoints | None = None,
+    traffic: Traffic | None = None,
+) -> Embedder:
+    """Make the configured embedder; models, SDKs and keys are loaded at their first use.
+
+    Args:
+        config: whose provider is chosen: not "auto".
+        credentials: gives the tenant's key; not asked for what runs on this machine.
+        network: servers beyond the public internet that a base_url may lead to.
+        traffic: of the tenant at this provider, where several embedders share it; by default one
+            of its own, see traffic_of.
 
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable.
     """
-    embedder = _PROVIDERS[config.provider].build(config)
+    provider = _provider(config)
+    if isinstance(provider, _OnThisMachine):
+        embedder: Embedder = provider.build(config)
+    else:
+        model = remote_model(config)
+        embedder = RemoteEmbedder(
+            partial(provider.endpoint, model, credentials, network or PrivateEndpoints()),
+            embedder_id=model.embedder_id,
+            dimensions=model.dimensions,
+            limits=model.limits,
+            traffic=traffic or traffic_of(config),
+            count=model.count_tokens,
+        )
     return embedder if config.revision is None else RevisedEmbedder(embedder, config.revision)
+
+
+def traffic_of(config: EmbedderConfig) -> Traffic:
+    """What a configuration lets through at once and in a minute, nothing of it used yet.
+
+    Args:
+        config: of a provider that is asked over the network.
+    """
+    return Traffic(
+        concurrency=remote_model(config).limits.concurrency,
+        requests_per_minute=config.requests_per_minute,
+        tokens_per_minute=config.tokens_per_minute,
+    )
 
 
 def embedder_id_of(config: EmbedderConfig) -> str:
@@ -97,7 +102,7 @@ def embedder_id_of(config: EmbedderConfig) -> str:
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable.
     """
-    return revised_id(_PROVIDERS[config.provider].identify(config), config.revision)
+    return revised_id(_provider(config).identify(config), config.revision)
 
 
 def price_of(config: EmbedderConfig) -> Price | None:
@@ -109,16 +114,34 @@ def price_of(config: EmbedderConfig) -> Price | None:
     if config.price is not None:
         return config.price
     # Whose server it is decides about the price, whatever model it offers.
-    if getattr(config, "base_url", None) is not None:
+    if config.base_url is not None:
         return None
     return listed_price(*provider_and_model(embedder_id_of(config)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Provider:
-    options: frozenset[str]
+class _OnThisMachine:
     identify: Callable[[EmbedderConfig], str]
     build: Callable[[EmbedderConfig], Embedder]
+
+
+@dataclass(frozen=True, slots=True)
+class _OverANetwork:
+    identify: Callable[[EmbedderConfig], str]
+    endpoint: Callable[[RemoteModel, Credentials, PrivateEndpoints], Endpoint]
+
+
+def _provider(config: EmbedderConfig) -> _OnThisMachine | _OverANetwork:
+    if config.provider not in _PROVIDERS:
+        raise ConfigurationError(
+            f"the embedder's provider is still open: {config.provider}",
+            hint="name a provider in tenants.yaml",
+        )
+    return _PROVIDERS[config.provider]
+
+
+def _identify_remote(config: EmbedderConfig) -> str:
+    return remote_model(config).embedder_id
 
 
 def _build_local(config: EmbedderConfig) -> Embedder:
@@ -149,19 +172,12 @@ def _identify_deterministic(config: EmbedderConfig) -> str:
     return deterministic_embedder_id(config.dimensions or DEFAULT_DIMENSIONS)
 
 
-def _shipped() -> list[str]:
-    return sorted(folder.name for folder in MODELS.iterdir() if folder.is_dir())
-
-
-_PROVIDERS = {
-    "local": _Provider(
-        frozenset({"model", "path", "dimensions", "pooling", "threads"}),
-        _identify_local,
-        _build_local,
-    ),
-    "deterministic": _Provider(
-        frozenset({"dimensions", "seconds_per_text"}),
-        _identify_deterministic,
-        _build_deterministic,
-    ),
-}
+_PROVIDERS: Mapping[str, _OnThisMachine | _OverANetwork] = MappingProxyType(
+    {
+        "local": _OnThisMachine(_identify_local, _build_local),
+        "deterministic": _OnThisMachine(_identify_deterministic, _build_deterministic),
+        "openai": _OverANetwork(_identify_remote, OpenAIEndpoint),
+        "openai-compatible": _OverANetwork(_identify_remote, OpenAIEndpoint),
+        "gemini": _OverANetwork(_identify_remote, GeminiEndpoint),
+    }
+)

@@ -21,11 +21,11 @@ from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.options import ParseOptions, PdfEngine
 from rag_assets.parsing.pdf.docling_pipeline import require_docling
 from rag_assets.parsing.pdf.ocr import require_languages
+from rag_assets.references import require_reference, resolved
 from rag_assets.sources.files import FilesConfig
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.problems import problem_of
 from rag_assets.tenants.profiles import with_profile
-from rag_assets.tenants.references import require_reference, resolved
 
 TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)

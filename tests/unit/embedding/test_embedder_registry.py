@@ -44,7 +44,7 @@ def test_speed_is_no_part_of_the_id():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"provider": "openia"}, "'local' or 'deterministic'"),
+        ({"provider": "openia"}, "'local', 'openai', .* or 'deterministic'"),
         ({"dimension": 3}, "Extra inputs"),
         ({"dimensions": 0}, "greater than or equal to 1"),
         ({"dimensions": 4097}, "less than or equal to 4096"),
@@ -79,8 +79,12 @@ def test_asking_for_an_id_loads_no_heavy_library():
     code = (
         "import sys\n"
         "from rag_assets.embedding.registry import *\n"
-        "build_embedder(EmbedderConfig()); embedder_id_of(EmbedderConfig())\n"
-        "print(*sorted({'onnxruntime', 'tokenizers', 'polars', 'dagster'} & sys.modules.keys()))"
+        "for config in (EmbedderConfig(), EmbedderConfig(provider='openai'),\n"
+        "               EmbedderConfig(provider='gemini')):\n"
+        "    build_embedder(config); embedder_id_of(config)\n"
+        "heavy = {'onnxruntime', 'tokenizers', 'polars', 'dagster'}\n"
+        "heavy |= {'openai', 'google.genai', 'httpx2'}\n"
+        "print(*sorted(heavy & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
