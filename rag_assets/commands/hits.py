@@ -8,17 +8,11 @@ from itertools import accumulate, takewhile
 
 from rag_assets.chunking.places import place_of
 from rag_assets.commands.output import say
-from rag_assets.indexing.identifiers import lexical_terms
 from rag_assets.retrieval.model import Hit
+from rag_assets.retrieval.words import content_words
 
 _EXCERPT = 280
 _WIDTH = 92
-_COMMON = (
-    "a an and any are as at be by can did do does for from had has have how i if in is it its may"
-    " me must my no not of on or our than that the them then they this to us was we were what when"
-    " where which who why will with you your"
-)
-"""Words that stand in every text, and so tell nothing of where the answer is."""
 
 
 def show_hit(number: int, hit: Hit, question: str) -> None:
@@ -73,10 +67,6 @@ def _fitting(words: list[str], room: int) -> int:
     return sum(1 for _ in takewhile(lambda size: size <= room, sizes))
 
 
-def _terms(text: str) -> frozenset[str]:
-    return _stems(text) - _stems(_COMMON)
-
-
 @cache
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(lexical_terms(text).split())
+def _terms(text: str) -> frozenset[str]:
+    return content_words(text)

@@ -12,6 +12,7 @@ FILLER = "The depot opens early and everybody drinks tea. " * 12
 def hit(**places: object) -> Hit:
     names = ("page", "slide", "sheet", "row_start", "row_end", "line_start", "line_end")
     return Hit(
+        number=1,
         score=0.5,
         text="",
         uri="files/a",
@@ -22,6 +23,8 @@ def hit(**places: object) -> Hit:
         end=0,
         document_id="",
         chunk_id="",
+        source_sha256=None,
+        stale=False,
         **{name: places.get(name) for name in names},
     )
 

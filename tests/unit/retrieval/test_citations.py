@@ -1,0 +1,106 @@
+"""Answers held to their sources, sentence by sentence."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.retrieval.citations import Verdict, enforce_citations, verify_citations
+
+
+@dataclass(frozen=True)
+class Passage:
+    number: int
+    text: str
+    title: str | None = None
+    heading_path: tuple[str, ...] = ()
+
+
+HITS = [
+    Passage(1, "The valve opens at 4 bar and closes at 3 bar.", "Valves"),
+    Passage(2, "Pumps are greased every second Monday.", heading_path=("Upkeep",)),
+]
+
+
+def verdicts(answer: str) -> list[Verdict]:
+    return [sentence.verdict for sentence in verify_citations(answer, HITS).sentences]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("The valve opens at 4 bar [1].", ["supported"]),
+        ("The valve opens at 4 bar. [1]", ["supported"]),
+        ("The valve opens at 4 bar.[1] Pumps are greased [2].", ["supported", "supported"]),
+        ("The valve opens at 4 bar.", ["uncited"]),
+        ("The valve opens at 4 bar [3].", ["unknown"]),
+        ("The valve opens at 4 bar [1, 3].", ["supported"]),
+        ("The valve opens at 4 bar [2].", ["unsupported"]),
+        ("Valves and pumps need upkeep [1][2].", ["supported"]),
+        ("## How often?\n\nPumps: every second Monday [2].", ["no claim", "no claim", "supported"]),
+        ("This is what we know:\n- greased every Monday [2]\n- it is red", None),
+        ("Shall I look further?", ["no claim"]),
+        ("", []),
+    ],
+)
+def test_each_sentence_has_its_verdict(answer: str, expected: list[Verdict] | None) -> None:
+    if expected is None:
+        expected = ["no claim", "supported", "uncited"]
+    assert verdicts(answer) == expected
+
+
+def test_what_does_not_exist_is_named() -> None:
+    report = verify_citations("The valve opens at 4 bar [1, 7]. It is red [9].", HITS)
+    assert report.unknown == (7, 9)
+    assert not report.ok
+    assert verify_citations("The valve opens at 4 bar [1]. Is that enough?", HITS).ok
+
+
+def test_claims_without_support_go_and_the_rest_stays_as_written() -> None:
+    answer = (
+        "## Valves\n\nThe valve opens at 4 bar [1, 8].  It was made in Bern. "
+        "Pumps are greased every second Monday [2]. It is red [9]."
+    )
+    assert enforce_citations(answer, HITS) == (
+        "## Valves\n\nThe valve opens at 4 bar [1].  Pumps are greased every second Monday [2]."
+    )
+
+
+def test_an_answer_without_any_support_comes_back_empty() -> None:
+    assert enforce_citations("## Valves\n\nIt was made in Bern.", HITS) == ""
+    assert enforce_citations("The valve opens at 4 bar [1].", []) == ""
+
+
+sentences = st.sampled_from(
+    [
+        "The valve opens at 4 bar [1]. ",
+        "It was made in Bern. ",
+        "Pumps are greased [2, 11]. ",
+        "Nothing of it is true [99].\n",
+        "# Heading\n",
+        "- an item\n",
+        "```\ncode [1]\n```\n",
+        "What now? ",
+        "\ud800 [1]",
+    ]
+)
+
+
+answers = st.lists(sentences, max_size=8).map("".join)
+wild = st.text(alphabet="ab [1,2]9.\n#`", max_size=60)
+
+
+@given(answers | wild)
+def test_sentences_cover_the_answer_and_what_is_enforced_is_in_order(answer: str) -> None:
+    report = verify_citations(answer, HITS)
+    assert "".join(answer[s.start : s.end] for s in report.sentences) == answer
+    enforced = enforce_citations(answer, HITS)
+    again = verify_citations(enforced, HITS)
+    assert again.unknown == ()
+    assert {s.verdict for s in again.sentences} <= {"supported", "no claim"}
+    assert all(int(n) <= 2 for n in re.findall(r"\[(\d{1,4})\]", enforced))
+    assert enforce_citations(enforced, HITS) == enforced
