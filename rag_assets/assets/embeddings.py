@@ -1,18 +1,27 @@
 """embeddings: one vector per distinct text and embedder, paid for once."""
 
 import dagster as dg
+from pydantic import Field
 
 from rag_assets.assets.chunks import chunks
 from rag_assets.assets.columns import EMBEDDING_COLUMNS
+from rag_assets.assets.costs import usage_table
 from rag_assets.assets.descriptions import EMBEDDINGS
 from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
 from rag_assets.assets.showing import seconds
-from rag_assets.embedding.registry import price_of
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.embedding import embed_chunks
 from rag_assets.stages.slices import work_of
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
+
+
+class Embedding(dg.Config):
+    """What a run is told of the sync that it belongs to."""
+
+    spent: float = Field(
+        default=0.0, ge=0, description="Dollars that the same sync spent in runs before this one."
+    )
 
 
 @dg.asset(
@@ -25,25 +34,35 @@ from resources.workbench import Workbench
     metadata={"dagster/column_schema": EMBEDDING_COLUMNS},
 )
 def embeddings(
-    context: dg.AssetExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
+    context: dg.AssetExecutionContext,
+    config: Embedding,
+    workbench: Workbench,
+    tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
     """Embed what is not in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        report = embed_chunks(ctx, work_of(ctx, context.run.run_id))
-        price = price_of(ctx.tenant.embedder)
+        work = work_of(ctx, context.run.run_id)
+        report = embed_chunks(ctx, work, spent=config.spent)
+        usage = usage_table(ctx, report.used, config.spent)
     if report.outage:
         context.log.error(f"the embedder stopped: {report.outage}")
+    used = report.used
     return dg.MaterializeResult(
         metadata={
             "embedded": report.embedded,
             "reused": report.reused,
             "remaining": report.remaining,
             "failed": report.failed,
-            "tokens": report.tokens,
-            "requests": report.requests,
-            **({} if price is None else {"cost in $": price.of(report.tokens)}),
+            "tokens": used.tokens,
+            "requests": used.requests,
+            "retries": used.retries,
+            "unpriced tokens": used.unpriced_tokens,
+            **({} if used.known_cost is None else {"cost in $": used.known_cost}),
+            "usage": usage,
             "embedder": ctx.embedder.embedder_id,
+            "halted": report.halted,
             "outage": report.outage or "none",
+            "way out": report.way_out or "none",
             "seconds": seconds(report.seconds),
         }
     )

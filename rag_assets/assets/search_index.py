@@ -12,6 +12,7 @@ from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.publishing import publish_slice
 from rag_assets.stages.slices import waiting_for_embedder, work_of
 from rag_assets.stages.upkeep import tidy
+from rag_assets.wording import counted
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 
@@ -33,6 +34,7 @@ def search_index(
         work = work_of(ctx, context.run.run_id)
         report = publish_slice(ctx, work)
         outage = waiting_for_embedder(ctx, work)
+        waiting = ctx.catalog.documents.waiting_count(ctx.ref.id) if outage else 0
         shown = {
             "what is indexed": what_is_indexed(ctx),
             "failed documents": failed_documents(ctx),
@@ -56,7 +58,8 @@ def search_index(
     }
     trouble = list(work.unlisted)
     if outage is not None:
-        trouble.append(f"documents wait for the embedder: {outage}")
+        who = counted(waiting, "document waits", "documents wait")
+        trouble.append(f"{who} for the embedder: {outage}")
     if trouble:
         # Everything that could be done is done; the run is red so that somebody looks.
         raise dg.Failure("; ".join(trouble), metadata=metadata, allow_retries=False)

@@ -15,6 +15,7 @@ from rag_assets.catalog.probes import ProbeTable
 from rag_assets.catalog.provider_keys import ProviderKeyTable
 from rag_assets.catalog.syncs import SyncTable
 from rag_assets.catalog.tenants import TenantTable
+from rag_assets.catalog.usage import UsageTable
 
 
 class Catalog:
@@ -31,6 +32,7 @@ class Catalog:
         self.probes = ProbeTable(database)
         self.events = EventTable(database)
         self.provider_keys = ProviderKeyTable(database)
+        self.usage = UsageTable(database)
         self.overview = Overview(database)
         self.lock = TenantLock(database)
 

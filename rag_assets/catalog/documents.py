@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, case, delete, exists, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, exists, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
@@ -103,26 +103,36 @@ class DocumentTable:
 
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
         """Quarantine documents; a version that is being served stays searchable."""
-        with self._database.begin_for(ref) as connection:
-            for failure in failures:
-                connection.execute(
-                    update(documents)
-                    .where(
-                        documents.c.tenant == ref.id,
-                        documents.c.document_id == failure.document_id,
-                        documents.c.document_key == failure.document_key,
-                        documents.c.status != "DELETED",
-                    )
-                    .values(
-                        status="FAILED",
-                        error_message=failure.message,
-                        failed_document_key=failure.document_key,
-                        failed_config_key=config_key,
-                        attempts=documents.c.attempts + 1,
-                        retry_at=failure.retry_at,
-                        updated_at=func.now(),
-                    )
-                )
+        statement = (
+            update(documents)
+            .where(
+                documents.c.tenant == ref.id,
+                documents.c.document_id == bindparam("failed"),
+                documents.c.document_key == bindparam("key"),
+                documents.c.status != "DELETED",
+            )
+            .values(
+                status="FAILED",
+                error_message=bindparam("message"),
+                failed_document_key=documents.c.document_key,
+                failed_config_key=config_key,
+                attempts=documents.c.attempts + 1,
+                retry_at=bindparam("again"),
+                updated_at=func.now(),
+            )
+        )
+        rows = [
+            {
+                "failed": failure.document_id,
+                "key": failure.document_key,
+                "message": failure.message,
+                "again": failure.retry_at,
+            }
+            for failure in failures
+        ]
+        if rows:
+            with self._database.begin_for(ref) as connection:
+                connection.execute(statement, rows)
 
     def retry_passing_failures(self, ref: TenantRef) -> int:
         """Let documents be tried again at once whose failure may have passed; returns how many."""
@@ -136,6 +146,16 @@ class DocumentTable:
                 )
                 .values(retry_at=func.now())
             ).rowcount
+
+    def waiting_count(self, tenant_id: str) -> int:
+        """How many documents are quarantined for a failure that may pass."""
+        query = select(func.count()).where(
+            documents.c.tenant == tenant_id,
+            documents.c.status == "FAILED",
+            documents.c.retry_at.is_not(None),
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
 
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
         """The named documents, in the order of their work."""

@@ -16,6 +16,7 @@ EventKind = Literal[
     "document_indexed",
     "document_removed",
     "document_failed",
+    "cap_reached",
     "rag_chunk_indexed",
     "secret_dropped",
     "deletions_held",

@@ -119,6 +119,7 @@ class SyncTable:
             "document_ids": list(work.document_ids),
             "unlisted": list(work.unlisted),
             "created_at": func.now(),
+            "spent": 0,
         }
         with self._database.begin_for(ref) as connection:
             connection.execute(

@@ -279,6 +279,11 @@ usage = Table(
     Column("requests", BigInteger, nullable=False, server_default="0"),
     Column("tokens", BigInteger, nullable=False, server_default="0"),
     Column("cost", Numeric(18, 8), nullable=False, server_default="0"),
+    Column("retries", BigInteger, nullable=False, server_default="0"),
+    Column("texts", BigInteger, nullable=False, server_default="0"),
+    Column("batch_tokens", BigInteger, nullable=False, server_default="0"),
+    # Tokens that no price was known for: their cost is not in cost, which does not make it nothing.
+    Column("unpriced_tokens", BigInteger, nullable=False, server_default="0"),
 )
 
 embedder_probes = Table(
@@ -320,6 +325,8 @@ slices = Table(
     _json("document_ids", "[]"),
     _json("unlisted", "[]"),
     _now("created_at"),
+    # Dollars, by the sync that the run belongs to: runs of one command before it included.
+    Column("spent", Numeric(18, 8), nullable=False, server_default="0"),
 )
 
 tenant_locks = Table(

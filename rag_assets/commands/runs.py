@@ -28,10 +28,17 @@ class RunFailed(RagAssetsError):
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """What one asset reported: its counts and its seconds."""
+    """What one asset reported.
+
+    Attributes:
+        cost: in dollars; None where no price is known, or none is asked.
+        way_out: what can be done about its trouble.
+    """
 
     counts: Mapping[str, int]
     seconds: float
+    cost: float | None = None
+    way_out: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,14 @@ class RunResult:
     stages: Mapping[str, StageResult]
     checks: tuple[CheckResult, ...] = ()
     failure: RunFailed | None = None
+
+    @property
+    def halted(self) -> bool:
+        """Whether it did all that can be done while nothing can be embedded."""
+        embeddings, index = self.stages.get("embeddings"), self.stages.get("search_index")
+        if embeddings is None or index is None:
+            return False
+        return "pending" in index.counts and bool(embeddings.counts.get("halted"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +173,12 @@ def _stage(metadata: Mapping[str, Any]) -> StageResult:
         for name, value in values.items()
         if isinstance(value, int) and not name.startswith("dagster/")
     }
-    return StageResult(counts, float(values.get("seconds") or 0.0))
+    return StageResult(
+        counts,
+        seconds=float(values.get("seconds") or 0.0),
+        cost=values.get("cost in $"),
+        way_out=values.get("way out"),
+    )
 
 
 def _checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...]:

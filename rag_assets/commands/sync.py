@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
@@ -12,13 +13,13 @@ from rag_assets.commands.output import print_json, print_table, progress, say, s
 from rag_assets.commands.runs import STAGES, Runner, RunResult
 from rag_assets.commands.session import Session, with_session
 from rag_assets.errors import ConfigurationError, RagAssetsError
-from rag_assets.wording import counted
+from rag_assets.wording import counted, dollars
 
 _SHOWN = {
     "raw_documents": ("added", "changed", "removed", "failed"),
     "parsed_text": ("parsed", "reused", "failed"),
     "chunks": ("chunks", "reused", "dropped_secrets"),
-    "embeddings": ("embedded", "reused", "tokens"),
+    "embeddings": ("embedded", "reused", "tokens", "requests", "retries"),
     "search_index": ("upserted", "deleted"),
 }
 _SUMMED_NOT = ("documents", "touched", "held", "generation", "live entries", "pending", "slice")
@@ -32,6 +33,7 @@ class TenantSync:
     nothing_to_do: bool = False
     runs: list[str] = field(default_factory=list)
     stages: dict[str, dict[str, float]] = field(default_factory=dict)
+    cost: float = 0.0
     seconds: float = 0.0
     error: RagAssetsError | None = None
 
@@ -40,18 +42,24 @@ class TenantSync:
         """Documents that vanished in suspicious number and were kept."""
         return int(self.stages.get("raw_documents", {}).get("held", 0))
 
+    @property
+    def unpriced(self) -> int:
+        """Tokens that no price is known for."""
+        return int(self.stages.get("embeddings", {}).get("unpriced tokens", 0))
+
     def add(self, result: RunResult) -> None:
         """Take one more run into account."""
         self.runs.append(result.run_id)
         for name, stage in result.stages.items():
             total = self.stages.setdefault(name, defaultdict(float))
             total["seconds"] += stage.seconds
+            self.cost += stage.cost or 0.0
             for count, value in stage.counts.items():
                 total[count] = value if count in _SUMMED_NOT else total[count] + value
 
     def as_json(self) -> dict[str, Any]:
         """The contract of `sync --json`."""
-        stages = {
+        stages: dict[str, dict[str, float | None]] = {
             name: {
                 count: round(value, 3) if count == "seconds" else int(value)
                 for count, value in {
@@ -62,6 +70,8 @@ class TenantSync:
             }
             for name in STAGES
         }
+        cost = None if self.unpriced and not self.cost else round(self.cost, 8)
+        stages["embeddings"]["cost"] = cost
         error = self.error and {"message": self.error.message, "hint": self.error.hint}
         return {
             "tenant": self.tenant,
@@ -145,12 +155,25 @@ def show_sync(result: TenantSync) -> None:
     say(f"{result.tenant}: {counted(len(result.runs), 'run')}, {seconds(result.seconds)}")
     if rows:
         print_table(["stage", "what it did", "time"], rows)
-    if failed := sum(shown[name].get("failed", 0) for name in STAGES):
+    if result.cost or result.unpriced:
+        say(_spent(result, shown["embeddings"]))
+    # Those that wait for the embedder are counted by the error.
+    known = [name for name in STAGES if not shown[name].get("halted")]
+    if failed := sum(shown[name].get("failed", 0) for name in known):
         say(f"{counted(failed, 'document')} failed: rag-assets documents {result.tenant} says why")
     if result.error is not None:
         from rag_assets.commands.output import print_error
 
         print_error(result.error, as_json=False)
+
+
+def _spent(result: TenantSync, used: Mapping[str, int]) -> str:
+    """What embedding cost, in one line."""
+    cost = f"{dollars(result.cost)} spent" if result.cost else "no price known"
+    more = f", {result.unpriced:,} tokens without a known price" if result.cost else ""
+    retries = f" ({counted(used['retries'], 'retry', 'retries')})" if used["retries"] else ""
+    asked = f"{counted(used['tokens'], 'token')} in {counted(used['requests'], 'request')}"
+    return f"{cost}: {asked}{retries}{more if result.unpriced else ''}"
 
 
 def _is_due(session: Session, tenant_id: str) -> bool:
@@ -177,16 +200,22 @@ def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes:
         mended = runner.run("repair_index", result.tenant)
         if mended.failure is not None:
             raise mended.failure
-    config = {"ops": {"raw_documents": {"config": {"allow_deletes": allow_deletes}}}}
+    halt: RagAssetsError | None = None
     before: object = None
     while True:
-        run = runner.run("sync_tenant", result.tenant, config)
+        config = {
+            "raw_documents": {"config": {"allow_deletes": allow_deletes}},
+            "embeddings": {"config": {"spent": result.cost}},
+        }
+        run = runner.run("sync_tenant", result.tenant, {"ops": config})
         result.add(run)
-        if run.failure is not None:
+        if run.failure is not None and not run.halted:
             raise run.failure
+        # What is left now needs no embedding: it is done before the command tells why it stopped.
+        halt = halt or _halt(run)
         pending = run.stages["search_index"].counts["pending"]
         if not pending:
-            return
+            break
         progress(f"{pending:,} documents to go")
         now = (pending, run.stages["embeddings"].counts["remaining"])
         if now == before and not run.stages["embeddings"].counts["embedded"]:
@@ -195,3 +224,13 @@ def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes:
                 hint=f"rag-assets documents {result.tenant} shows where they stand",
             )
         before = now
+    if halt is not None:
+        raise halt
+
+
+def _halt(run: RunResult) -> RagAssetsError | None:
+    """Why a run could not embed all, and apart from that what to do."""
+    if run.failure is None:
+        return None
+    way_out = run.stages["embeddings"].way_out or ""
+    return RagAssetsError(run.failure.message.removesuffix(f"; {way_out}"), hint=way_out)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias
@@ -24,7 +24,7 @@ from typing import TypeAlias
 from rag_assets.embedding.keeping import Keep, Keeper
 from rag_assets.embedding.outcome import EmbedOutcome, EmbedProgress
 from rag_assets.embedding.packing import Batch, EmbedItem, pack
-from rag_assets.embedding.protocol import Answer, Budget, Embedder
+from rag_assets.embedding.protocol import Answer, Budget, Charge, Embedder
 from rag_assets.embedding.vectors import checked_vectors
 from rag_assets.errors import (
     EmbedderRefused,
@@ -179,26 +179,14 @@ class _Drive:
             batch = self._queue.popleft()
             # Where a minute allows few calls, drives that each give up in time would never end.
             deadline = self.deadline if self._begun else None
-            self._calls[asyncio.create_task(self._call(batch, deadline))] = batch
+            self._calls[asyncio.create_task(self._ask(batch, deadline))] = batch
             self._begun = True
 
-    async def _call(self, batch: Batch, deadline: float | None) -> Answer:
-        """Spend a batch's price, and have its vectors checked."""
-        if self.budget is None:
-            return await self._ask(batch, deadline)
-        self.budget.reserve(batch.tokens)
-        charged = 0
-        try:
-            answer = await self._ask(batch, deadline)
-            charged = answer.tokens
-        finally:
-            self.budget.settle(batch.tokens, charged)
-        return answer
-
     async def _ask(self, batch: Batch, deadline: float | None) -> Answer:
+        """A batch's vectors, paid for and checked."""
         texts = [item.text for item in batch.items]
         try:
-            answer = await self._embedder.embed(texts, deadline=deadline)
+            answer = await self._pay_for(texts, batch.tokens, deadline)
         except InputRejected as error:
             await self._require_trust(error, deadline)
             raise
@@ -211,6 +199,22 @@ class _Drive:
         self._trusted = True
         return replace(answer, vectors=vectors)
 
+    async def _pay_for(self, texts: Sequence[str], tokens: int, deadline: float | None) -> Answer:
+        """One call, whose price is set aside before it and settled after it."""
+        if self.budget is None:
+            return await self._embedder.embed(texts, deadline=deadline)
+        self.budget.reserve(tokens)
+        charge = Charge()
+        try:
+            answer = await self._embedder.embed(texts, deadline=deadline)
+            charge = Charge(answer.tokens, answer.requests, len(texts))
+        except EmbeddingError as error:
+            charge = Charge(requests=error.requests)
+            raise
+        finally:
+            self.budget.settle(tokens, charge)
+        return answer
+
     async def _require_trust(self, rejection: InputRejected, deadline: float | None) -> None:
         """Tell a bad text from an embedder that takes none, before halving costs a call a text.
 
@@ -222,7 +226,8 @@ class _Drive:
                 return
             self._requests += 1
             try:
-                self._tokens += (await self._embedder.embed([_PROBE], deadline=deadline)).tokens
+                [tokens] = self._embedder.count_tokens([_PROBE])
+                self._tokens += (await self._pay_for([_PROBE], tokens, deadline)).tokens
             except InputRejected:
                 raise EmbedderRefused(
                     f"{self._embedder.embedder_id} rejects every text: {rejection.message}",

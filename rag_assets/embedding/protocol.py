@@ -110,6 +110,21 @@ class Embedder(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What became of a call whose price was set aside.
+
+    Attributes:
+        tokens: that it was charged for.
+        requests: attempts that it took, failed ones included.
+        texts: that came back as vectors.
+    """
+
+    tokens: int = 0
+    requests: int = 0
+    texts: int = 0
+
+
 class Budget(Protocol):
     """What may be spent; asked before every call, told after it."""
 
@@ -121,6 +136,6 @@ class Budget(Protocol):
         """
         ...
 
-    def settle(self, reserved: int, charged: int) -> None:
-        """Give back what was set aside for a call, and take what it was charged for, in tokens."""
+    def settle(self, reserved: int, charge: Charge) -> None:
+        """Give back the tokens that were set aside for a call, and take what it was charged."""
         ...

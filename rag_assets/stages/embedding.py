@@ -5,30 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
-from rag_assets.catalog.document_rows import NEVER, Document, Failure
+from rag_assets.accounts.ledger import Ledger
+from rag_assets.catalog.document_rows import Document, Failure
+from rag_assets.catalog.usage import Used
 from rag_assets.chunking.model import embedding_text
 from rag_assets.embedding.batching import embed_all
 from rag_assets.embedding.outcome import EmbedOutcome, EmbedProgress
 from rag_assets.embedding.packing import EmbedItem
 from rag_assets.embedding.protocol import Vectors
 from rag_assets.embedding.registry import price_of
-from rag_assets.errors import (
-    BadVectors,
-    CapReached,
-    EmbedderRefused,
-    EmbedderUnavailable,
-    RagAssetsError,
-)
+from rag_assets.errors import BadVectors, RagAssetsError
 from rag_assets.stages.context import TenantContext
+from rag_assets.stages.halting import hold_back, lasts, retry_at
 from rag_assets.stages.progress import Progress
 from rag_assets.stages.slices import ParsedDocument, Work, parsed_documents
-
-_FIRST_RETRY = timedelta(minutes=1)
-_LAST_RETRY = timedelta(hours=1)
-_LONGEST_WAIT = timedelta(days=1)
 
 _KEPT_TOGETHER = 2_000
 _KEPT_WITHIN = 3.0
@@ -43,27 +36,39 @@ class EmbeddingReport:
         embedded: texts embedded and kept now.
         reused: distinct texts whose vector was in the lake already.
         remaining: texts left for the next run.
-        failed: documents quarantined because a text of theirs has no vector.
-        retries: requests that repeated one that had failed.
+        failed: documents quarantined because a text of theirs has no vector, those of later
+            slices included where nothing more can be embedded.
+        used: what was asked of the provider, and what it cost.
+        halted: whether nothing can be embedded until a person acts, or until a cap on spending is
+            a new one: then every document that lacks a vector is quarantined, in whatever slice.
         outage: why nothing more could be embedded, or what came back must not be kept.
+        way_out: what can be done about that.
     """
 
     embedded: int = 0
     reused: int = 0
     remaining: int = 0
     failed: int = 0
-    tokens: int = 0
-    requests: int = 0
-    retries: int = 0
+    used: Used = field(default_factory=Used)
+    halted: bool = False
     outage: str | None = None
+    way_out: str | None = None
     seconds: float = 0.0
 
 
-def embed_chunks(ctx: TenantContext, work: Work) -> EmbeddingReport:
+def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> EmbeddingReport:
     """Embed what is missing, keeping vectors as they come.
 
     A failing embedder fails no stage: what is done is kept, the documents concerned are
     quarantined with the reason, and the index stage goes on with removals and what is complete.
+
+    Args:
+        ctx: of the tenant.
+        work: the run's slice.
+        spent: dollars that the same sync spent in runs before this one.
+
+    Raises:
+        ConfigurationError: there are caps on spending, and no price is known.
     """
     started = time.monotonic()
     parsed = parsed_documents(ctx, work.documents)
@@ -72,11 +77,13 @@ def embed_chunks(ctx: TenantContext, work: Work) -> EmbeddingReport:
         text_sha256 for item in parsed for text_sha256 in hashes.get(item.chunk_set_key, ())
     )
     missing = ctx.lake.missing_vectors(ctx.embedder.embedder_id, set(wanted))
-    report = EmbeddingReport(reused=len(wanted) - len(missing))
+    report = EmbeddingReport()
     if missing:
         waiting = [p for p in parsed if not missing.isdisjoint(hashes.get(p.chunk_set_key, ()))]
-        report = _embed(ctx, work, waiting, missing, report)
-    return replace(report, seconds=time.monotonic() - started)
+        ledger = Ledger(ctx.catalog, ctx.ref, ctx.tenant, ctx.embedder.embedder_id, before=spent)
+        report = _embed(ctx, work, waiting, missing, ledger)
+    reused = len(wanted) - len(missing)
+    return replace(report, reused=reused, seconds=time.monotonic() - started)
 
 
 def _embed(
@@ -84,13 +91,15 @@ def _embed(
     work: Work,
     waiting: list[ParsedDocument],
     missing: set[str],
-    report: EmbeddingReport,
+    ledger: Ledger,
 ) -> EmbeddingReport:
     progress = Progress("embeddings", len(missing), ctx.log)
     embedder_id = ctx.embedder.embedder_id
 
     def keep(keys: Sequence[str], vectors: Vectors) -> None:
+        # First what was bought, then its price: a crash in between loses neither of worth.
         ctx.lake.append_vectors(embedder_id, keys, vectors)
+        ledger.record()
 
     def advance(state: EmbedProgress) -> None:
         progress.at(state.done)
@@ -105,15 +114,22 @@ def _embed(
                 flush_seconds=_kept_within(ctx),
                 deadline=time.monotonic() + ctx.limits.embed_seconds,
                 progress=advance,
+                budget=ledger.budget,
             )
         )
     except BadVectors as error:
         # Nothing of the slice can be trusted; the next run tries again.
         failed = _fail_incomplete(ctx, work, waiting, {}, error)
-        return EmbeddingReport(reused=report.reused, failed=failed, outage=error.message)
+        return EmbeddingReport(
+            failed=failed, used=ledger.total, outage=error.message, way_out=error.hint
+        )
+    finally:
+        ledger.close()
     progress.done()
     failed = _fail_incomplete(ctx, work, waiting, outcome.rejected, outcome.outage)
-    return _merged(report, outcome, failed)
+    if outcome.outage is not None and lasts(outcome.outage):
+        failed += hold_back(ctx, work, outcome.outage)
+    return _report(outcome, failed, ledger.total)
 
 
 def _kept_within(ctx: TenantContext) -> float:
@@ -159,38 +175,25 @@ def _fail_incomplete(
         if refused is not None:
             failures.append(_failure(item.document, refused, None))
         elif lacking and outage is not None:
-            retry_at = _retry_at(item.document, outage)
-            failures.append(_failure(item.document, outage.advice, retry_at))
+            again = retry_at(item.document, outage)
+            failures.append(_failure(item.document, outage.advice, again))
     ctx.guard()
     ctx.catalog.documents.fail(ctx.ref, failures, config_key=work.config_key)
     return len(failures)
 
 
-def _failure(document: Document, reason: str, retry_at: datetime | None) -> Failure:
-    return Failure(document.document_id, document.document_key, reason, retry_at)
+def _failure(document: Document, reason: str, again: datetime | None) -> Failure:
+    return Failure(document.document_id, document.document_key, reason, again)
 
 
-def _retry_at(document: Document, outage: RagAssetsError) -> datetime:
-    """When a document is tried again by itself; a sync that a person asks for does not wait."""
-    now = datetime.now(UTC)
-    if isinstance(outage, EmbedderRefused):
-        return NEVER
-    if isinstance(outage, CapReached):
-        return outage.until or NEVER
-    wait = min(_LAST_RETRY, _FIRST_RETRY * (1 << min(document.attempts, 10)))
-    if isinstance(outage, EmbedderUnavailable) and outage.retry_after is not None:
-        wait = max(wait, min(_LONGEST_WAIT, timedelta(seconds=outage.retry_after)))
-    return now + wait
-
-
-def _merged(report: EmbeddingReport, outcome: EmbedOutcome, failed: int) -> EmbeddingReport:
+def _report(outcome: EmbedOutcome, failed: int, used: Used) -> EmbeddingReport:
+    outage = outcome.outage
     return EmbeddingReport(
         embedded=outcome.embedded,
-        reused=report.reused,
         remaining=outcome.remaining,
         failed=failed,
-        tokens=outcome.tokens,
-        requests=outcome.requests,
-        retries=outcome.retries,
-        outage=None if outcome.outage is None else outcome.outage.advice,
+        used=used,
+        halted=outage is not None and lasts(outage),
+        outage=None if outage is None else outage.message,
+        way_out=None if outage is None else outage.hint,
     )

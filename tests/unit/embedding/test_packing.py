@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_assets.embedding import batching
 from rag_assets.embedding.batching import embed_all
 from rag_assets.embedding.deterministic import DeterministicEmbedder
 from rag_assets.embedding.outcome import EmbedOutcome
 from rag_assets.embedding.packing import Batch, EmbedItem, pack
-from rag_assets.embedding.protocol import Answer, CallLimits, Vectors
+from rag_assets.embedding.protocol import Answer, CallLimits, Charge, Vectors
 from rag_assets.errors import CapReached, EmbedderRefused, InputRejected
 
 
@@ -53,8 +54,8 @@ class Purse:
             raise CapReached("nothing is left")
         self.left -= tokens
 
-    def settle(self, reserved: int, charged: int) -> None:
-        self.left += reserved - charged
+    def settle(self, reserved: int, charge: Charge) -> None:
+        self.left += reserved - charge.tokens
 
 
 def run(embedder: Limited, texts: Sequence[str], budget: Purse | None = None) -> EmbedOutcome:
@@ -126,7 +127,7 @@ def test_what_a_failed_call_did_not_cost_goes_back_into_the_budget():
     purse = Purse(100)
     outcome = run(Rejecting(CallLimits(texts=10, concurrency=1)), ["good", "bad"], purse)
     assert dict(outcome.rejected) == {"key-1": "refused"}
-    assert purse.left == 100 - len("good")
+    assert purse.left == 100 - len(batching._PROBE) - len("good")
 
 
 @pytest.mark.parametrize("count", [1, 64])

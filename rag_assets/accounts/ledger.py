@@ -1,0 +1,66 @@
+"""What a run of a tenant spends, held against its caps and recorded as it happens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rag_assets.accounts.spending import Spending, caps_of, require_price
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.database import TenantRef
+from rag_assets.catalog.usage import Used, today
+from rag_assets.embedding.prices import provider_and_model
+from rag_assets.tenants.model import Tenant
+
+
+class Ledger:
+    """A tenant's spending in one run.
+
+    Args:
+        catalog: where usage is recorded.
+        ref: whose it is.
+        tenant: its caps, and the price of its embedder.
+        embedder_id: what is asked.
+        before: dollars that the same sync spent in runs before this one.
+
+    Raises:
+        ConfigurationError: there are caps, and no price is known.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        ref: TenantRef,
+        tenant: Tenant,
+        embedder_id: str,
+        *,
+        before: float = 0.0,
+    ) -> None:
+        day = today()
+        spent = replace(catalog.usage.spent(ref.id, day), run=before)
+        caps = caps_of(tenant.caps, spent, day)
+        self.budget = Spending(ref.id, require_price(tenant), caps)
+        self._catalog = catalog
+        self._ref = ref
+        self._provider, self._model = provider_and_model(embedder_id)
+        self._before = before
+
+    @property
+    def total(self) -> Used:
+        """All that was used by now."""
+        return self.budget.total
+
+    def record(self) -> None:
+        """Record what was used since the last time: one statement, whatever the requests."""
+        used = self.budget.take()
+        if used:
+            spent = self._before + self.total.cost
+            self._catalog.usage.add(self._ref, self._provider, self._model, used, run=spent)
+
+    def close(self) -> None:
+        """Record the rest, and note the cap that stopped the run, if one did."""
+        self.record()
+        cap = self.budget.stopped_by
+        if cap is not None:
+            note = {"cap": cap.name, "dollars": cap.most, "spent": cap.spent}
+            until = None if cap.until is None else cap.until.isoformat()
+            self._catalog.events.write(self._ref, "cap_reached", [{**note, "until": until}])

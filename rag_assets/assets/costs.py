@@ -1,0 +1,63 @@
+"""What embedding costs, as tables for Dagster's pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import dagster as dg
+
+from rag_assets.accounts.spending import Cap, CapName, caps_of
+from rag_assets.assets.showing import table
+from rag_assets.catalog.usage import Spent, Used, today, total
+from rag_assets.stages.context import TenantContext
+from rag_assets.wording import dollars
+
+_COLUMNS = {
+    "": "string",
+    "requests": "int",
+    "retries": "int",
+    "texts": "int",
+    "tokens": "int",
+    "cost": "string",
+    "cap": "string",
+}
+
+
+def usage_table(ctx: TenantContext, used: Used, before: float) -> dg.TableMetadataValue:
+    """What a run, the day and the month used, beside their caps.
+
+    Args:
+        ctx: of the tenant.
+        used: by the run.
+        before: dollars that the same sync spent in runs before it.
+    """
+    day = today()
+    rows = ctx.catalog.usage.rows(day.replace(day=1), ctx.ref.id)
+    of_day, of_month = total(row for row in rows if row.day == day), total(rows)
+    spent = Spent(run=before + used.cost, day=of_day.cost, month=of_month.cost)
+    caps = {cap.name: cap for cap in caps_of(ctx.tenant.caps, spent, day)}
+    return table(
+        _COLUMNS,
+        [
+            _row("this run", used, caps, "per_run"),
+            _row("today", of_day, caps, "per_day"),
+            _row("this month", of_month, caps, "per_month"),
+        ],
+    )
+
+
+def cost_in_words(used: Used) -> str:
+    """What it cost, where all or some of it has no known price as well."""
+    cost = used.known_cost
+    if cost is None:
+        return "no price known"
+    if used.unpriced_tokens:
+        return f"{dollars(cost)}, and {used.unpriced_tokens:,} tokens without a known price"
+    return dollars(cost)
+
+
+def _row(what: str, used: Used, caps: Mapping[CapName, Cap], name: CapName) -> Sequence[str | int]:
+    cap = caps.get(name)
+    most = "none" if cap is None else f"{dollars(cap.most)}, {cap.share:.0%} spent"
+    counts = (used.requests, used.retries, used.texts, used.tokens)
+    return (what, *counts, cost_in_words(used), most)
