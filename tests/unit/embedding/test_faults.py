@@ -41,7 +41,7 @@ from tests.embedding_server import (
 
 KEY = "sk-planted-0123456789abcdef"
 TEXT = "a confidential passage, number"
-QUICK = Patience(turn=2.0, tries=4, seconds=2.5, least=0.05, first_pause=0.02, longest_pause=0.1)
+QUICK = Patience(turn=15.0, tries=4, seconds=15.0, least=0.05, first_pause=0.02, longest_pause=0.1)
 BATCH = 8
 
 

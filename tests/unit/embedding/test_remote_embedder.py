@@ -26,7 +26,7 @@ from rag_assets.errors import (
     OutOfTime,
 )
 
-QUICK = Patience(turn=2.0, tries=4, seconds=2.0, least=0.05, first_pause=0.01, longest_pause=0.05)
+QUICK = Patience(turn=2.0, tries=4, seconds=5.0, least=0.05, first_pause=0.01, longest_pause=0.05)
 
 Act = Callable[[int, Sequence[str]], "Reply | None"]
 
