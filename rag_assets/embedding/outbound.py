@@ -60,8 +60,15 @@ def tenants_client(
         allowed: what the operator lets through beyond the public internet.
         resolver: finds its addresses.
         most_bytes: of an answer.
+
+    Raises:
+        EmbedderRefused: it is no URL.
     """
-    transport = _Pinned(httpx2.URL(base_url), allowed, resolver)
+    try:
+        url = httpx2.URL(base_url)
+    except httpx2.InvalidURL:
+        raise refused("the embedder's base_url is not a URL") from None
+    transport = _Pinned(url, allowed, resolver)
     return _client(transport, most_bytes, trust_env=False)
 
 

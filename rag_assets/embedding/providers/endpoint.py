@@ -137,7 +137,9 @@ class SdkEndpoint(ABC, Generic[Sdk]):
         if refusal is not None:
             return refusal
         if isinstance(error, ValueError | TypeError | AttributeError):
-            return BadVectors(f"{self.model.embedder_id} sent an answer that is malformed")
+            return BadVectors(
+                f"{self.model.embedder_id} sent a malformed answer ({type(error).__name__})"
+            )
         return interruption_of(error, self.model.embedder_id)
 
 

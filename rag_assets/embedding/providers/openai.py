@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from openai.types import CreateEmbeddingResponse
 
+_NO_KEY = "none"
 _FAULTS: dict[str, Fault] = {
     "insufficient_quota": "quota",
     "billing_hard_limit_reached": "quota",
@@ -34,22 +35,25 @@ class OpenAIEndpoint(SdkEndpoint["AsyncOpenAI"]):
     own_server = "https://api.openai.com/v1"
 
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncOpenAI:
-        from openai import AsyncOpenAI, Omit
+        from openai import AsyncOpenAI
 
-        # Said here, so that no account, key or header of the operator's environment is used.
-        authorization = Omit() if key is None else f"Bearer {key.get_secret_value()}"
+        secret = _NO_KEY if key is None else key.get_secret_value()
         return AsyncOpenAI(
-            api_key="" if key is None else key.get_secret_value(),
-            default_headers={"Authorization": authorization},  # type: ignore[dict-item]
+            api_key=secret,
+            # Said here as well: else the environment's OPENAI_CUSTOM_HEADERS could replace it.
+            default_headers={"Authorization": f"Bearer {secret}"},
             base_url=self.model.base_url or self.own_server,
             http_client=http,
             timeout=REQUEST_SECONDS,
             max_retries=0,
-            _enforce_credentials=False,
         )
 
     async def _ask(self, sdk: AsyncOpenAI, texts: list[str], purpose: Purpose) -> Reply:
+        from openai import Omit
+
         options: dict[str, Any] = {}
+        if sdk.api_key == _NO_KEY:
+            options["extra_headers"] = {"Authorization": Omit()}
         if self.model.asked_dimensions is not None:
             options["dimensions"] = self.model.asked_dimensions
         if self.model.provider != "openai":
@@ -63,7 +67,7 @@ class OpenAIEndpoint(SdkEndpoint["AsyncOpenAI"]):
         from openai import APIResponseValidationError, APIStatusError
 
         if isinstance(error, APIResponseValidationError):
-            return BadVectors(f"{self.model.embedder_id} sent an answer that is malformed")
+            return BadVectors(f"{self.model.embedder_id} sent a malformed answer")
         if not isinstance(error, APIStatusError):
             return None
         faults = (_FAULTS.get(str(said)) for said in (error.code, error.type))
@@ -80,7 +84,8 @@ def _in_order(answer: CreateEmbeddingResponse, count: int, embedder: str) -> lis
         BadVectors: there is not exactly one for each text.
     """
     by_index = {item.index: item.embedding for item in answer.data}
-    if len(answer.data) != count or by_index.keys() != set(range(count)):
+    complete = len(answer.data) == count and by_index.keys() == set(range(count))
+    if not complete or None in by_index.values():
         raise BadVectors(
             f"{embedder} returned {len(answer.data)} vectors for {count} texts,"
             " or did not say which belongs to which"
