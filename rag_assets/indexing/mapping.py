@@ -5,6 +5,7 @@ What is written here is what a trusted service sees that queries Elasticsearch d
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ _INTEGER = {"type": "integer"}
 PLACES = ("page", "slide", "sheet", "row_start", "row_end", "line_start", "line_end")
 """Where in its document a chunk stands, as far as the format has such places."""
 _STORED_INTEGER = {"type": "integer", "index": False, "doc_values": False}
+_COMPARED_AT_ONCE = 8_000_000
+"""Numbers in all vectors of a segment up to which a question is compared with each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,10 @@ class Names:
 
 def index_body(spec: IndexSpec) -> dict[str, Any]:
     """Settings and mappings of an index."""
-    options: dict[str, Any] = {"type": spec.vector_index}
+    options: dict[str, Any] = {
+        "type": spec.vector_index,
+        "flat_index_threshold": flat_index_threshold(spec.dimensions),
+    }
     if spec.vector_index != "hnsw":
         options["rescore_vector"] = {"oversample": 2.0}
     return {
@@ -121,6 +127,19 @@ def index_body(spec: IndexSpec) -> dict[str, Any]:
             },
         },
     }
+
+
+def flat_index_threshold(dimensions: int) -> int:
+    """Below which size a segment gets no graph, in Elasticsearch's own measure.
+
+    A graph costs far more to build than all else of an entry, and Elasticsearch builds one for a
+    thousand vectors already and anew with every merge. To compare a question with each of 20,000
+    vectors of 384 numbers takes about 4 ms, misses nothing, and looks only at the tenant's own.
+
+    Source: Elasticsearch builds a graph where size > threshold * ln(size).
+    """
+    size = max(_COMPARED_AT_ONCE / dimensions, math.e)
+    return round(size / math.log(size))
 
 
 def fits(live: Mapping[str, Any], spec: IndexSpec) -> bool:

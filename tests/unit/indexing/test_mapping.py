@@ -1,13 +1,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import log
 from typing import Any
 
 import numpy as np
 import pytest
 
 from rag_assets.chunking.model import Chunk
-from rag_assets.indexing.mapping import Names, digest_of, entry_source, fits, index_body, owned
+from rag_assets.indexing.mapping import (
+    Names,
+    digest_of,
+    entry_source,
+    fits,
+    flat_index_threshold,
+    index_body,
+    owned,
+)
 from rag_assets.indexing.model import Entry, EntryDocument, IndexSpec, Owner, entry_id, indexed_key
 
 OWNER = Owner("acme", 7, 2)
@@ -147,3 +156,11 @@ def test_owned_asks_for_tenant_use_and_generation() -> None:
         {"term": {"incarnation": 7}},
         {"term": {"generation": 2}},
     ]
+
+
+@pytest.mark.parametrize(("dimensions", "vectors"), [(384, 20_833), (3072, 2_604)])
+def test_a_graph_is_built_from_the_size_on_where_it_pays(dimensions: int, vectors: int) -> None:
+    threshold = flat_index_threshold(dimensions)
+    options = index_body(IndexSpec(dimensions))["mappings"]["properties"]["vector"]["index_options"]
+    assert options["flat_index_threshold"] == threshold
+    assert 0.9 * vectors < threshold * log(vectors) < 1.1 * vectors
