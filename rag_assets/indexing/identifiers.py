@@ -30,11 +30,23 @@ def lexical_terms(text: str) -> str:
     `handleHTTPError` gives `handlehttperror handl http error`; repeated words stay repeated, so
     that term frequencies keep their meaning.
     """
+    return " ".join(filter(None, map(_terms_between_spaces, text.split())))
+
+
+def _terms_between_spaces(run: str) -> str:
+    return _terms_of_run(run) if len(run) <= _MAX_WORD else _terms_of_words(run)
+
+
+# A corpus repeats itself: most of a bulk import's words are found here, signs around them and all.
+@lru_cache(maxsize=1 << 16)
+def _terms_of_run(run: str) -> str:
+    return _terms_of_words(run)
+
+
+def _terms_of_words(text: str) -> str:
     return " ".join(filter(None, map(_terms_of, _WORD.findall(text))))
 
 
-# A corpus repeats its words: most of a bulk import's are found here.
-@lru_cache(maxsize=1 << 15)
 def _terms_of(word: str) -> str:
     if len(word) > _MAX_WORD:
         return ""

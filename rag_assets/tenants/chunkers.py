@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
@@ -13,6 +14,7 @@ from rag_assets.parsing.media_types import SOURCE_CODE, media_type_of
 ChunkerName = Literal["heading", "recursive", "sentence", "record"]
 
 
+@lru_cache(maxsize=256)  # asked for every document
 def _media_types(name: str) -> frozenset[str]:
     """The media types that are meant by the name of a format; none if it is not known."""
     if name == "code":
