@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -19,7 +20,9 @@ from rag_assets.accounts.key_ring import KeyRing
 from rag_assets.accounts.master_key import MasterKey
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.document_rows import NEVER, Failure
-from rag_assets.errors import ConfigurationError, NoProviderKey
+from rag_assets.embedding.query import embed_query
+from rag_assets.embedding.registry import EmbedderConfig, embedder_id_of
+from rag_assets.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from tests.driving import Driver
 from tests.installation import FAST, CommandResult, Installation
 from tests.integration.test_cli import assert_refused
@@ -157,16 +160,16 @@ def test_a_key_is_good_for_its_tenant_and_provider_only(
     other = installation.session().catalog.tenants.get("other").ref
     keys.set(acme, "openai", SecretStr(KEY))
     execute(installation, "UPDATE rag_catalog.provider_keys SET tenant = 'other'")
-    with pytest.raises(NoProviderKey, match="'other' for openai is damaged"):
+    with pytest.raises(KeyUnreadable, match="'other' for openai is damaged"):
         read(keys, other)
     execute(installation, "UPDATE rag_catalog.provider_keys SET tenant = 'acme'")
     execute(installation, "UPDATE rag_catalog.provider_keys SET provider = 'gemini'")
-    with pytest.raises(NoProviderKey, match="'acme' for gemini is damaged"):
+    with pytest.raises(KeyUnreadable, match="'acme' for gemini is damaged"):
         read(keys, acme, "gemini")
     execute(installation, "UPDATE rag_catalog.provider_keys SET provider = 'openai'")
     assert read(keys, acme) == KEY
     execute(installation, "UPDATE rag_catalog.provider_keys SET ciphertext = ciphertext || '\\x00'")
-    with pytest.raises(NoProviderKey, match="is damaged"):
+    with pytest.raises(KeyUnreadable, match="is damaged"):
         read(keys, acme)
     with pytest.raises(NoProviderKey, match="no key"):  # of a former use of the id
         read(keys, TenantRef("acme", acme.incarnation - 1))
@@ -191,6 +194,70 @@ def test_a_removed_tenants_keys_are_gone(installation: Installation, acme: Tenan
     assert ring(installation).entries() == []
 
 
+# -- whose key
+
+
+def test_auto_goes_by_the_keys_that_there_are(installation: Installation) -> None:
+    installation.add_tenant(
+        "acme", chat_model="claude-3-5-haiku-latest", embedder={"provider": "auto"}
+    )
+    session = installation.session()
+    record = session.catalog.tenants.get("acme")
+    keys = ring(installation)
+
+    def provider() -> str:
+        return session.embedders.tenant(record).embedder.provider
+
+    assert provider() == "gemini"
+    listed = installation.command("keys", "list", "--json").json["keys"]
+    assert [(entry["provider"], entry["state"]) for entry in listed] == [("gemini", "missing")]
+    keys.set(record.ref, "openai", SecretStr(KEY))
+    assert provider() == "openai"
+    assert session.embedders.choice(record).key == "stored"
+    keys.set(record.ref, "gemini", SecretStr(KEY))
+    assert provider() == "gemini"
+    # Once OpenAI's vectors answer, they are not given up for a choice that is as good.
+    openai = {"provider": "openai", "model": "text-embedding-3-small"}
+    built = session.catalog.generations.create(
+        record.ref,
+        key="any",
+        index_name="any",
+        index_uuid="any",
+        embedder_id="openai/text-embedding-3-small@1536",
+        embedder=openai,
+        dimensions=1536,
+    )
+    session.catalog.generations.publish(record.ref, built)
+    assert provider() == "openai"
+    keys.remove(record.ref, "openai")
+    assert provider() == "gemini"
+
+
+def test_a_build_is_asked_with_the_present_key(installation: Installation) -> None:
+    server = {"base_url": "https://ai.example.org/v1", "model": "e5", "dimensions": 8}
+    config = {"provider": "openai-compatible", **server}
+    installation.add_tenant("acme", embedder={**config, "api_key": "$NEW_KEY", "concurrency": 3})
+    session = installation.session()
+    record = session.catalog.tenants.get("acme")
+    tenant = session.embedders.tenant(record)
+    built = session.catalog.generations.create(
+        record.ref,
+        key="any",
+        index_name="any",
+        index_uuid="any",
+        embedder_id=embedder_id_of(tenant.embedder),
+        embedder={**config, "api_key": "$OLD_KEY"},
+        dimensions=8,
+    )
+    asked = session.embedders.that_built(record.ref, tenant, built)
+    assert asked.limits.concurrency == 3
+    with pytest.raises(NoProviderKey, match="NEW_KEY"):
+        asyncio.run(embed_query(asked, "question"))
+    other = tenant.model_copy(update={"embedder": EmbedderConfig(provider="openai")})
+    with pytest.raises(NoProviderKey, match="OLD_KEY"):
+        asyncio.run(embed_query(session.embedders.that_built(record.ref, other, built), "question"))
+
+
 # -- master keys
 
 
@@ -201,7 +268,7 @@ def test_a_lost_master_key_is_told_and_not_replaced_unseen(
     keys.set(acme, "openai", SecretStr(KEY))
     kept = key_file(installation).rename(key_file(installation).with_suffix(".kept"))
     assert [entry.state for entry in keys.entries()] == ["unreadable"]
-    with pytest.raises(NoProviderKey, match=r"master key [0-9a-f]{16}, which is not here") as lost:
+    with pytest.raises(KeyUnreadable, match=r"master key [0-9a-f]{16}, which is not here") as lost:
         read(keys, acme)
     assert str(key_file(installation)) in (lost.value.hint or "")
     assert_refused(set_key(KEY, "acme", "gemini"), "which is not here", "keys remove acme openai")
@@ -223,14 +290,14 @@ def test_a_master_key_of_the_environment_leaves_no_file(
     before.set(acme, "openai", SecretStr(KEY))
     assert not key_file(installation).exists()
     after = ring(installation, RAG_ASSETS_MASTER_KEY=new)
-    with pytest.raises(NoProviderKey) as lost:
+    with pytest.raises(KeyUnreadable) as lost:
         read(after, acme)
     assert "RAG_ASSETS_MASTER_KEY_PREVIOUS" in (lost.value.hint or "")
     between = ring(installation, RAG_ASSETS_MASTER_KEY=new, RAG_ASSETS_MASTER_KEY_PREVIOUS=old)
     assert read(between, acme) == KEY
     assert between.rotate() == 1
     assert read(after, acme) == KEY
-    with pytest.raises(NoProviderKey):
+    with pytest.raises(KeyUnreadable):
         read(before, acme)
 
 

@@ -102,9 +102,10 @@ def test_a_question_is_embedded_as_the_entries_were(
     assert serving is not None
     altered = replace(serving, embedder={"provider": "deterministic", "dimensions": 64})
     other = replace(altered, embedder_id="other/one@64")
-    ref = driver.session.catalog.tenants.get("asked").ref
+    record = driver.session.catalog.tenants.get("asked")
+    tenant = driver.session.embedders.tenant(record)
     with pytest.raises(IndexInconsistent, match="was built by"):
-        shared_installation.retriever.embed(ref, other, "q")
+        shared_installation.retriever.embed(record.ref, tenant, other, "q")
 
 
 def test_who_was_never_synced_has_no_answer(shared_installation: Installation) -> None:
