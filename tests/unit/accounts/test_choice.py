@@ -115,6 +115,11 @@ def test_auto_keeps_the_limits_that_are_set_with_it() -> None:
     assert (found.requests_per_minute, found.concurrency, found.provider) == (60, 2, "openai")
 
 
+def test_a_key_by_reference_needs_a_provider_that_is_named() -> None:
+    with pytest.raises(ValueError, match="the provider 'auto' takes no api_key"):
+        EmbedderConfig(provider="auto", api_key="$ACME_KEY")
+
+
 @pytest.mark.parametrize(
     ("chat_model", "vendor"),
     [
