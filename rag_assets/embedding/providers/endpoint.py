@@ -136,7 +136,7 @@ class SdkEndpoint(ABC, Generic[Sdk]):
         refusal = self._refusal(error)
         if refusal is not None:
             return refusal
-        if isinstance(error, ValueError | TypeError | AttributeError):
+        if isinstance(error, ValueError | TypeError | AttributeError | LookupError):
             return BadVectors(
                 f"{self.model.embedder_id} sent a malformed answer ({type(error).__name__})"
             )

@@ -7,6 +7,7 @@ import base64
 import json
 import struct
 
+import numpy as np
 import pytest
 from pydantic import SecretStr
 from werkzeug import Request, Response
@@ -51,7 +52,7 @@ def test_openai_is_asked_for_packed_vectors_of_the_chosen_dimensions(httpserver,
     packed = [base64.b64encode(struct.pack("<2f", *v)).decode() for v in ((1, 0), (0, 1))]
     httpserver.expect_request(PATH).respond_with_json(answer(packed, order=[1, 0]))
     reply = ask("openai", dimensions=2)
-    assert reply.vectors == [[1, 0], [0, 1]]
+    np.testing.assert_array_equal(reply.vectors, [[1, 0], [0, 1]])
     assert reply.tokens is None
     sent = httpserver.log[0][0].get_json()
     assert sent["dimensions"] == 2
