@@ -6,6 +6,7 @@ hold a secret or the text of a document. The command line prints both and never 
     RagAssetsError
     ├── ConfigurationError        settings, tenants.yaml, arguments
     │   ├── UnknownTenant
+    │   ├── UnknownDocument       none of that id, or none that the caller may read
     │   └── UnknownProfile
     ├── ServiceUnavailable        Postgres or Elasticsearch is away
     ├── ListingFailed             a source could not be listed: never the same as an empty one
@@ -59,6 +60,10 @@ class ConfigurationError(RagAssetsError):
 
 class UnknownTenant(ConfigurationError):
     """No tenant of that id exists, or it has been removed."""
+
+
+class UnknownDocument(ConfigurationError):
+    """No document of that id exists, or none that whoever asks may read: which, is not told."""
 
 
 class UnknownProfile(ConfigurationError):

@@ -16,6 +16,7 @@ from rag_assets.catalog.database import Database, TenantRef, among
 from rag_assets.catalog.index_rows import (
     HeldVersion,
     IndexedVersion,
+    ReadableDocument,
     ReadableVersion,
     as_ready,
     is_behind,
@@ -273,6 +274,24 @@ class IndexTable:
                 row.document_id: ReadableVersion(row.indexed_key, row.content_sha256, row.stale)
                 for row in connection.execute(query)
             }
+
+    def readable_documents(
+        self, tenant_id: str, generation: int, principals: Collection[str], *, limit: int
+    ) -> list[ReadableDocument]:
+        """The first documents, by uri, of which one of these principals may be shown a version."""
+        found = documents.c
+        query = (
+            returnable(
+                tenant_id,
+                generation,
+                *(found.document_id, found.uri, found.title, found.media_type),
+            )
+            .where(is_readable(documents, principals))
+            .order_by(found.uri, found.document_id)
+            .limit(limit)
+        )
+        with self._database.begin() as connection:
+            return [ReadableDocument(*row) for row in connection.execute(query)]
 
     def held(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
         """What the generation's index should hold, by document, streamed."""

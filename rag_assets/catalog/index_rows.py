@@ -66,6 +66,20 @@ class ReadableVersion:
     stale: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ReadableDocument:
+    """A document of which a version may be shown to whoever asks.
+
+    Attributes:
+        media_type: as the file's name promises it; None where that says nothing.
+    """
+
+    document_id: str
+    uri: str
+    title: str | None
+    media_type: str | None
+
+
 def of_generation(
     tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
 ) -> ColumnElement[bool]:

@@ -49,3 +49,16 @@ def search(
         caller={"principals": principal or ()},
     )
     run(tenant, request, as_json=json)
+
+
+@app.command()
+def mcp(
+    tenant: TenantArgument,
+    principal: Annotated[
+        list[str] | None, typer.Option("--as", help="Who asks; by default only public is found.")
+    ] = None,
+) -> None:
+    """Serve a tenant's knowledge to an agent (Model Context Protocol over standard input)."""
+    from rag_assets.commands.mcp import serve
+
+    serve(tenant, principal or [])

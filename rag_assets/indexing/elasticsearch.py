@@ -19,6 +19,7 @@ from rag_assets.indexing.model import (
     IndexRef,
     IndexSpec,
     LiveEntry,
+    Narrowing,
     Owner,
     Placement,
     Wanted,
@@ -126,8 +127,10 @@ class ElasticsearchStore:
         for hit in requests.pages(self._client, index_name, owner.tenant, query, ["ordinal"]):
             yield str(hit["_id"])
 
-    def stored(self, index_name: str, owner: Owner) -> Iterator[Candidate]:
-        query = searches.entries(owner)
+    def stored(
+        self, index_name: str, owner: Owner, narrowing: Narrowing | None = None
+    ) -> Iterator[Candidate]:
+        query = searches.entries(owner, searches.narrowed(narrowing or Narrowing()))
         for hit in requests.pages(self._client, index_name, owner.tenant, query, _STORED):
             yield hits.candidate(hit, 0.0)
 

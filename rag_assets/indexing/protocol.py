@@ -14,6 +14,7 @@ from rag_assets.indexing.model import (
     IndexRef,
     IndexSpec,
     LiveEntry,
+    Narrowing,
     Owner,
     Placement,
     Wanted,
@@ -75,8 +76,10 @@ class VectorStore(Protocol):
         """Ids of a generation's entries that no vector search can find."""
         ...
 
-    def stored(self, index_name: str, owner: Owner) -> Iterator[Candidate]:
-        """Every entry of a generation with its stored fields, in no order."""
+    def stored(
+        self, index_name: str, owner: Owner, narrowing: Narrowing | None = None
+    ) -> Iterator[Candidate]:
+        """A generation's entries with their stored fields, in no order; all, or some."""
         ...
 
     def count(self, index_name: str, owner: Owner) -> int:

@@ -3,32 +3,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.catalog.index_rows import ReadableVersion
-from rag_assets.indexing.model import Candidate
 from rag_assets.retrieval.budget import within_budget
-from rag_assets.retrieval.duplicates import Distinct
-from rag_assets.retrieval.model import Hit
-from rag_assets.retrieval.search import _hit
 from rag_assets.tokens import count_text
+from tests.unit.retrieval.hits import hit_of
 
 SENTENCES = ["Open the valve.", "Wait for a minute, or for two.", "Then close it again!"]
 
 
-def hit(text: str, number: int = 1) -> Hit:
-    fields = {
-        "text": text,
-        "uri": "files/a.md",
-        "heading_path": [],
-        "start": 100,
-        "end": 100 + len(text),
-        "chunk_id": "team:a.md:0",
-    }
-    distinct = Distinct(Candidate("id", "document", "key", 1.0, fields))
-    return _hit(number, distinct, 0.5, ReadableVersion("key", None, stale=False))
-
-
 def test_what_fits_stays_whole_and_the_next_is_cut_after_a_sentence() -> None:
-    first, second = hit(" ".join(SENTENCES)), hit(" ".join(SENTENCES), 2)
+    first, second = hit_of(" ".join(SENTENCES)), hit_of(" ".join(SENTENCES), number=2)
     room = count_text(first.text) + count_text(" ".join(SENTENCES[:2]))
     packed = within_budget([first, second, first], room + 1)
     assert packed[0] == first
@@ -38,7 +21,7 @@ def test_what_fits_stays_whole_and_the_next_is_cut_after_a_sentence() -> None:
 
 
 def test_a_hit_of_which_no_sentence_fits_is_left_out() -> None:
-    assert within_budget([hit("One sentence without any end in sight, as it were")], 3) == []
+    assert within_budget([hit_of("One sentence without any end in sight, as it were")], 3) == []
 
 
 @given(
@@ -48,7 +31,7 @@ def test_a_hit_of_which_no_sentence_fits_is_left_out() -> None:
 def test_no_budget_is_overdrawn_and_only_the_last_hit_is_trimmed(
     texts: list[list[str]], tokens: int
 ) -> None:
-    hits = [hit(" ".join(text), number) for number, text in enumerate(texts, start=1)]
+    hits = [hit_of(" ".join(text), number=number) for number, text in enumerate(texts, start=1)]
     packed = within_budget(hits, tokens)
     assert sum(count_text(found.text) for found in packed) <= tokens
     assert [found.number for found in packed] == [h.number for h in hits][: len(packed)]

@@ -1,0 +1,107 @@
+"""Whole documents, as far as they are indexed, for whoever may read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.index_rows import ReadableDocument
+from rag_assets.errors import UnknownDocument
+from rag_assets.indexing.model import Candidate, Narrowing, Owner
+from rag_assets.indexing.protocol import VectorStore
+from rag_assets.retrieval.model import Caller
+
+_WITHHELD = "\n[...]\n"
+_BLANKS = 16
+"""Chunks begin and end with words: what lies between two of them may be so many blanks."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """A document's indexed text.
+
+    Attributes:
+        text: its chunks put together again; a gap where one was withheld for a credential.
+    """
+
+    document_id: str
+    uri: str
+    title: str | None
+    text: str
+
+
+class DocumentReader:
+    """Lists and reads documents of the serving generation.
+
+    Args:
+        catalog: says which documents there are, and who reads them.
+        store: holds their text.
+    """
+
+    def __init__(self, catalog: Catalog, store: VectorStore) -> None:
+        self._catalog = catalog
+        self._store = store
+
+    def list(self, tenant_id: str, caller: Caller, *, limit: int) -> list[ReadableDocument]:
+        """The first documents that the caller may read, by uri.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+        """
+        record = self._catalog.tenants.get(tenant_id)
+        serving = self._catalog.generations.serving(tenant_id)
+        if record.state != "ACTIVE" or serving is None:
+            return []
+        return self._catalog.index.readable_documents(
+            tenant_id, serving.number, caller.principals, limit=limit
+        )
+
+    def read(self, tenant_id: str, caller: Caller, document_id: str) -> DocumentText:
+        """One document.
+
+        Raises:
+            UnknownTenant: there is no tenant of that id.
+            UnknownDocument: there is none of that id, or none that the caller may read.
+        """
+        record = self._catalog.tenants.get(tenant_id)
+        serving = self._catalog.generations.serving(tenant_id)
+        if record.state != "ACTIVE" or serving is None:
+            raise _unknown(tenant_id)
+        owner = Owner(record.id, record.incarnation, serving.number)
+        narrowing = Narrowing(documents=(document_id,))
+        found = list(self._store.stored(serving.index_name, owner, narrowing))
+        # After the entries were read: a version that was replaced meanwhile does not count.
+        versions = self._catalog.index.readable(
+            tenant_id, serving.number, [document_id], caller.principals
+        )
+        key = versions[document_id].indexed_key if document_id in versions else None
+        chunks = sorted(
+            (entry for entry in found if entry.index_key == key),
+            key=lambda entry: int(entry.fields["ordinal"]),
+        )
+        if not chunks:
+            raise _unknown(tenant_id)
+        fields = chunks[0].fields
+        text = "".join(_joined(chunks))
+        return DocumentText(document_id, fields["uri"], fields.get("title"), text)
+
+
+def _unknown(tenant_id: str) -> UnknownDocument:
+    return UnknownDocument(
+        f"tenant {tenant_id!r} has no such document",
+        hint="the list of documents names those there are",
+    )
+
+
+def _joined(chunks: Iterable[Candidate]) -> Iterator[str]:
+    """Texts of chunks in order, what they repeat of each other left out."""
+    at: int | None = None
+    for chunk in chunks:
+        start, end, text = chunk.fields["start"], chunk.fields["end"], chunk.fields["text"]
+        if at is None or start > at:
+            yield "" if at is None else _WITHHELD if start - at > _BLANKS else "\n\n"
+            yield text
+        elif end > at:
+            yield text[at - start :]
+        at = end if at is None else max(at, end)

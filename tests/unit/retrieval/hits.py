@@ -1,0 +1,25 @@
+"""Hits for tests of what is made of them."""
+
+from __future__ import annotations
+
+from rag_assets.catalog.index_rows import ReadableVersion
+from rag_assets.indexing.model import Candidate
+from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.model import Hit
+from rag_assets.retrieval.search import _hit
+
+
+def hit_of(
+    text: str, *, number: int = 1, score: float = 0.5, uri: str = "files/a.md", start: int = 100
+) -> Hit:
+    """A hit of that text, in which nothing else matters."""
+    fields = {
+        "text": text,
+        "uri": uri,
+        "heading_path": [],
+        "start": start,
+        "end": start + len(text),
+        "chunk_id": "team:a.md:0",
+    }
+    version = ReadableVersion("key", None, stale=False)
+    return _hit(number, Distinct(Candidate("id", "document", "key", score, fields)), score, version)
