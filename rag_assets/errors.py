@@ -22,7 +22,8 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── EmbeddingHalted       nothing more can be embedded for this tenant for now
     │   │   ├── EmbedderUnavailable   passing: try again later
     │   │   ├── EmbedderRefused       until a person changes something: key, model, quota
-    │   │   │   └── NoProviderKey     what HTTP calls 402
+    │   │   │   ├── NoProviderKey     what HTTP calls 402
+    │   │   │   └── KeyUnreadable     there is one, and it does not decrypt
     │   │   └── CapReached            the tenant's own cap on spending
     │   ├── InputRejected         this text cannot be embedded: quarantine its documents
     │   ├── OutOfTime             the deadline came before its turn: nothing was sent
@@ -145,6 +146,12 @@ class EmbedderRefused(EmbeddingHalted):
 
 class NoProviderKey(EmbedderRefused):
     """The tenant has no key for its provider: what HTTP calls 402, payment required."""
+
+    requests = 0
+
+
+class KeyUnreadable(EmbedderRefused):
+    """The tenant's stored key cannot be decrypted: another master key, or an altered row."""
 
     requests = 0
 

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from rag_assets.accounts.master_key import MasterKey
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.provider_keys import Sealed
-from rag_assets.errors import NoProviderKey
+from rag_assets.errors import KeyUnreadable
 
 _NONCE_BYTES = 12  # NIST SP 800-38D, 8.2.2: random, so far fewer than 2^32 keys per master key
 
@@ -36,13 +36,13 @@ def unseal(master: MasterKey, ref: TenantRef, provider: str, sealed: Sealed) -> 
     """Decrypt a provider key.
 
     Raises:
-        NoProviderKey: it was altered, or sealed by another key or for somebody else.
+        KeyUnreadable: it was altered, or sealed by another key or for somebody else.
     """
     bound = _bound(ref, provider)
     try:
         plain = AESGCM(master.secret).decrypt(sealed.nonce, sealed.ciphertext, bound)
     except (InvalidTag, ValueError):
-        raise NoProviderKey(
+        raise KeyUnreadable(
             f"the stored key of tenant {ref.id!r} for {provider} is damaged",
             hint=f"set it again: rag-assets keys set {ref.id} {provider}",
         ) from None

@@ -25,11 +25,11 @@ from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.provider_keys import Sealed, StoredKey
 from rag_assets.embedding.protocol import Credentials
-from rag_assets.errors import ConfigurationError, NoProviderKey
+from rag_assets.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from rag_assets.lake.location import Location
 from rag_assets.settings import Settings
 
-KeyState = Literal["set", "not set", "unreadable"]
+KeyState = Literal["set", "not set", "unreadable", "missing"]
 
 _SHOWN_CHARACTERS = 4
 _LEAST_SHOWN = 16
@@ -43,7 +43,8 @@ class KeyEntry:
 
     Attributes:
         shown: its last four characters as "…abcd", or the variable that holds it as "$NAME".
-        state: "unreadable": its master key is not there.
+        state: "not set": the variable; "unreadable": its master key is not there; "missing": the
+            tenant's provider takes a key, and there is none.
         worked: whether the provider took it when it was last used.
     """
 
@@ -77,7 +78,8 @@ class KeyRing:
         """Keep a tenant's key for a provider, in place of its former one.
 
         Raises:
-            ConfigurationError: it cannot be a key; or the master key is unusable, or lost.
+            ConfigurationError: it cannot be a key, or the master key's file cannot be used.
+            KeyUnreadable: the master key of other keys is lost.
             TenantGone: the tenant was removed.
         """
         require_key(secret)
@@ -130,8 +132,8 @@ class KeyRing:
         taken. Broken off anywhere, every key can still be read.
 
         Raises:
-            ConfigurationError: a key cannot be decrypted, or the file not be used; nothing was
-                changed.
+            KeyUnreadable: a key cannot be decrypted; nothing was changed.
+            ConfigurationError: the master key's file cannot be used.
         """
         with self._table.rotating():
             given = keys_of_environment(self._environ)
@@ -190,7 +192,7 @@ class KeyRing:
     def _master_of(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
         found = keys.find(key.sealed.master_key_id) if keys else None
         if found is None:
-            raise NoProviderKey(
+            raise KeyUnreadable(
                 f"the stored key of tenant {key.ref.id!r} for {key.provider} was encrypted with"
                 f" the master key {key.sealed.master_key_id}, which is not here",
                 hint=f"restore {self._whereabouts()}; or, if it is lost, `rag-assets keys remove"
@@ -217,7 +219,7 @@ class KeyRing:
     def _of_catalog(self, ref: TenantRef, provider: str) -> SecretStr:
         try:
             return self._unsealed(ref, provider)
-        except NoProviderKey:
+        except KeyUnreadable:
             # A rotation may have ended after the key was read and before the master key was.
             return self._unsealed(ref, provider)
 

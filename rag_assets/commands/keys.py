@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,7 @@ def list_keys(session: Session, tenant_id: str | None, *, as_json: bool) -> None
     """Show what may be shown of every key."""
     if tenant_id is not None:
         session.catalog.tenants.get(tenant_id)
-    entries = _ring(session).entries(tenant_id)
+    entries = [*_ring(session).entries(tenant_id), *_missing(session, tenant_id)]
     if as_json:
         print_json({"keys": entries})
         return
@@ -98,6 +98,17 @@ def _ring(session: Session) -> KeyRing:
     from rag_assets.accounts.key_ring import KeyRing
 
     return KeyRing(session.catalog, session.settings)
+
+
+def _missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]:
+    """The keys that tenants cannot be embedded without."""
+    from rag_assets.accounts.key_ring import KeyEntry
+
+    for record in session.catalog.tenants.all():
+        if record.state == "ACTIVE" and tenant_id in {None, record.id}:
+            choice = session.embedders.choice(record)
+            if choice.key == "missing":
+                yield KeyEntry(record.id, choice.embedder.provider, "", "missing")
 
 
 def _require_provider(name: str) -> None:

@@ -46,7 +46,8 @@ _OPTIONS: Mapping[Provider, frozenset[str]] = MappingProxyType(
         "openai": _CHOSEN | _REMOTE | _PREFIXES | {"base_url", "batch_above"},
         "gemini": _CHOSEN | _REMOTE | _PREFIXES | {"base_url", "batch_above"},
         "openai-compatible": _CHOSEN | _REMOTE | _PREFIXES | {"base_url"},
-        "auto": _REMOTE - {"max_input_tokens"} | {"batch_above"},
+        # No key: whose it would be is what is yet to be found out.
+        "auto": _REMOTE - {"api_key", "max_input_tokens"} | {"batch_above"},
     }
 )
 

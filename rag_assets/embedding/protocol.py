@@ -16,7 +16,10 @@ Purpose: TypeAlias = Literal["document", "query"]
 """What a text is embedded for: some models want to know, and make other vectors of it."""
 
 Credentials: TypeAlias = Callable[[], SecretStr]
-"""Gives a tenant's key, asked for when it is needed; raises NoProviderKey if there is none."""
+"""Gives a tenant's key, asked for when it is needed.
+
+Raises NoProviderKey if there is none, KeyUnreadable if there is one that does not decrypt.
+"""
 
 
 @dataclass(frozen=True, slots=True)

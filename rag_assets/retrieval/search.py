@@ -47,7 +47,7 @@ class Retriever:
         self._catalog = catalog
         self._store = store
         self._embedders = embedders
-        self._made: dict[tuple[TenantRef, str], Embedder] = {}
+        self._made: dict[tuple[TenantRef, str, EmbedderConfig], Embedder] = {}
 
     def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
         """Search one tenant's knowledge.
@@ -68,7 +68,7 @@ class Retriever:
             return SearchAnswer(mode=mode, needs_clarification=True)
         clock = _Clock()
         with clock.step("embed"):
-            vector = self.embed(record.ref, serving, request.query)
+            vector = self.embed(record.ref, tenant, serving, request.query)
         search = self._candidates(record, tenant, serving, request, vector)
         order, found = self._ranked(search, clock)
         with clock.step("pack"):
@@ -81,18 +81,21 @@ class Retriever:
             debug=Debug(mode, clock.milliseconds, found.seen),
         )
 
-    def embed(self, ref: TenantRef, serving: Generation, query: str) -> npt.NDArray[np.float32]:
+    def embed(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, query: str
+    ) -> npt.NDArray[np.float32]:
         """The question's vector, by exactly the embedder that built the generation."""
-        embedder = self._made.get((ref, serving.embedder_id))
+        made = (ref, serving.embedder_id, tenant.embedder)
+        embedder = self._made.get(made)
         if embedder is None:
-            embedder = self._embedders.of(ref, EmbedderConfig.model_validate(serving.embedder))
+            embedder = self._embedders.that_built(ref, tenant, serving)
             if embedder.embedder_id != serving.embedder_id:
                 raise IndexInconsistent(
                     f"generation {serving.number} was built by {serving.embedder_id},"
                     f" which is now {embedder.embedder_id}",
                     hint="sync the tenant: a new generation is built with the present model",
                 )
-            self._made[ref, serving.embedder_id] = embedder
+            self._made[made] = embedder
         return asyncio.run(_vector_of(embedder, query))
 
     def _candidates(

@@ -151,6 +151,7 @@ class Tenant(_Model):
         id: also the name of its partition.
         profile: the named set of defaults it started from.
         organization, project: whose it is, for applications that know it by these.
+        chat_model: the model that its application chats with; a provider "auto" goes by it.
         enabled: a disabled tenant neither indexes nor answers.
         sources: where its documents come from, each with a name of its own.
         chunkers: documents that are cut otherwise; the first rule that is for a document counts.
@@ -166,6 +167,7 @@ class Tenant(_Model):
     profile: str = "documents"
     organization: str | None = None
     project: str | None = None
+    chat_model: str | None = Field(default=None, max_length=200)
     enabled: bool = True
     sources: tuple[FilesConfig, ...] = ()
     parser: ParserConfig = ParserConfig()

@@ -88,7 +88,7 @@ class OpenAIEndpoint(SdkEndpoint["AsyncOpenAI"]):
         return failure_of(refusal, self.model.embedder_id)
 
 
-def _in_order(data: Sequence[Any], count: int, embedder: str) -> list[npt.ArrayLike]:
+def _in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
     """Vectors in the order of the texts; the answer has them in any.
 
     Raises:
@@ -103,7 +103,7 @@ def _in_order(data: Sequence[Any], count: int, embedder: str) -> list[npt.ArrayL
     return [_unpacked(by_index[position]) for position in range(count)]
 
 
-def _unpacked(vector: Any) -> npt.ArrayLike:
+def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
     """A vector as numbers, whether it came as such or packed.
 
     Raises:

@@ -11,7 +11,7 @@ from rag_assets.accounts.cipher import seal, unseal
 from rag_assets.accounts.master_key import MasterKey
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.provider_keys import Sealed
-from rag_assets.errors import NoProviderKey
+from rag_assets.errors import KeyUnreadable
 
 MASTER = MasterKey.of(bytes(range(32)))
 names = st.text(max_size=40)
@@ -22,7 +22,7 @@ secrets = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1
 def opens(master: MasterKey, ref: TenantRef, provider: str, sealed: Sealed) -> bool:
     try:
         unseal(master, ref, provider, sealed)
-    except NoProviderKey:
+    except KeyUnreadable:
         return False
     return True
 
