@@ -24,6 +24,7 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 """Twice what 100 vectors of 4,096 dimensions take as JSON, with room for verbose servers."""
 
+_MOST_REFUSAL_BYTES = 64 * 1024
 _TIMEOUTS = {"connect": 10.0, "read": 60.0, "write": 60.0, "pool": 60.0}
 _CONNECTIONS = httpx2.Limits(max_connections=256, max_keepalive_connections=64)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -120,23 +121,22 @@ class _Bounded(httpx2.AsyncBaseTransport):
             extensions={**request.extensions, "timeout": _TIMEOUTS},
         )
         response = await self._inner.handle_async_request(bounded)
-        encoding = response.headers.get("content-encoding", "identity")
-        if encoding.lower() != "identity":
-            await response.aclose()
-            raise BadVectors("the embedder's answer is compressed, which was not asked for")
         taken = [(k, v) for k, v in response.headers.items() if k.lower() in _HEADERS_TAKEN]
-        return httpx2.Response(
-            response.status_code,
-            headers=taken,
-            stream=_BoundedStream(response, self._most_bytes),
-        )
+        good = response.is_success
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            await response.aclose()
+            if good:
+                raise BadVectors("the embedder's answer is compressed, which was not asked for")
+            return httpx2.Response(response.status_code, headers=taken)
+        stream = _BoundedStream(response, self._most_bytes if good else _MOST_REFUSAL_BYTES)
+        return httpx2.Response(response.status_code, headers=taken, stream=stream)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """The body of a response, broken off where it grows too long."""
+    """The body of a response, broken off where it grows too long: a refusal is one anyway."""
 
     def __init__(self, response: httpx2.Response, most_bytes: int) -> None:
         self._response = response
@@ -147,6 +147,8 @@ class _BoundedStream(httpx2.AsyncByteStream):
         async for part in self._response.aiter_raw():
             taken += len(part)
             if taken > self._most_bytes:
+                if not self._response.is_success:
+                    return
                 raise BadVectors(f"the embedder's answer is longer than {self._most_bytes:,} bytes")
             yield part
 

@@ -192,6 +192,20 @@ def test_a_compressed_body_is_not_unpacked(httpserver):
     assert httpserver.log[0][0].headers["Accept-Encoding"] == "identity"
 
 
+def test_a_refusal_is_one_however_long_or_packed(httpserver):
+    url = f"http://127.0.0.1:{httpserver.port}"
+    long = b"0" * 10_000_000
+    httpserver.expect_request("/long").respond_with_data(long, status=503)
+    response = get(url, path="/long")[0]
+    assert response.status_code == 503
+    assert len(response.content) <= 65_536
+    headers = {"Content-Encoding": "gzip", "Retry-After": "3"}
+    httpserver.expect_request("/gzip").respond_with_data(long, status=503, headers=headers)
+    response = get(url, path="/gzip")[0]
+    assert (response.status_code, response.content) == (503, b"")
+    assert response.headers["Retry-After"] == "3"
+
+
 def test_only_headers_that_a_provider_needs_go_out(httpserver):
     httpserver.expect_request("/").respond_with_data("ok")
     url = f"http://127.0.0.1:{httpserver.port}"
