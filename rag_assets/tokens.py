@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 ENCODING = "cl100k_base"
+
+_FEW = 64
+"""Texts up to which one after the other is faster: a batch takes 25 µs to set up."""
 
 
 def count_tokens(texts: Sequence[str]) -> list[int]:
     """The number of cl100k_base tokens in each text, in order.
 
-    One call for many texts is far cheaper than many calls: the vocabulary is native code and
-    counts about 90 MB/s, a call costs some microseconds.
+    One call for many texts is cheaper than many calls: the vocabulary is native code.
     """
-    from toktok import batch_count
-
     try:
-        counts: list[int] = batch_count(texts, ENCODING, threads=1)
+        return _counts(texts)
     except UnicodeEncodeError:
         # A lone surrogate has no UTF-8 and so no token: it is counted as its replacement.
-        counts = batch_count([_encodable(text) for text in texts], ENCODING, threads=1)
-    return counts
+        return _counts([_encodable(text) for text in texts])
 
 
 def count_text(text: str) -> int:
     """The number of cl100k_base tokens in one text."""
     return count_tokens([text])[0]
+
+
+def _counts(texts: Sequence[str]) -> list[int]:
+    from toktok import batch_count, truncate
+
+    if len(texts) <= _FEW:
+        return [truncate(text, sys.maxsize, ENCODING)[1] for text in texts]
+    counts: list[int] = batch_count(texts, ENCODING, threads=1)
+    return counts
 
 
 def _encodable(text: str) -> str:

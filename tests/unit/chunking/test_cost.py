@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_assets.chunking import packing, tokens
+from rag_assets.chunking import packing
 from rag_assets.chunking.packing import Grouping, Limits
 from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.chunking.registry import CHUNKERS, chunker_for
@@ -58,9 +58,3 @@ def test_work_is_linear(shape: str, chunker: str, monkeypatch: pytest.MonkeyPatc
     calls, chars = work("x" + (SHAPES[shape] * size)[:size] + "x", chunker, monkeypatch)
     assert calls <= size / 8
     assert chars <= 12 * size
-
-
-def test_tokens_are_those_of_cl100k_base() -> None:
-    assert tokens.count_tokens(["", "hello world", "🧠", "    x"]) == [0, 2, 3, 2]
-    assert tokens.count_text("tiktoken is great!") == 6
-    assert tokens.count_text("<|endoftext|>") > 1
