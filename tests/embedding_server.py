@@ -65,7 +65,7 @@ class EmbeddingServer:
     """See the module.
 
     Attributes:
-        faults: what becomes of the next requests.
+        faults: what becomes of the next requests; None for one that is answered.
         always: what becomes of every request, after those.
         rejects: texts that sink their request with status 400.
         seconds: time an answer takes.
@@ -76,7 +76,7 @@ class EmbeddingServer:
 
     dimensions: int = 16
     seconds: float = 0.0
-    faults: deque[Fault] = field(default_factory=deque)
+    faults: deque[Fault | None] = field(default_factory=deque)
     always: Fault | None = None
     rejects: Callable[[str], bool] = lambda text: False
     requests: list[list[str]] = field(default_factory=list)

