@@ -20,6 +20,7 @@ from checks.expectations import chunk_expectations, embedding_expectations
 from checks.isolation import isolation_check
 from checks.quarantine import quarantine_check
 from checks.secrets import secrets_check
+from checks.spending import spending_check
 from checks.staleness import staleness_check
 
 ALL_CHECKS: tuple[dg.AssetChecksDefinition, ...] = (
@@ -28,6 +29,7 @@ ALL_CHECKS: tuple[dg.AssetChecksDefinition, ...] = (
     vector_dimensions,
     embedding_expectations,
     canary_check,
+    spending_check,
     index_dimensions,
     quarantine_check,
     staleness_check,

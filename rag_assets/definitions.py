@@ -14,6 +14,7 @@ import dagster as dg
 from checks import ALL_CHECKS
 from checks.canary import canary_job
 from rag_assets.assets.chunks import chunks
+from rag_assets.assets.embedding_cost import embedding_cost
 from rag_assets.assets.embeddings import embeddings
 from rag_assets.assets.parsed_text import parsed_text
 from rag_assets.assets.raw_documents import raw_documents
@@ -65,7 +66,7 @@ def build_defs(
         loggers: where runs log to, besides the instance.
     """
     return dg.Definitions(
-        assets=dg.with_source_code_references(list(ASSETS)),
+        assets=[*dg.with_source_code_references(list(ASSETS)), embedding_cost],
         asset_checks=list(ALL_CHECKS),
         jobs=[*ALL_JOBS, canary_job],
         sensors=[

@@ -6,13 +6,16 @@ from typing import Any
 
 import dagster as dg
 
+from rag_assets.assets.embedding_cost import daily_costs
 from rag_assets.catalog.lock import Holder
+from rag_assets.catalog.usage import today
 from rag_assets.errors import RagAssetsError, TenantLocked
 from rag_assets.partitions import tenants_partitions
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.drift import inspect_index, repair_index
 from rag_assets.stages.removal import sweep_strays
 from rag_assets.stages.upkeep import compact, prune
+from rag_assets.wording import counted
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench, clear_failures
 
@@ -25,7 +28,10 @@ EXPECTATIONS = dg.AssetSelection.checks(
     dg.AssetCheckKey(dg.AssetKey("chunks"), "expectations"),
     dg.AssetCheckKey(dg.AssetKey("embeddings"), "expectations"),
 )
-QUARANTINE = dg.AssetSelection.checks(dg.AssetCheckKey(dg.AssetKey("search_index"), "quarantine"))
+LOOKED_AT_BY_SYNCS = dg.AssetSelection.checks(
+    dg.AssetCheckKey(dg.AssetKey("embeddings"), "spending"),
+    dg.AssetCheckKey(dg.AssetKey("search_index"), "quarantine"),
+)
 
 # A job without assets has nothing to infer its partitions from.
 _PER_TENANT: dg.PartitionedConfig[Any] = dg.PartitionedConfig(
@@ -34,7 +40,7 @@ _PER_TENANT: dg.PartitionedConfig[Any] = dg.PartitionedConfig(
 
 sync_job = dg.define_asset_job(
     "sync_tenant",
-    selection=CHAIN.without_checks() | QUARANTINE,
+    selection=CHAIN.without_checks() | LOOKED_AT_BY_SYNCS,
     tags=NO_RUN_RETRIES,
     description=(
         "Carries one slice of a tenant's work through the five assets, and tells what is in "
@@ -143,6 +149,29 @@ def compact_job() -> None:
     compact_lake()
 
 
+@dg.op(tags={"kind": "postgres"})
+def report_costs(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+    """Report what every tenant spent on embeddings, as materializations of embedding_cost."""
+    with clear_failures():
+        present = {r.id for r in workbench.postgres.catalog().tenants.all() if r.state == "ACTIVE"}
+        count = 0
+        for report in daily_costs(workbench.postgres.catalog().usage, today()):
+            if report.partition in present:
+                context.log_event(report)
+                count += 1
+        context.log.info(f"reported the costs of {counted(count, 'tenant')}")
+
+
+@dg.job(
+    name="report_costs",
+    tags=NO_RUN_RETRIES,
+    description="Reports what every tenant spent on embeddings, in one run over all tenants.",
+)
+def costs_job() -> None:
+    """Report what every tenant spent."""
+    report_costs()
+
+
 ALL_JOBS: tuple[Any, ...] = (
     sync_job,
     check_job,
@@ -151,6 +180,7 @@ ALL_JOBS: tuple[Any, ...] = (
     drift_job,
     prune_job,
     compact_job,
+    costs_job,
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from rag_assets.accounts.spending import require_price
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.embedding.registry import embedder_id_of
@@ -18,7 +19,12 @@ from sensors.planning import TenantState
 def tenant_state(
     catalog: Catalog, record: TenantRecord, tenant: Tenant, settings: Settings
 ) -> TenantState:
-    """List a tenant's sources and read what is recorded of them."""
+    """List a tenant's sources and read what is recorded of them.
+
+    Raises:
+        ConfigurationError: there are caps on spending, and no price is known.
+    """
+    require_price(tenant)
     digests: dict[str, str] = {}
     unlisted: dict[str, str] = {}
     for config, source in zip(tenant.sources, open_sources(tenant, settings), strict=True):

@@ -1,8 +1,8 @@
-"""The clock: daily pruning and weekly compaction."""
+"""The clock: daily pruning and costs, weekly compaction."""
 
 import dagster as dg
 
-from rag_assets.jobs import compact_job, prune_job
+from rag_assets.jobs import compact_job, costs_job, prune_job
 
 daily_pruning = dg.ScheduleDefinition(
     name="daily_pruning",
@@ -21,4 +21,13 @@ weekly_compaction = dg.ScheduleDefinition(
         "Merges the lake's small files, lets go of what nothing needs any more, and sweeps up "
         "what writers left that outlived their tenant."
     ),
+)
+
+daily_costs_report = dg.ScheduleDefinition(
+    name="daily_costs",
+    job=costs_job,
+    cron_schedule="10 0 * * *",
+    execution_timezone="UTC",  # as caps and days of usage are
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Reports what every tenant spent the day before, in one run over all tenants.",
 )

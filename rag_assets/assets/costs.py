@@ -46,18 +46,8 @@ def usage_table(ctx: TenantContext, used: Used, before: float) -> dg.TableMetada
     )
 
 
-def cost_in_words(used: Used) -> str:
-    """What it cost, where all or some of it has no known price as well."""
-    cost = used.known_cost
-    if cost is None:
-        return "no price known"
-    if used.unpriced_tokens:
-        return f"{dollars(cost)}, and {used.unpriced_tokens:,} tokens without a known price"
-    return dollars(cost)
-
-
 def _row(what: str, used: Used, caps: Mapping[CapName, Cap], name: CapName) -> Sequence[str | int]:
     cap = caps.get(name)
     most = "none" if cap is None else f"{dollars(cap.most)}, {cap.share:.0%} spent"
     counts = (used.requests, used.retries, used.texts, used.tokens)
-    return (what, *counts, cost_in_words(used), most)
+    return (what, *counts, used.cost_in_words, most)

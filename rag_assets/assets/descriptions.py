@@ -68,8 +68,25 @@ documents concerned carry the reason, and the index still gets its removals.""",
         "embedded, reused": "texts embedded now; texts whose vector was in the lake already",
         "remaining": "texts left for the next run, since a run embeds for 15 seconds",
         "failed": "documents quarantined because a text of theirs has no vector",
-        "tokens, requests, cost in $": "what the provider counts, and charges",
-        "outage": "why the embedder stopped answering",
+        "tokens, requests, retries": "what the provider counts; attempts, and those repeated",
+        "cost in $": "of this run; missing where no price is known",
+        "usage": "this run, today and this month, beside the tenant's caps on spending",
+        "halted": "whether nothing can be embedded until a person acts or a cap is a new one",
+        "outage, way out": "why the embedder stopped answering, and what to do",
+    },
+)
+
+EMBEDDING_COST = _description(
+    """What a tenant spends on embeddings, reported once a day for all tenants by one run.
+
+`rag-assets usage` tells the same on the command line, up to this minute.""",
+    {
+        "cost in $": "of the day before, plotted over time; missing where no price is known",
+        "cost of the month in $": "of that day's month, up to and with that day",
+        "tokens, requests, retries": "of the day before",
+        "tokens without a known price": "whose cost is in no figure; embedder.price sets one",
+        "by day": "the last seven days, today so far included",
+        "by model": "the last 31 days by provider and model",
     },
 )
 

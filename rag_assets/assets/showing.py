@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from math import ceil
 from typing import Any
 from urllib.parse import quote
 
@@ -103,26 +104,31 @@ def notes(
     return dg.MetadataValue.md("\n\n".join(filter(None, (*lines, advice))))
 
 
-def bar_chart(title: str, bars: Sequence[tuple[str, int]]) -> dg.MarkdownMetadataValue:
+def bar_chart(
+    title: str,
+    bars: Sequence[tuple[str, float]],
+    words: Callable[[float], str] = lambda count: _short(round(count)),
+) -> dg.MarkdownMetadataValue:
     """A small chart, drawn into the Markdown itself.
 
     Args:
         title: what is counted.
         bars: label and count of each, from left to right; seven still fit in place.
+        words: how a count is written; in at most seven characters or so.
     """
     most = max((count for _, count in bars), default=0)
     if not most:
         return dg.MetadataValue.md("none")
-    strokes, words = "", ""
+    strokes, labels = "", ""
     for at, (label, count) in enumerate(bars):
-        middle, height = at * _STEP + _STEP // 2, -(-_BAR_HEIGHT * count // most)
+        middle, height = at * _STEP + _STEP // 2, ceil(_BAR_HEIGHT * count / most)
         strokes += f"M{middle} 85v-{height}"
-        words += f'<text x="{middle - 9}" y="{82 - height}">{_short(count)}</text>'
-        words += f'<text x="{middle - 9}" y="98">{escape(label)}</text>'
+        labels += f'<text x="{middle - 9}" y="{82 - height}">{escape(words(count))}</text>'
+        labels += f'<text x="{middle - 9}" y="98">{escape(label)}</text>'
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_STEP * len(bars)}" height="99"'
         f' font-size="11">'
-        f'<path stroke="{_BAR}" stroke-width="56" d="{strokes}"/>{words}</svg>'
+        f'<path stroke="{_BAR}" stroke-width="56" d="{strokes}"/>{labels}</svg>'
     )
     data = base64.b64encode(svg.encode()).decode()
     return dg.MetadataValue.md(f"{text(title)}\n\n![chart](data:image/svg+xml;base64,{data})")

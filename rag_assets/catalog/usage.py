@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.catalog.database import Database, TenantRef
 from rag_assets.catalog.tables import slices, usage
+from rag_assets.wording import dollars
 
 _COUNTS = ("requests", "retries", "texts", "tokens", "batch_tokens", "unpriced_tokens", "cost")
 
@@ -48,6 +49,14 @@ class Used:
     def known_cost(self) -> float | None:
         """Its cost in dollars; None where all of it has no known price, which is not free."""
         return None if self.unpriced_tokens and self.unpriced_tokens == self.tokens else self.cost
+
+    @property
+    def cost_in_words(self) -> str:
+        """Its cost, and what is not in it."""
+        if self.known_cost is None:
+            return "no price known"
+        more = f", and {self.unpriced_tokens:,} tokens without a known price"
+        return dollars(self.cost) + (more if self.unpriced_tokens else "")
 
 
 @dataclass(frozen=True, slots=True)

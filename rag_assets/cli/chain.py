@@ -41,6 +41,18 @@ def sync(
 
 
 @app.command()
+def usage(
+    tenant: Annotated[str | None, typer.Argument(metavar="TENANT", help="By default all.")] = None,
+    days: Annotated[int, typer.Option(min=1, max=3_660, help="How many to look back.")] = 30,
+    json: Json = False,
+) -> None:
+    """Show what embedding used and cost, by day, provider and model."""
+    from rag_assets.commands.usage import usage as run
+
+    run(tenant, days=days, as_json=json)
+
+
+@app.command()
 def check(tenant: TenantArgument, json: Json = False) -> None:
     """Run the asset checks of a tenant."""
     from rag_assets.commands.check import check as run

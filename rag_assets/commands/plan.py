@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from rag_assets.commands.output import print_json, print_table, say
 from rag_assets.commands.session import Session, with_session
+from rag_assets.embedding.prices import provider_and_model
+from rag_assets.wording import dollars
+
+if TYPE_CHECKING:
+    from rag_assets.stages.preview import Preview
 
 
 @with_session
@@ -34,10 +40,24 @@ def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
                 "embeddings",
                 f"{found.embeddings:,} new ({found.tokens:,} tokens), {found.reused:,} reused",
             ),
+            ("cost", _cost(found)),
             ("deletions", f"{found.entries_deleted:,} entries"),
         ],
     )
+    if found.cap is not None:
+        say(
+            f"\nThe cap of {found.cap.words} would stop it before its end: {found.cap.gone}."
+            " What is done by then is kept."
+        )
     if found.held:
         say(f"\n{found.held:,} documents vanished at once: they stay without --allow-deletes.")
     if found.new_generation:
         say("\nThe configuration changed: a new generation is built beside the one that answers.")
+
+
+def _cost(found: Preview) -> str:
+    embedder = " ".join(provider_and_model(found.embedder))
+    if found.cost is None or found.per_million is None:
+        return f"no price known for {embedder}: set embedder.price in tenants.yaml"
+    rate = f", {dollars(found.per_million)} a million tokens" if found.per_million else ""
+    return f"{dollars(found.cost)} ({embedder}{rate})"

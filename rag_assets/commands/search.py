@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from rag_assets.commands.hits import show_hit
 from rag_assets.commands.output import print_json, print_table, say, warn
 from rag_assets.commands.session import Session, with_session
@@ -12,7 +14,8 @@ from rag_assets.retrieval.search import Retriever
 @with_session
 def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
     """Answer one question."""
-    answer = Retriever(session.catalog, session.store, session.embedders).search(tenant_id, request)
+    with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
+        answer = retriever.search(tenant_id, request)
     if answer.disabled:
         warn(f"tenant {tenant_id} is disabled: it does not answer")
     if as_json:

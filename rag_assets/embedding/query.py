@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from rag_assets.embedding.protocol import Embedder, Vectors
+from dataclasses import replace
+
+from rag_assets.embedding.protocol import Answer, Embedder
 from rag_assets.embedding.vectors import checked_vectors
 
 
-async def embed_query(embedder: Embedder, question: str) -> Vectors:
-    """Embed one question, shape (dimensions,); connections are kept for the next.
+async def embed_query(embedder: Embedder, question: str) -> Answer:
+    """Embed one question: vectors of shape (1, dimensions); connections are kept for the next.
 
     Raises:
         EmbeddingError: see Embedder.embed.
@@ -16,5 +18,4 @@ async def embed_query(embedder: Embedder, question: str) -> Vectors:
     vectors = checked_vectors(
         answer.vectors, count=1, dimensions=embedder.dimensions, source=embedder.embedder_id
     )
-    first: Vectors = vectors[0]
-    return first
+    return replace(answer, vectors=vectors)

@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.accounts.embedders import Embedders
+from rag_assets.accounts.meter import Meter
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.index_rows import ReadableVersion
 from rag_assets.catalog.tenants import TenantRecord
-from rag_assets.embedding.protocol import Embedder
+from rag_assets.embedding.protocol import Answer, Embedder
 from rag_assets.embedding.query import embed_query
-from rag_assets.embedding.registry import EmbedderConfig
+from rag_assets.embedding.registry import EmbedderConfig, price_of
 from rag_assets.errors import IndexInconsistent
 from rag_assets.indexing.mapping import PLACES
 from rag_assets.indexing.model import Owner
@@ -48,6 +49,7 @@ class Retriever:
         self._store = store
         self._embedders = embedders
         self._made: dict[tuple[TenantRef, str, EmbedderConfig], Embedder] = {}
+        self._meter = Meter(catalog)
 
     def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
         """Search one tenant's knowledge.
@@ -81,6 +83,10 @@ class Retriever:
             debug=Debug(mode, clock.milliseconds, found.seen),
         )
 
+    def close(self) -> None:
+        """Wait until what the searches cost is recorded."""
+        self._meter.close()
+
     def embed(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, query: str
     ) -> npt.NDArray[np.float32]:
@@ -96,7 +102,12 @@ class Retriever:
                     hint="sync the tenant: a new generation is built with the present model",
                 )
             self._made[made] = embedder
-        return asyncio.run(_vector_of(embedder, query))
+        answer = asyncio.run(_answer_of(embedder, query))
+        # What the tenant says now that it pays, or else what was so when it was built.
+        price = tenant.embedder.price or price_of(EmbedderConfig.model_validate(serving.embedder))
+        self._meter.count(ref, serving.embedder_id, answer, price)
+        first: npt.NDArray[np.float32] = answer.vectors[0]
+        return first
 
     def _candidates(
         self,
@@ -183,7 +194,7 @@ class _Clock:
         self.milliseconds[name] = round(self.milliseconds.get(name, 0.0) + took, 3)
 
 
-async def _vector_of(embedder: Embedder, query: str) -> npt.NDArray[np.float32]:
+async def _answer_of(embedder: Embedder, query: str) -> Answer:
     try:
         return await embed_query(embedder, query)
     finally:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
+from rag_assets.accounts.spending import Cap, cap_that_stops, caps_of, require_price
+from rag_assets.catalog.usage import today
 from rag_assets.chunking.chunk_set import chunk_document, chunk_set_key
 from rag_assets.chunking.model import embedding_text
 from rag_assets.chunking.parameters import ChunkParameters
@@ -35,6 +37,10 @@ class Preview:
         held: documents that vanished in suspicious number and would be kept.
         entries_deleted: entries of removed documents.
         new_generation: whether a new build would be made beside the serving one.
+        embedder: what would be asked for the vectors.
+        per_million: dollars for a million tokens; None if no price is known.
+        cost: of all tokens, in dollars; None if no price is known.
+        cap: which of the tenant's caps would stop it before its end.
     """
 
     added: int = 0
@@ -50,6 +56,10 @@ class Preview:
     tokens: int = 0
     entries_deleted: int = 0
     new_generation: bool = False
+    embedder: str = ""
+    per_million: float | None = None
+    cost: float | None = None
+    cap: Cap | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +107,7 @@ def preview(ctx: TenantContext) -> Preview:
 
     Raises:
         ListingFailed: a source could not be listed.
+        ConfigurationError: there are caps on spending, and no price is known.
     """
     generations = ctx.catalog.generations.live(ctx.ref.id)
     wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
@@ -121,6 +132,8 @@ def preview(ctx: TenantContext) -> Preview:
     kinds = [change.kind for listing in listings for change in listing.changes]
     suspicious = [x for x in listings if deletions_suspicious(x.lost, x.known)]
     held = sum(len(listing.removed) for listing in suspicious)
+    price = require_price(ctx.tenant)
+    cost = None if price is None else price.of(work.tokens)
     return Preview(
         added=kinds.count("added"),
         changed=kinds.count("changed"),
@@ -135,7 +148,17 @@ def preview(ctx: TenantContext) -> Preview:
         tokens=work.tokens,
         entries_deleted=ctx.catalog.index.entries_of(ctx.ref.id, deleted),
         new_generation=bool(generations) and target is None,
+        embedder=ctx.embedder.embedder_id,
+        per_million=None if price is None else price.per_million,
+        cost=cost,
+        cap=_cap(ctx, cost or 0.0),
     )
+
+
+def _cap(ctx: TenantContext, cost: float) -> Cap | None:
+    day = today()
+    spent = replace(ctx.catalog.usage.spent(ctx.ref.id, day), run=0.0)
+    return cap_that_stops(caps_of(ctx.tenant.caps, spent, day), cost)
 
 
 def _due(

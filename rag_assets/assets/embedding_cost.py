@@ -1,0 +1,90 @@
+"""embedding_cost: what each tenant spends on embeddings, day by day, plotted by Dagster.
+
+No run of a tenant makes it: one run a day reports it for all of them.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from itertools import groupby
+
+import dagster as dg
+
+from rag_assets.assets.descriptions import EMBEDDING_COST
+from rag_assets.assets.embeddings import embeddings
+from rag_assets.assets.running import OWNERS
+from rag_assets.assets.showing import bar_chart, table
+from rag_assets.catalog.usage import UsageRow, UsageTable, total
+from rag_assets.partitions import tenants_partitions
+
+GROUP = "money"
+_SHOWN_DAYS, _PLOTTED_DAYS = 7, 31
+_MODEL_COLUMNS = {
+    "provider": "string",
+    "model": "string",
+    "requests": "int",
+    "texts": "int",
+    "tokens": "int",
+    "cost": "string",
+}
+
+embedding_cost = dg.AssetSpec(
+    "embedding_cost",
+    deps=[embeddings],
+    partitions_def=tenants_partitions,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"postgres"},
+    description=EMBEDDING_COST,
+)
+
+
+def daily_costs(usage: UsageTable, today: date) -> Iterator[dg.AssetMaterialization]:
+    """What every tenant spent by yesterday that has used anything in a month, in one query.
+
+    Args:
+        usage: of all tenants.
+        today: of UTC; not over yet, so it is told but not plotted.
+    """
+    rows = usage.rows(today - timedelta(days=_PLOTTED_DAYS))
+    for tenant_id, its in groupby(rows, key=lambda row: row.tenant_id):
+        yield _materialization(tenant_id, list(its), today)
+
+
+def _materialization(
+    tenant_id: str, rows: Sequence[UsageRow], today: date
+) -> dg.AssetMaterialization:
+    yesterday = today - timedelta(days=1)
+    of_day = total(row for row in rows if row.day == yesterday)
+    of_month = total(row for row in rows if yesterday.replace(day=1) <= row.day <= yesterday)
+    days = [today - timedelta(days=back) for back in reversed(range(_SHOWN_DAYS))]
+    bars = [(f"{day:%d %b}", total(row for row in rows if row.day == day).cost) for day in days]
+    return dg.AssetMaterialization(
+        "embedding_cost",
+        partition=tenant_id,
+        description=f"{yesterday:%Y-%m-%d}: {of_day.cost_in_words}",
+        metadata={
+            # What has no known price is not free: then there is nothing to plot.
+            **({} if of_day.known_cost is None else {"cost in $": of_day.cost}),
+            **({} if of_month.known_cost is None else {"cost of the month in $": of_month.cost}),
+            "tokens": of_day.tokens,
+            "requests": of_day.requests,
+            "retries": of_day.retries,
+            "tokens without a known price": of_day.unpriced_tokens,
+            "by day": bar_chart("dollars a day", bars, _short_dollars),
+            "by model": table(_MODEL_COLUMNS, list(_by_model(rows))),
+        },
+    )
+
+
+def _by_model(rows: Sequence[UsageRow]) -> Iterator[tuple[str | int, ...]]:
+    def key(row: UsageRow) -> tuple[str, str]:
+        return row.provider, row.model
+
+    for named, its in groupby(sorted(rows, key=key), key=key):
+        used = total(its)
+        yield (*named, used.requests, used.texts, used.tokens, used.cost_in_words)
+
+
+def _short_dollars(amount: float) -> str:
+    """An amount that fits above a bar."""
+    return f"{amount:.3g}" if amount else ""

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from rag_assets.assets.embedding_cost import daily_costs
+from rag_assets.assets.showing import INLINE
+from rag_assets.catalog.usage import UsageRow, UsageTable, Used
+
+TODAY = date(2026, 12, 1)
+YESTERDAY = TODAY - timedelta(days=1)
+
+
+class Rows(UsageTable):
+    """Usage that is not in a database."""
+
+    def __init__(self, rows: Sequence[UsageRow]) -> None:
+        self._rows = rows
+
+    def rows(self, since: date, tenant_id: str | None = None) -> list[UsageRow]:
+        return [row for row in self._rows if row.day >= since]
+
+
+def row(tenant: str, day: date, cost: float, unpriced: int = 0) -> UsageRow:
+    return UsageRow(tenant, day, "openai", "small", Used(1, 0, 1, 100, 0, unpriced, cost))
+
+
+def test_yesterday_is_plotted_and_its_month_told() -> None:
+    rows = [
+        row("acme", TODAY, 9.0),
+        row("acme", YESTERDAY, 0.25),
+        row("acme", YESTERDAY, 0.25),
+        row("acme", date(2026, 11, 1), 1.0),
+        row("acme", date(2026, 10, 31), 8.0),
+        row("beta", date(2026, 11, 20), 2.0),
+        row("gone", date(2026, 10, 1), 2.0),
+    ]
+    acme, beta = daily_costs(Rows(rows), TODAY)
+    assert (acme.partition, acme.metadata["cost in $"].value) == ("acme", 0.5)
+    assert acme.metadata["cost of the month in $"].value == 1.5
+    assert (beta.partition, beta.metadata["cost in $"].value) == ("beta", 0.0)
+    assert beta.description == "2026-11-30: $0"
+
+
+def test_what_has_no_known_price_is_not_plotted_as_free() -> None:
+    [told] = daily_costs(Rows([row("acme", YESTERDAY, 0.0, unpriced=100)]), TODAY)
+    assert "cost in $" not in told.metadata
+    assert told.description == "2026-11-30: no price known"
+
+
+def test_a_week_of_bars_is_shown_in_place() -> None:
+    rows = [row("acme", TODAY - timedelta(days=back), 0.001234 * back) for back in range(7)]
+    [told] = daily_costs(Rows(rows), TODAY)
+    chart = str(told.metadata["by day"].value)
+    assert len(chart) < INLINE
