@@ -6,7 +6,6 @@ Not the mimetypes module: it reads the machine's own tables, and parse keys hash
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from types import MappingProxyType
 
 MARKDOWN = "text/markdown"
@@ -110,4 +109,5 @@ DOCUMENT_SUFFIXES = tuple(s for s, media_type in SUFFIXES.items() if media_type 
 
 def media_type_of(path: str) -> str | None:
     """The media type that a path's suffix promises, in any case of letters."""
-    return SUFFIXES.get(PurePosixPath(path).suffix.lower())
+    stem, _, suffix = path.rpartition("/")[2].rpartition(".")
+    return SUFFIXES.get(f".{suffix.lower()}") if stem else None

@@ -102,7 +102,8 @@ def list_documents(
             total = _sum(total, ListingReport(unlisted=(message,)))
             continue
         listing = without_buried(ctx, compared)
-        report = _record(ctx, config, listing, known, scanner, allow_deletes=allow_deletes)
+        words = _Words(known, scanner)
+        report = _record(ctx, config, listing, known, words, allow_deletes=allow_deletes)
         total = _sum(total, report)
     if len(total.unlisted) == len(named) > 0:
         raise ListingFailed("; ".join(total.unlisted), hint="see that the folders are mounted")
@@ -110,12 +111,34 @@ def list_documents(
     return _sum(total, ListingReport(seconds=time.monotonic() - started))
 
 
+class _Words:
+    """What may be shown of documents: a file's name can be a credential, too.
+
+    Names that the catalog knows were scanned when they came: the scanner, which takes a quarter of
+    a second to load, is not asked again where only contents changed.
+    """
+
+    def __init__(self, known: Iterable[Known], scanner: SecretScanner) -> None:
+        self._uris = {row.document_id: row.uri for row in known}
+        self._scanner = scanner
+
+    def uri(self, document: ListedDocument) -> str:
+        uri = self._uris.get(document.document_id)
+        if uri is None:
+            uri = uri_of(document.source, self.masked(document.path))
+            self._uris[document.document_id] = uri
+        return uri
+
+    def masked(self, text: str) -> str:
+        return redact(text, self._scanner)
+
+
 def _record(
     ctx: TenantContext,
     config: FilesConfig,
     listing: SourceListing,
     known: list[Known],
-    scanner: SecretScanner,
+    words: _Words,
     *,
     allow_deletes: bool,
 ) -> ListingReport:
@@ -132,7 +155,7 @@ def _record(
         payload = {"source": config.name, "vanished": listing.lost, "known": listing.known}
         ctx.catalog.events.write(ctx.ref, "deletions_held", [payload])
     scope = config.scope or ctx.tenant.access.scope
-    _write_changes(ctx, listing, scanner, scope)
+    _write_changes(ctx, listing, words, scope)
     _rescope(ctx, listing, known, scope)
     ctx.catalog.syncs.listed(
         ctx.ref,
@@ -152,17 +175,15 @@ def _record(
         held=len(listing.removed) if held else 0,
         failed=kinds.count("rejected"),
         bytes=sum(change.document.size for change in fresh),
-        sample=(*_sample(fresh, scanner), *_removed(known, removed))[:_SAMPLE],
-        rejected=_rejected(listing.changes, scanner),
+        sample=(*_sample(fresh, words), *_removed(known, removed))[:_SAMPLE],
+        rejected=_rejected(listing.changes, words),
     )
 
 
-def _write_changes(
-    ctx: TenantContext, listing: SourceListing, scanner: SecretScanner, scope: str
-) -> None:
+def _write_changes(ctx: TenantContext, listing: SourceListing, words: _Words, scope: str) -> None:
     written = 0
     for batch in _batched(listing.changes, _BATCH):
-        rows = [_row(change, listing.listed_at_ns, scanner, scope) for change in batch]
+        rows = [_row(change, listing.listed_at_ns, words, scope) for change in batch]
         urgent = max(0, _URGENT - written)
         ctx.guard()
         ctx.catalog.documents.record(ctx.ref, rows[:urgent], lane=0)
@@ -207,27 +228,27 @@ def _drop_other_sources(
     return ListingReport(removed=removed, held=held)
 
 
-def _row(change: Change, listed_at_ns: int, scanner: SecretScanner, scope: str) -> DocumentChange:
+def _row(change: Change, listed_at_ns: int, words: _Words, scope: str) -> DocumentChange:
     document = change.document
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,
         source_type=document.source_type,
         path=document.path.encode("utf-8", "surrogateescape"),
-        uri=_safe_uri(document, scanner),
+        uri=words.uri(document),
         facts=document.facts,
         listed_at_ns=listed_at_ns,
         content_sha256=change.content_sha256,
         media_type=document.media_type,
         access_scope=scope,
-        error=None if change.error is None else redact(change.error.message, scanner),
+        error=None if change.error is None else words.masked(change.error.message),
     )
 
 
-def _sample(changes: list[Change], scanner: SecretScanner) -> Iterator[ListedChange]:
+def _sample(changes: list[Change], words: _Words) -> Iterator[ListedChange]:
     for change in changes[:_SAMPLE]:
         document = change.document
-        yield ListedChange(change.kind, _safe_uri(document, scanner), document.size)
+        yield ListedChange(change.kind, words.uri(document), document.size)
 
 
 def _removed(known: list[Known], removed: list[str]) -> Iterator[ListedChange]:
@@ -237,22 +258,17 @@ def _removed(known: list[Known], removed: list[str]) -> Iterator[ListedChange]:
             yield ListedChange("removed", row.uri, row.facts.size)
 
 
-def _rejected(changes: Iterable[Change], scanner: SecretScanner) -> tuple[DocumentNote, ...]:
+def _rejected(changes: Iterable[Change], words: _Words) -> tuple[DocumentNote, ...]:
     refused = [change for change in changes if change.error is not None]
     return tuple(
         DocumentNote(
             change.document.document_id,
-            _safe_uri(change.document, scanner),
-            redact(change.error.message, scanner),
+            words.uri(change.document),
+            words.masked(change.error.message),
         )
         for change in refused[:_SAMPLE]
         if change.error is not None
     )
-
-
-def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
-    """A file's name can be a credential, too."""
-    return uri_of(document.source, redact(document.path, scanner))
 
 
 def _with_scope(row: Document, scope: str) -> DocumentChange:
