@@ -26,6 +26,7 @@ _BATCH = 500
 
 Reason = Literal[
     "waits",  # listed, and not carried through the chain yet
+    "in a batch",  # its texts are at the provider's batch API, as the tenant chose
     "failed",  # quarantined while an older version is served
     "added",  # at the source and not in the catalog
     "changed",  # at the source otherwise than in the catalog
@@ -61,7 +62,9 @@ def behind_in_catalog(
     """
     for document in documents:
         served = made_from.get(document.document_id)
-        if document.status == "PROCESSING":
+        if document.status == "PROCESSING" and document.retry_at is not None:
+            yield Behind(document.uri, "in a batch", document.changed_at, certain=False)
+        elif document.status == "PROCESSING":
             yield Behind(document.uri, "waits", document.changed_at)
         elif document.status != "DELETED" and served not in (None, document.document_key):
             reason: Reason = "failed" if document.status == "FAILED" else "waits"

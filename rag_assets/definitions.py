@@ -24,6 +24,7 @@ from resources.embedders import EmbedderResource
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
+from sensors.batches import embedding_batches_sensor
 from sensors.canary import daily_canary
 from sensors.drift import drift_offenders_sensor, nightly_drift
 from sensors.failures import run_failures_sensor
@@ -74,6 +75,7 @@ def build_defs(
             source_files_sensor,
             run_failures_sensor,
             drift_offenders_sensor,
+            embedding_batches_sensor,
         ],
         schedules=[nightly_drift, daily_pruning, weekly_compaction, daily_canary],
         resources=build_resources(**dict(overrides or {})),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import dagster as dg
@@ -68,6 +68,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
                 self.slice_parse_seconds,
                 self.slice_embed_seconds,
             ),
+            batch_api=partial(embedders.batch_api, record.ref),
         )
 
     def retreat(self, tenant_id: str) -> None:

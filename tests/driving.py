@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import pytest
 
@@ -81,6 +81,7 @@ class Driver:
                 guard=held.check,
                 log=lambda line: None,
                 limits=self._limits,
+                batch_api=partial(self.session.embedders.batch_api, record.ref),
             )
 
     def sync(self, tenant_id: str, *, allow_deletes: bool = False) -> Counter[str]:

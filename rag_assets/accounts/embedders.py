@@ -12,10 +12,11 @@ from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.tenants import TenantRecord
+from rag_assets.embedding.batch_api import BatchApi
 from rag_assets.embedding.config import EmbedderConfig
 from rag_assets.embedding.protocol import Embedder
 from rag_assets.embedding.providers.remote_model import remote_model
-from rag_assets.embedding.registry import build_embedder, embedder_id_of
+from rag_assets.embedding.registry import build_batch_api, build_embedder, embedder_id_of
 from rag_assets.embedding.traffic import Traffic
 from rag_assets.settings import Settings
 from rag_assets.tenants.model import Tenant
@@ -100,6 +101,18 @@ class Embedders:
             chat_model=tenant.chat_model,
             stored=self._keys.stored(record.ref),
             serving=str(serving.embedder.get("provider", "")) if serving else None,
+        )
+
+    def batch_api(self, ref: TenantRef, config: EmbedderConfig) -> BatchApi:
+        """The batch API of such an embedder, for one event loop.
+
+        Raises:
+            ConfigurationError: its provider has none.
+        """
+        return build_batch_api(
+            config,
+            credentials=self._keys.credentials(ref, config.provider, config.api_key),
+            network=self._settings.private_endpoints,
         )
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rag_assets.accounts.spending import Spending, caps_of, require_price
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
-from rag_assets.catalog.usage import Used, today
+from rag_assets.catalog.usage import Spent, Used, today
 from rag_assets.embedding.prices import provider_and_model
 from rag_assets.tenants.model import Tenant
 
@@ -36,7 +34,10 @@ class Ledger:
         before: float = 0.0,
     ) -> None:
         day = today()
-        spent = replace(catalog.usage.spent(ref.id, day), run=before)
+        spent = catalog.usage.spent(ref.id, day)
+        # What batches under way will cost is as good as spent.
+        promised = catalog.batches.promised(ref.id)
+        spent = Spent(before, spent.day + promised, spent.month + promised)
         caps = caps_of(tenant.caps, spent, day)
         self.budget = Spending(ref.id, require_price(tenant), caps)
         self._catalog = catalog

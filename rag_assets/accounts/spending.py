@@ -144,6 +144,7 @@ class Spending:
         self._caps = caps
         self._lock = threading.Lock()
         self._aside = 0
+        self._promised = 0.0
         self._new = Used()
         self._total = Used()
         self.stopped_by: Cap | None = None
@@ -160,13 +161,23 @@ class Spending:
             CapReached: it would break a cap, together with the calls that are under way.
         """
         with self._lock:
-            cost = (self._price or FREE).of(tokens)
-            under_way = self._total.cost + (self._price or FREE).of(self._aside)
-            cap = cap_that_stops([cap.after(under_way) for cap in self._caps], cost)
-            if cap is not None:
-                self.stopped_by = cap
-                raise cap.reached(self._tenant_id, cost)
+            self._require((self._price or FREE).of(tokens))
             self._aside += tokens
+
+    def promise(self, tokens: int) -> float | None:
+        """Set the batch price of texts aside for good: it is charged when their batch has ended.
+
+        Returns:
+            that price in dollars; None if none is known.
+
+        Raises:
+            CapReached: it would break a cap.
+        """
+        with self._lock:
+            cost = (self._price or FREE).of(tokens, batch=True)
+            self._require(cost)
+            self._promised += cost
+        return None if self._price is None else cost
 
     def settle(self, reserved: int, charge: Charge) -> None:
         """Give back the tokens that were set aside for a call, and take what it was charged."""
@@ -175,6 +186,13 @@ class Spending:
             self._aside -= reserved
             self._new += used
             self._total += used
+
+    def _require(self, cost: float) -> None:
+        under_way = self._total.cost + self._promised + (self._price or FREE).of(self._aside)
+        cap = cap_that_stops([cap.after(under_way) for cap in self._caps], cost)
+        if cap is not None:
+            self.stopped_by = cap
+            raise cap.reached(self._tenant_id, cost)
 
     def take(self) -> Used:
         """What was used since this was last asked: to be recorded."""

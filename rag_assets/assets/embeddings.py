@@ -43,6 +43,7 @@ def embeddings(
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
         report = embed_chunks(ctx, work, spent=config.spent)
+        waiting = ctx.catalog.documents.set_aside_count(ctx.ref.id)
         usage = usage_table(ctx, report.used, config.spent)
     if report.outage:
         context.log.error(f"the embedder stopped: {report.outage}")
@@ -51,6 +52,9 @@ def embeddings(
         metadata={
             "embedded": report.embedded,
             "reused": report.reused,
+            "collected": report.collected,
+            "handed over": report.handed_over,
+            "waiting for batches": waiting,
             "remaining": report.remaining,
             "failed": report.failed,
             "tokens": used.tokens,

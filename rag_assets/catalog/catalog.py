@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.catalog.access import AccessTable
+from rag_assets.catalog.batches import BatchTable
 from rag_assets.catalog.database import Database
 from rag_assets.catalog.documents import DocumentTable
 from rag_assets.catalog.events import EventTable
@@ -29,6 +30,7 @@ class Catalog:
         self.index = IndexTable(database)
         self.generations = GenerationTable(database)
         self.syncs = SyncTable(database)
+        self.batches = BatchTable(database)
         self.probes = ProbeTable(database)
         self.events = EventTable(database)
         self.provider_keys = ProviderKeyTable(database)

@@ -134,6 +134,61 @@ class DocumentTable:
             with self._database.begin_for(ref) as connection:
                 connection.execute(statement, rows)
 
+    def set_aside(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
+        """Let documents wait until their time, out of the way of others; none of them failed."""
+        statement = (
+            update(documents)
+            .where(
+                documents.c.tenant == ref.id,
+                documents.c.document_id == bindparam("waiting"),
+                documents.c.document_key == bindparam("key"),
+                documents.c.status != "DELETED",
+            )
+            .values(
+                status="PROCESSING",
+                error_message=bindparam("message"),
+                failed_document_key=documents.c.document_key,
+                failed_config_key=config_key,
+                retry_at=bindparam("again"),
+                updated_at=func.now(),
+            )
+        )
+        rows = [
+            {
+                "waiting": wait.document_id,
+                "key": wait.document_key,
+                "message": wait.message,
+                "again": wait.retry_at,
+            }
+            for wait in waits
+        ]
+        if rows:
+            with self._database.begin_for(ref) as connection:
+                connection.execute(statement, rows)
+
+    def release(self, ref: TenantRef) -> int:
+        """Let documents that were set aside be worked on at once; returns how many."""
+        with self._database.begin_for(ref) as connection:
+            return connection.execute(
+                update(documents)
+                .where(
+                    documents.c.tenant == ref.id,
+                    documents.c.status == "PROCESSING",
+                    documents.c.retry_at > func.now(),
+                )
+                .values(retry_at=func.now())
+            ).rowcount
+
+    def set_aside_count(self, tenant_id: str) -> int:
+        """How many documents wait for a provider's batch."""
+        query = select(func.count()).where(
+            documents.c.tenant == tenant_id,
+            documents.c.status == "PROCESSING",
+            documents.c.retry_at > func.now(),
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
     def retry_passing_failures(self, ref: TenantRef) -> int:
         """Let documents be tried again at once whose failure may have passed; returns how many."""
         with self._database.begin_for(ref) as connection:

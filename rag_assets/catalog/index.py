@@ -81,7 +81,9 @@ class IndexTable:
 
     def unfinished_count(self, tenant_id: str, generation: int, config_key: str) -> int:
         """How many documents wait, those included that will be tried again later."""
-        retried = and_(documents.c.status == "FAILED", documents.c.retry_at.is_not(None))
+        retried = and_(
+            documents.c.status.in_(("FAILED", "PROCESSING")), documents.c.retry_at.is_not(None)
+        )
         query = (
             select(func.count())
             .select_from(with_index(generation))

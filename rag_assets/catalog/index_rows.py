@@ -144,9 +144,12 @@ def is_behind_source() -> ColumnElement[bool]:
 
 
 def is_pending(config_key: str) -> ColumnElement[bool]:
-    """The document waits: it is behind, or has to be said to be ready, and is not quarantined."""
-    quarantined = and_(
-        documents.c.status == "FAILED",
+    """The document waits for work: it is behind, or has to be said to be ready, and may be tried.
+
+    One in quarantine, or one whose texts are in a provider's batch, may not until its time.
+    """
+    set_aside = and_(
+        documents.c.status.in_(("FAILED", "PROCESSING")),
         documents.c.failed_document_key == documents.c.document_key,
         documents.c.failed_config_key.in_((config_key, "*")),
         or_(documents.c.retry_at.is_(None), documents.c.retry_at > func.now()),
@@ -155,7 +158,7 @@ def is_pending(config_key: str) -> ColumnElement[bool]:
     return and_(
         documents.c.status != "DELETED",
         or_(is_behind(config_key), documents.c.status == "PROCESSING"),
-        ~func.coalesce(quarantined, False),
+        ~func.coalesce(set_aside, False),
     )
 
 

@@ -286,6 +286,31 @@ usage = Table(
     Column("unpriced_tokens", BigInteger, nullable=False, server_default="0"),
 )
 
+embedding_batches = Table(
+    "embedding_batches",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    _tenant(primary_key=False),
+    Column("tag", Text, nullable=False, unique=True),
+    Column("batch_id", Text),
+    Column("embedder_id", Text, nullable=False),
+    _json("embedder"),
+    # The text_sha256 of its texts, 32 bytes each; none once it is closed.
+    Column("hashes", LargeBinary, nullable=False),
+    Column("texts", Integer, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("cost", Numeric(18, 8)),
+    Column("state", Text, nullable=False),
+    Column("error", Text),
+    _now("submitted_at"),
+    _now("polled_at"),
+    _time("ended_at"),
+    CheckConstraint(
+        "state IN ('SUBMITTING', 'UNDER_WAY', 'ENDED', 'COLLECTED', 'FAILED')", name="state"
+    ),
+    Index("ix_embedding_batches_tenant_state", "tenant", "state"),
+)
+
 embedder_probes = Table(
     "embedder_probes",
     metadata,

@@ -22,7 +22,10 @@ _SHOWN = {
     "embeddings": ("embedded", "reused", "tokens", "requests", "retries"),
     "search_index": ("upserted", "deleted"),
 }
-_SUMMED_NOT = ("documents", "touched", "held", "generation", "live entries", "pending", "slice")
+_SUMMED_NOT = (
+    *("documents", "touched", "held", "generation", "live entries", "pending", "slice"),
+    "waiting for batches",
+)
 
 
 @dataclass
@@ -34,6 +37,7 @@ class TenantSync:
     runs: list[str] = field(default_factory=list)
     stages: dict[str, dict[str, float]] = field(default_factory=dict)
     cost: float = 0.0
+    waiting: int = 0
     seconds: float = 0.0
     error: RagAssetsError | None = None
 
@@ -77,6 +81,7 @@ class TenantSync:
             "tenant": self.tenant,
             "nothing_to_do": self.nothing_to_do,
             "held_deletions": self.held,
+            "waiting_for_batches": self.waiting,
             "runs": self.runs,
             "stages": stages,
             "seconds": round(self.seconds, 3),
@@ -131,6 +136,7 @@ def sync_tenant(
             result.nothing_to_do = True
         else:
             _drain(session, result, repair=repair, allow_deletes=allow_deletes)
+        result.waiting = session.catalog.documents.set_aside_count(tenant_id)
     except RagAssetsError as error:
         result.error = error
     result.seconds = monotonic() - started
@@ -138,10 +144,23 @@ def sync_tenant(
 
 
 def show_sync(result: TenantSync) -> None:
-    """Print what a sync did, stage by stage."""
+    """Print what a sync did, stage by stage, and what waits."""
     if result.nothing_to_do:
         say(f"{result.tenant}: nothing to do ({seconds(result.seconds)})")
-        return
+    else:
+        _show_stages(result)
+    if result.waiting:
+        say(
+            f"{counted(result.waiting, 'document')} wait for a batch at the provider, up to a day:"
+            f" rag-assets documents {result.tenant} names it; a later sync fetches it"
+        )
+    if result.error is not None:
+        from rag_assets.commands.output import print_error
+
+        print_error(result.error, as_json=False)
+
+
+def _show_stages(result: TenantSync) -> None:
     shown = result.as_json()["stages"]
     rows = [
         (
@@ -161,10 +180,6 @@ def show_sync(result: TenantSync) -> None:
     known = [name for name in STAGES if not shown[name].get("halted")]
     if failed := sum(shown[name].get("failed", 0) for name in known):
         say(f"{counted(failed, 'document')} failed: rag-assets documents {result.tenant} says why")
-    if result.error is not None:
-        from rag_assets.commands.output import print_error
-
-        print_error(result.error, as_json=False)
 
 
 def _spent(result: TenantSync, used: Mapping[str, int]) -> str:
@@ -178,6 +193,7 @@ def _spent(result: TenantSync, used: Mapping[str, int]) -> str:
 
 def _is_due(session: Session, tenant_id: str) -> bool:
     """Whether there is anything to do, at the price of a listing."""
+    from rag_assets.stages.batch_results import poll
     from rag_assets.stages.generations import require_same_index
     from sensors.planning import why_due
     from sensors.state import tenant_state
@@ -185,6 +201,8 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     catalog = session.catalog
     record = session.active(tenant_id)
     catalog.documents.retry_passing_failures(record.ref)
+    for trouble in poll(catalog, session.embedders, catalog.batches.open(tenant_id)):
+        warn(trouble)
     tenant = session.embedders.tenant(record)
     serving = catalog.generations.serving(tenant_id)
     if serving is not None:

@@ -44,10 +44,10 @@ _OPTIONS: Mapping[Provider, frozenset[str]] = MappingProxyType(
         "local": _CHOSEN | {"path", "pooling", "threads"},
         "deterministic": frozenset({"dimensions", "seconds_per_text"}),
         "openai": _CHOSEN | _REMOTE | _PREFIXES | {"base_url", "batch_above"},
-        "gemini": _CHOSEN | _REMOTE | _PREFIXES | {"base_url", "batch_above"},
+        "gemini": _CHOSEN | _REMOTE | _PREFIXES | {"base_url"},
         "openai-compatible": _CHOSEN | _REMOTE | _PREFIXES | {"base_url"},
         # No key: whose it would be is what is yet to be found out.
-        "auto": _REMOTE - {"api_key", "max_input_tokens"} | {"batch_above"},
+        "auto": _REMOTE - {"api_key", "max_input_tokens"},
     }
 )
 
@@ -81,8 +81,8 @@ class EmbedderConfig(BaseModel):
         price: in dollars, where it is not the listed one, or none is known.
         revision: a word of your own, such as a date: vectors made under another one are not used.
             For a provider that changed the model behind its name.
-        batch_above: texts above which a backfill goes through the provider's batch interface, at
-            half the price and within a day; without it, never.
+        batch_above: openai: texts that a run must lack for them to go through the provider's
+            batch API, at half the price and within a day; without it, none do.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -73,17 +73,18 @@ def tenants_client(
     return _client(transport, most_bytes, trust_env=False)
 
 
-def providers_client(base_url: str) -> httpx2.AsyncClient:
+def providers_client(base_url: str, *, most_bytes: int = MAX_RESPONSE_BYTES) -> httpx2.AsyncClient:
     """A client for a provider's own server: by the proxy of the environment, if there is one.
 
     Args:
         base_url: of the provider, as its SDK knows it.
+        most_bytes: of an answer.
     """
     url = httpx2.URL(base_url)
     proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
     return _client(
         httpx2.AsyncHTTPTransport(proxy=proxy, limits=_CONNECTIONS),
-        MAX_RESPONSE_BYTES,
+        most_bytes,
         trust_env=True,
     )
 

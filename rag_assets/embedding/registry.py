@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from pydantic import SecretStr
 
+from rag_assets.embedding.batch_api import BatchApi
 from rag_assets.embedding.config import MAX_DIMENSIONS, EmbedderConfig
 from rag_assets.embedding.deterministic import (
     DEFAULT_DIMENSIONS,
@@ -25,6 +26,7 @@ from rag_assets.embedding.prices import Price, listed_price, provider_and_model
 from rag_assets.embedding.protocol import Credentials, Embedder
 from rag_assets.embedding.providers.gemini import GeminiEndpoint
 from rag_assets.embedding.providers.openai import OpenAIEndpoint
+from rag_assets.embedding.providers.openai_batches import OpenAIBatches
 from rag_assets.embedding.providers.remote_model import RemoteModel, remote_model
 from rag_assets.embedding.remote import Endpoint, RemoteEmbedder
 from rag_assets.embedding.revision import RevisedEmbedder, revised_id
@@ -35,6 +37,7 @@ from rag_assets.private_endpoints import PrivateEndpoints
 __all__ = [
     "MAX_DIMENSIONS",
     "EmbedderConfig",
+    "build_batch_api",
     "build_embedder",
     "embedder_id_of",
     "price_of",
@@ -79,6 +82,25 @@ def build_embedder(
             count=model.count_tokens,
         )
     return embedder if config.revision is None else RevisedEmbedder(embedder, config.revision)
+
+
+def build_batch_api(
+    config: EmbedderConfig,
+    *,
+    credentials: Credentials = _no_key,
+    network: PrivateEndpoints | None = None,
+) -> BatchApi:
+    """Make the batch API of a configuration with batch_above, for one event loop.
+
+    Args:
+        config, credentials, network: see build_embedder.
+
+    Raises:
+        ConfigurationError: the provider has none.
+    """
+    if config.provider != "openai":
+        raise ConfigurationError(f"no batch API is known of the provider {config.provider!r}")
+    return OpenAIBatches(remote_model(config), credentials, network or PrivateEndpoints())
 
 
 def traffic_of(config: EmbedderConfig) -> Traffic:

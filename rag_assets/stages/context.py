@@ -11,7 +11,9 @@ from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.document_rows import Document
 from rag_assets.chunking.chunk_set import CHUNKER_VERSION, chunk_set_key
 from rag_assets.chunking.parameters import ChunkParameters
+from rag_assets.embedding.batch_api import BatchApi
 from rag_assets.embedding.protocol import Embedder
+from rag_assets.embedding.registry import EmbedderConfig, build_batch_api
 from rag_assets.hashing import key_of
 from rag_assets.indexing.model import SCHEMA_VERSION, IndexSpec, Owner
 from rag_assets.indexing.protocol import VectorStore
@@ -46,6 +48,7 @@ class TenantContext:
     Attributes:
         guard: raises when this process no longer holds the tenant's lock; called before writes.
         log: takes a line of progress.
+        batch_api: gives the batch API of an embedder of the tenant's, past ones included.
     """
 
     tenant: Tenant
@@ -58,6 +61,7 @@ class TenantContext:
     guard: Callable[[], None]
     log: Callable[[str], None]
     limits: SliceLimits = field(default_factory=SliceLimits)
+    batch_api: Callable[[EmbedderConfig], BatchApi] = build_batch_api
 
     @cached_property
     def parse_options(self) -> ParseOptions:

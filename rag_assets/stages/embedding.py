@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from rag_assets.accounts.ledger import Ledger
 from rag_assets.catalog.document_rows import Document, Failure
 from rag_assets.catalog.usage import Used
 from rag_assets.chunking.model import embedding_text
 from rag_assets.embedding.batching import embed_all
-from rag_assets.embedding.outcome import EmbedOutcome, EmbedProgress
+from rag_assets.embedding.outcome import EmbedProgress
 from rag_assets.embedding.packing import EmbedItem
 from rag_assets.embedding.protocol import Vectors
 from rag_assets.embedding.registry import price_of
-from rag_assets.errors import BadVectors, RagAssetsError
+from rag_assets.errors import BadVectors, EmbeddingHalted, RagAssetsError
+from rag_assets.stages.batch_results import collect
+from rag_assets.stages.batches import send_away, set_aside, under_way
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.halting import hold_back, lasts, retry_at
 from rag_assets.stages.progress import Progress
@@ -35,6 +38,8 @@ class EmbeddingReport:
     Attributes:
         embedded: texts embedded and kept now.
         reused: distinct texts whose vector was in the lake already.
+        collected: vectors that came from batches of the provider.
+        handed_over: texts of the slice that are in such batches now.
         remaining: texts left for the next run.
         failed: documents quarantined because a text of theirs has no vector, those of later
             slices included where nothing more can be embedded.
@@ -47,6 +52,8 @@ class EmbeddingReport:
 
     embedded: int = 0
     reused: int = 0
+    collected: int = 0
+    handed_over: int = 0
     remaining: int = 0
     failed: int = 0
     used: Used = field(default_factory=Used)
@@ -71,6 +78,7 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
         ConfigurationError: there are caps on spending, and no price is known.
     """
     started = time.monotonic()
+    collected = collect(ctx)
     parsed = parsed_documents(ctx, work.documents)
     hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
     wanted = dict.fromkeys(
@@ -81,9 +89,44 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
     if missing:
         waiting = [p for p in parsed if not missing.isdisjoint(hashes.get(p.chunk_set_key, ()))]
         ledger = Ledger(ctx.catalog, ctx.ref, ctx.tenant, ctx.embedder.embedder_id, before=spent)
-        report = _embed(ctx, work, waiting, missing, ledger)
-    reused = len(wanted) - len(missing)
-    return replace(report, reused=reused, seconds=time.monotonic() - started)
+        try:
+            report = _send(ctx, work, waiting, missing, ledger, outage=collected.outage)
+        finally:
+            ledger.close()
+    return replace(
+        report,
+        reused=len(wanted) - len(missing),
+        collected=collected.texts,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _send(
+    ctx: TenantContext,
+    work: Work,
+    waiting: list[ParsedDocument],
+    missing: set[str],
+    ledger: Ledger,
+    *,
+    outage: EmbeddingHalted | None,
+) -> EmbeddingReport:
+    """Embed at once, or hand over as a batch; what is under way already waits."""
+    items_of = partial(_items, ctx, waiting)
+    outage = outage or send_away(ctx, missing, items_of, ledger.budget)
+    away = missing & under_way(ctx).keys()
+    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in waiting})
+    at_once = [p for p in waiting if (missing & set(hashes[p.chunk_set_key])) - away]
+    if outage is not None:
+        report = _halted(ctx, work, at_once, outage)
+    elif at_once:
+        report = _embed(ctx, work, at_once, missing - away, ledger)
+    else:
+        report = EmbeddingReport()
+    if away:
+        without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, missing)
+        lacking = [(p.document, without & set(hashes[p.chunk_set_key])) for p in waiting]
+        set_aside(ctx, work, lacking)
+    return replace(report, handed_over=len(away))
 
 
 def _embed(
@@ -123,13 +166,34 @@ def _embed(
         return EmbeddingReport(
             failed=failed, used=ledger.total, outage=error.message, way_out=error.hint
         )
-    finally:
-        ledger.close()
     progress.done()
     failed = _fail_incomplete(ctx, work, waiting, outcome.rejected, outcome.outage)
-    if outcome.outage is not None and lasts(outcome.outage):
-        failed += hold_back(ctx, work, outcome.outage)
-    return _report(outcome, failed, ledger.total)
+    report = EmbeddingReport(
+        embedded=outcome.embedded, remaining=outcome.remaining, failed=failed, used=ledger.total
+    )
+    return report if outcome.outage is None else _stopped(ctx, work, outcome.outage, report)
+
+
+def _halted(
+    ctx: TenantContext, work: Work, waiting: list[ParsedDocument], outage: EmbeddingHalted
+) -> EmbeddingReport:
+    """Nothing may be sent at all."""
+    failed = _fail_incomplete(ctx, work, waiting, {}, outage)
+    return _stopped(ctx, work, outage, EmbeddingReport(failed=failed))
+
+
+def _stopped(
+    ctx: TenantContext, work: Work, outage: EmbeddingHalted, report: EmbeddingReport
+) -> EmbeddingReport:
+    """Tell why nothing more could be embedded; other slices need not try if that lasts."""
+    held = hold_back(ctx, work, outage) if lasts(outage) else 0
+    return replace(
+        report,
+        failed=report.failed + held,
+        halted=lasts(outage),
+        outage=outage.message,
+        way_out=outage.hint,
+    )
 
 
 def _kept_within(ctx: TenantContext) -> float:
@@ -143,7 +207,7 @@ def _kept_within(ctx: TenantContext) -> float:
     return _KEPT_WITHIN if free else _PAID_FOR_KEPT_WITHIN
 
 
-def _items(ctx: TenantContext, waiting: list[ParsedDocument], missing: set[str]) -> list[EmbedItem]:
+def _items(ctx: TenantContext, waiting: list[ParsedDocument], missing: Set[str]) -> list[EmbedItem]:
     titles = {item.chunk_set_key: item.title for item in waiting}
     rows = ctx.lake.chunk_sets(set(titles))
     items: dict[str, EmbedItem] = {}
@@ -184,16 +248,3 @@ def _fail_incomplete(
 
 def _failure(document: Document, reason: str, again: datetime | None) -> Failure:
     return Failure(document.document_id, document.document_key, reason, again)
-
-
-def _report(outcome: EmbedOutcome, failed: int, used: Used) -> EmbeddingReport:
-    outage = outcome.outage
-    return EmbeddingReport(
-        embedded=outcome.embedded,
-        remaining=outcome.remaining,
-        failed=failed,
-        used=used,
-        halted=outage is not None and lasts(outage),
-        outage=None if outage is None else outage.message,
-        way_out=None if outage is None else outage.hint,
-    )

@@ -80,6 +80,7 @@ def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, 
     drop_old_generations(ctx, now=now)
     ctx.guard()
     ctx.catalog.documents.forget_deleted(ctx.ref, (now or datetime.now(UTC)) - GRACE)
+    ctx.catalog.batches.forget_closed(ctx.ref, (now or datetime.now(UTC)) - GRACE)
     live = _live_keys(ctx)
     compacted = ctx.lake.compact(live)
     if live.embedders is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -25,6 +25,7 @@ REQUEST_SECONDS = 120.0
 """For one request with its answer: a server may send a byte a minute for ever."""
 
 Sdk = TypeVar("Sdk")
+T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +50,8 @@ class SdkEndpoint(ABC, Generic[Sdk]):
 
     own_server: str
     """Where the provider itself is; used unless the model has a base_url."""
+    most_bytes: int | None = None
+    """Of an answer, where it is not what one of vectors may have."""
 
     def __init__(
         self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
@@ -62,11 +65,25 @@ class SdkEndpoint(ABC, Generic[Sdk]):
     async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
         """Ask for the vectors of these texts, once; see remote.Endpoint."""
         prefix = self.model.prefix(purpose)
-        prefixed = [_encodable(prefix + text) for text in texts]
+        prefixed = [encodable(prefix + text) for text in texts]
+        return await self.exchange(lambda sdk: self._ask(sdk, prefixed, purpose))
+
+    async def exchange(
+        self, ask: Callable[[Sdk], Awaitable[T]], *, seconds: float | None = None
+    ) -> T:
+        """Ask the provider something, once, and give a failure its name.
+
+        Args:
+            ask: does so with the SDK's client.
+            seconds: that it may take, where it is not a request's time.
+
+        Raises:
+            EmbeddingError: as remote.Endpoint.request does.
+        """
         async with self._client() as client:
             try:
-                async with asyncio.timeout(REQUEST_SECONDS):
-                    return await self._ask(client.sdk, prefixed, purpose)
+                async with asyncio.timeout(seconds or REQUEST_SECONDS):
+                    return await ask(client.sdk)
             except Exception as error:  # of the SDK, its HTTP client, its parsers
                 failure = self._named(error)
             client.retired |= isinstance(failure, EmbedderRefused)
@@ -124,11 +141,12 @@ class SdkEndpoint(ABC, Generic[Sdk]):
             raise
 
     def _http(self) -> httpx2.AsyncClient:
-        from rag_assets.embedding.outbound import providers_client, tenants_client
+        from rag_assets.embedding import outbound
 
+        most = self.most_bytes or outbound.MAX_RESPONSE_BYTES
         if self.model.base_url is None:
-            return providers_client(self.own_server)
-        return tenants_client(self.model.base_url, self._allowed)
+            return outbound.providers_client(self.own_server, most_bytes=most)
+        return outbound.tenants_client(self.model.base_url, self._allowed, most_bytes=most)
 
     def _named(self, error: Exception) -> EmbeddingError:
         if isinstance(error, EmbeddingError):
@@ -143,6 +161,6 @@ class SdkEndpoint(ABC, Generic[Sdk]):
         return interruption_of(error, self.model.embedder_id)
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """Replace lone surrogates: no request can hold what has no UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -73,6 +74,14 @@ def test_the_catalog_knows_who_is_behind(
     found = list(behind_in_catalog([document], made_from))
     expected = [Behind("files/a.md", reason, NOW - 2 * HOUR)] if reason else []
     assert found == expected
+
+
+def test_a_document_in_a_batch_that_its_tenant_chose_is_late_for_certain_never() -> None:
+    waiting = replace(row(listed("a.md"), "PROCESSING"), retry_at=NOW + HOUR)
+    [found] = behind_in_catalog([waiting], {})
+    assert found == Behind("files/a.md", "in a batch", NOW - 2 * HOUR, certain=False)
+    verdict = judge([found], 1, HOUR, NOW)
+    assert (verdict.passed, verdict.severity) == (False, "WARN")
 
 
 def at_source(

@@ -1,0 +1,39 @@
+"""Looks after texts at providers' batch APIs; with nothing there, one query a minute."""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from rag_assets.accounts.embedders import Embedders
+from rag_assets.settings import Settings
+from rag_assets.stages.batch_results import due, poll
+from rag_assets.wording import counted
+from resources.stores import PostgresResource
+from resources.workbench import clear_failures
+
+_MOST = 50
+"""Looked at in a tick, each by one request."""
+
+
+@dg.sensor(
+    name="embedding_batches",
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "Asks providers how batches of texts stand. Documents of those that have ended are due "
+        "again, so that the sensor source_files requests the run that fetches the vectors."
+    ),
+)
+def embedding_batches_sensor(
+    context: dg.SensorEvaluationContext, postgres: PostgresResource
+) -> dg.SkipReason:
+    """Look at the batches that are due, those of all tenants together."""
+    with clear_failures():
+        catalog = postgres.catalog()
+        batches = catalog.batches.open()
+        looked_at = due(batches, datetime.now(UTC), _MOST)
+        embedders = Embedders(catalog, Settings.from_environment())
+        for trouble in poll(catalog, embedders, looked_at) if looked_at else ():
+            context.log.error(trouble)
+    under_way = counted(len(batches), "batch", "batches")
+    return dg.SkipReason(f"{under_way} under way, {len(looked_at)} looked at")

@@ -1,0 +1,269 @@
+"""A backfill through a provider's batch API: half the price, and nobody waits who need not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import dagster as dg
+import pytest
+from sqlalchemy import update
+
+from rag_assets.catalog.document_rows import NEVER, Document
+from rag_assets.catalog.tables import documents as documents_table
+from rag_assets.catalog.tables import embedding_batches
+from rag_assets.catalog.usage import today
+from rag_assets.stages.batch_results import poll
+from resources.stores import PostgresResource
+from sensors.batches import embedding_batches_sensor
+from sensors.source_files import source_files_sensor
+from tests.batch_server import BatchServer
+from tests.driving import Driver, tenant_named_after
+from tests.installation import Installation
+
+if TYPE_CHECKING:
+    from llmock.pytest_plugin import LLMock
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*SpooledTemporaryFile:pytest.PytestUnraisableExceptionWarning"
+)
+
+
+class Backfill:
+    """A tenant with more texts than batch_above, and its batches."""
+
+    def __init__(self, driver: Driver, server: BatchServer, tenant: str, folder: Path) -> None:
+        self.driver = driver
+        self.server = server
+        self.tenant = tenant
+        self.folder = folder
+
+    def write(self, *numbers: int) -> None:
+        for number in numbers:
+            (self.folder / f"{number}.md").write_text(f"# Page {number}\n\nIt is page {number}.\n")
+
+    def poll(self) -> list[str]:
+        """What the sensor does, without its patience."""
+        catalog = self.driver.session.catalog
+        return poll(catalog, self.driver.session.embedders, catalog.batches.open(self.tenant))
+
+    def sync(self) -> int:
+        """Sync; returns how many texts were embedded at once."""
+        return self.driver.sync(self.tenant)["embedded"]
+
+    def forget_waits(self) -> None:
+        """Let time pass: what waits to be tried again is due."""
+        past = datetime.now(UTC) - timedelta(days=1)
+        for table, column in ((documents_table, "retry_at"), (embedding_batches, "ended_at")):
+            with self.driver.session.catalog.database.begin() as connection:
+                connection.execute(
+                    update(table)
+                    .where(table.c.tenant == self.tenant, table.c[column] < NEVER)
+                    .values({column: past})
+                )
+
+    @property
+    def documents(self) -> list[Document]:
+        return self.driver.session.catalog.documents.all(self.tenant)
+
+    def statuses(self) -> dict[str, int]:
+        return self.driver.session.catalog.documents.counts(self.tenant)
+
+
+@pytest.fixture
+def backfill(
+    shared_installation: Installation,
+    llmock: LLMock,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> Backfill:
+    """Six documents of one text each, where four may be sent at once; one sync is done."""
+    server = BatchServer(llmock, monkeypatch)
+    monkeypatch.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", urlsplit(server.base_url).netloc)
+    monkeypatch.setenv("BATCH_TEST_KEY", "sk-of-the-tenant")
+    tenant = tenant_named_after(request)
+    embedder = {
+        "provider": "openai",
+        "base_url": server.base_url,
+        "api_key": "$BATCH_TEST_KEY",
+        "batch_above": 4,
+        "price": {"per_million": 1_000, "batch_per_million": 500},
+    }
+    folder = shared_installation.add_tenant(tenant, embedder=embedder)
+    found = Backfill(Driver(shared_installation), server, tenant, folder)
+    found.write(*range(6))
+    return found
+
+
+def test_a_backfill_waits_for_its_batch_and_costs_half(backfill: Backfill) -> None:
+    assert backfill.sync() == 0
+    assert [len(texts) for texts in backfill.server.texts] == [6]
+    assert backfill.statuses() == {"PROCESSING": 6}
+    reason = backfill.documents[0].error_message or ""
+    assert reason.startswith("its texts are in batch batch_")
+    assert "takes up to 24 hours" in reason
+    assert backfill.poll() == []
+    assert backfill.sync() == 0
+    assert len(backfill.server.batches) == 1
+    backfill.server.finish()
+    assert backfill.poll() == []
+    assert backfill.sync() == 0
+    assert backfill.statuses() == {"READY": 6}
+    [row] = backfill.driver.session.catalog.usage.rows(today(), backfill.tenant)
+    assert (row.used.texts, row.used.tokens) == (6, row.used.batch_tokens)
+    assert row.used.cost == pytest.approx(row.used.tokens / 2_000)
+    assert backfill.driver.session.catalog.batches.open(backfill.tenant) == []
+
+
+def test_edits_and_removals_pass_by_and_no_text_is_sent_twice(backfill: Backfill) -> None:
+    backfill.sync()
+    (backfill.folder / "copy.md").write_text((backfill.folder / "0.md").read_text())
+    (backfill.folder / "1.md").unlink()
+    backfill.write(7)
+    assert backfill.sync() == 1
+    standing = {document.uri: document.status for document in backfill.documents}
+    assert standing["files/7.md"] == "READY"
+    assert standing["files/copy.md"] == "PROCESSING"
+    assert "files/1.md" not in standing
+    backfill.server.finish()
+    backfill.poll()
+    assert backfill.sync() == 0
+    assert set(backfill.statuses()) == {"READY", "DELETED"}
+    assert len(backfill.server.batches) == 1
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["taken", "not-taken"])
+def test_a_submission_that_was_broken_off_is_found_by_its_tag(
+    backfill: Backfill, taken: bool
+) -> None:
+    backfill.sync()
+    # What a kill between the provider's answer and our note of it leaves, or before its answer.
+    with backfill.driver.session.catalog.database.begin() as connection:
+        connection.execute(
+            update(embedding_batches)
+            .where(embedding_batches.c.tenant == backfill.tenant)
+            .values(state="SUBMITTING", batch_id=None, **({} if taken else {"tag": "never-sent"}))
+        )
+    backfill.driver.session.catalog.documents.release(
+        backfill.driver.session.active(backfill.tenant).ref
+    )
+    backfill.sync()
+    assert len(backfill.server.batches) == (1 if taken else 2)
+    backfill.server.finish()
+    backfill.poll()
+    backfill.sync()
+    assert backfill.statuses() == {"READY": 6}
+    [row] = backfill.driver.session.catalog.usage.rows(today(), backfill.tenant)
+    assert row.used.texts == 6
+
+
+def test_a_batch_that_failed_is_told_of_and_handed_over_again_later(backfill: Backfill) -> None:
+    backfill.sync()
+    backfill.server.end("failed", errors={"data": [{"code": "token_limit_exceeded"}]})
+    backfill.poll()
+    backfill.sync()
+    assert backfill.statuses() == {"FAILED": 6}
+    assert "token_limit_exceeded" in (backfill.documents[0].error_message or "")
+    assert len(backfill.server.batches) == 1
+    backfill.forget_waits()
+    backfill.sync()
+    assert len(backfill.server.batches) == 2
+    assert backfill.statuses() == {"PROCESSING": 6}
+
+
+def test_what_a_batch_left_undone_is_sent_at_once_if_it_is_little(backfill: Backfill) -> None:
+    def refuse_two(lines: list[dict[str, Any]]) -> list[Any]:
+        return lines[:4]
+
+    finish_with(backfill, refuse_two)
+    assert backfill.sync() == 2
+    assert backfill.statuses() == {"READY": 6}
+
+
+def test_vectors_of_another_dimension_reach_neither_lake_nor_index(backfill: Backfill) -> None:
+    def shorten(lines: list[dict[str, Any]]) -> list[Any]:
+        for line in lines:
+            line["response"]["body"]["data"][0]["embedding"] = [1.0, 0.0]
+        return lines
+
+    finish_with(backfill, shorten)
+    backfill.sync()
+    assert backfill.statuses() == {"FAILED": 6}
+    assert {document.retry_at for document in backfill.documents} == {NEVER}
+    assert "came back unusable" in (backfill.documents[0].error_message or "")
+    with backfill.driver.locked(backfill.tenant) as ctx:
+        assert ctx.lake.vector_hashes(ctx.embedder.embedder_id) == set()
+
+
+def test_a_cap_holds_back_what_a_batch_would_cost(
+    backfill: Backfill, shared_installation: Installation
+) -> None:
+    backfill.sync()
+    catalog = backfill.driver.session.catalog
+    promised = catalog.batches.promised(backfill.tenant)
+    assert promised > 0
+    # What is promised counts, before anything is charged.
+    shared_installation.configure(backfill.tenant, caps={"per_day": promised * 1.5})
+    backfill.write(*range(10, 16))
+    backfill.sync()
+    assert len(backfill.server.batches) == 1
+    assert backfill.statuses() == {"PROCESSING": 6, "FAILED": 6}
+    [failed] = {d.error_message for d in backfill.documents if d.status == "FAILED"}
+    assert "the cap of" in (failed or "")
+    shared_installation.configure(backfill.tenant, caps={"per_day": promised * 3})
+    catalog.documents.retry_passing_failures(catalog.tenants.get(backfill.tenant).ref)
+    backfill.sync()
+    assert len(backfill.server.batches) == 2
+    assert backfill.statuses() == {"PROCESSING": 12}
+
+
+def test_a_sync_says_what_waits_and_the_sensor_makes_it_due(
+    backfill: Backfill, shared_installation: Installation
+) -> None:
+    first = shared_installation.command("sync", backfill.tenant)
+    assert first.code == 0
+    assert "6 documents wait for a batch at the provider" in first.out
+    again = shared_installation.command("sync", backfill.tenant, "--json")
+    assert (again.code, again.json["waiting_for_batches"]) == (0, 6)
+    assert len(backfill.server.batches) == 1
+    backfill.server.finish()
+    with (
+        shared_installation.session() as session,
+        dg.build_sensor_context(instance=session.instance) as context,
+    ):
+        # A batch is looked at a minute after it was handed over, not at once.
+        assert "0 looked at" in _reason(
+            embedding_batches_sensor(context, postgres=PostgresResource())
+        )
+        age_batches(backfill)
+        assert "1 looked at" in _reason(
+            embedding_batches_sensor(context, postgres=PostgresResource())
+        )
+        due = source_files_sensor(context, postgres=PostgresResource())
+    assert backfill.tenant in {request.partition_key for request in due.run_requests}
+    fetched = shared_installation.command("sync", backfill.tenant, "--json")
+    assert fetched.json["stages"]["embeddings"]["collected"] == 6
+    assert fetched.json["waiting_for_batches"] == 0
+    assert backfill.statuses() == {"READY": 6}
+
+
+def age_batches(backfill: Backfill) -> None:
+    past = datetime.now(UTC) - timedelta(hours=1)
+    with backfill.driver.session.catalog.database.begin() as connection:
+        connection.execute(update(embedding_batches).values(polled_at=past))
+
+
+def _reason(skipped: object) -> str:
+    assert isinstance(skipped, dg.SkipReason)
+    return skipped.skip_message or ""
+
+
+def finish_with(backfill: Backfill, change: Callable[[list[dict[str, Any]]], list[Any]]) -> None:
+    """Let the first batch end with other results."""
+    backfill.sync()
+    backfill.server.finish()
+    backfill.server.change_results(change)
+    backfill.poll()
