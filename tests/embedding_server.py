@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -170,8 +170,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(raw)))
         for name, value in (headers or {}).items():
             self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(raw[:cut_at])
+        with suppress(ConnectionError):  # whoever asked may have been killed
+            self.end_headers()
+            self.wfile.write(raw[:cut_at])
         if cut_at is not None:
             self._cut()
 

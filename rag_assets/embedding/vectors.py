@@ -43,7 +43,8 @@ def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sourc
         )
     if not np.isfinite(vectors).all():
         raise BadVectors(f"{source} returned a vector that is not finite")
-    norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    # Summed in double precision without a copy in it, which takes ten times as long.
+    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     if (norms < _SMALLEST_NORM).any():
         raise BadVectors(f"{source} returned a vector of zeros")
     off = np.abs(norms - 1.0) > _NORM_TOLERANCE

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
+from binascii import a2b_base64
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +110,7 @@ def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
         ValueError: it is neither.
     """
     if isinstance(vector, str):
-        return np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4")
+        return np.frombuffer(a2b_base64(vector, strict_mode=True), dtype="<f4")
     if isinstance(vector, list):
         return vector
     raise ValueError("no vector")
