@@ -215,6 +215,40 @@ def _many_tenants(result: _Result) -> str:
     )
 
 
+def _throughput(result: _Result) -> str:
+    sent = [
+        [
+            str(row["concurrency"]),
+            f"{row['possible_per_second']:,.0f}",
+            f"{median(row['texts_per_second']):,.0f}",
+            f"{row['ratio']:.0%}",
+        ]
+        for row in result["concurrent"]
+    ]
+    dimensions = f"texts a second, {result['dimensions']:,} dimensions"
+    tables = [_table(["requests at once", "possible", dimensions, "of what is possible"], sent)]
+    if limited := result.get("limited"):
+        tables.append(
+            f"With {limited['requests_per_minute']} requests a minute, {limited['requests']}"
+            f" requests took {_seconds(limited['seconds'])}, where"
+            f" {_seconds(limited['possible_seconds'])} are possible; in no sixty seconds did the"
+            f" server see more than {limited['most_in_a_minute']}.\n"
+        )
+    if local := result.get("local"):
+        rows = [
+            [
+                f"{row['words'] // 2} to {row['words']} words",
+                f"{row['direct_per_second']:,.0f}",
+                f"{row['embed_all_per_second']:,.0f}",
+                f"{row['ratio']:.0%}",
+            ]
+            for row in local
+        ]
+        columns = ["the local model, texts a second", "onnxruntime alone", "embed_all", "of it"]
+        tables.append(_table(columns, rows))
+    return "\n".join([*tables, _origin(result)])
+
+
 def _origin(result: _Result) -> str:
     facts = result["machine"]
     server = facts["versions"]["elasticsearch server"]
@@ -247,4 +281,5 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "rivals": _rivals,
     "many-tenants": _many_tenants,
     "parsing": _parsing,
+    "throughput": _throughput,
 }

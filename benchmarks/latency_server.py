@@ -1,0 +1,96 @@
+"""An embedding server of OpenAI's kind that takes the same time for every request.
+
+    python -m benchmarks.latency_server --milliseconds 200 --dimensions 1536
+
+Prints its port, and serves until its input is closed. It does as little as possible, so that two
+cores are left to whoever is measured: it never parses a request, and answers are made beforehand.
+GET /arrivals returns when each request came.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import json
+import sys
+import time
+
+import numpy as np
+
+TEXTS = 100
+"""That every request has to hold."""
+
+
+def answer(dimensions: int) -> bytes:
+    """A whole answer with its headers."""
+    vectors = np.random.default_rng(0).normal(size=(TEXTS, dimensions)).astype("<f4")
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    data = [
+        {"object": "embedding", "index": n, "embedding": base64.b64encode(vector).decode()}
+        for n, vector in enumerate(vectors)
+    ]
+    usage = {"prompt_tokens": 25_000, "total_tokens": 25_000}
+    return _http({"object": "list", "data": data, "model": "any", "usage": usage})
+
+
+def _http(body: object) -> bytes:
+    raw = json.dumps(body).encode()
+    head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+    return f"{head}content-length: {len(raw)}\r\n\r\n".encode() + raw
+
+
+class LatencyServer:
+    """See the module.
+
+    Args:
+        seconds: from a request's last byte to its answer's first.
+        dimensions: of the vectors.
+    """
+
+    def __init__(self, seconds: float, dimensions: int) -> None:
+        self._seconds = seconds
+        self._answer = answer(dimensions)
+        self._arrivals: list[float] = []
+
+    async def serve(self) -> None:
+        """Serve until the input is closed."""
+        server = await asyncio.start_server(self._client, "127.0.0.1", 0)
+        print(server.sockets[0].getsockname()[1], flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+        server.close()
+
+    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(_length(head))
+                if head.startswith(b"GET"):
+                    writer.write(_http(self._arrivals))
+                else:
+                    self._arrivals.append(time.monotonic())
+                    await asyncio.sleep(self._seconds)
+                    writer.write(self._answer)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+            writer.close()
+
+
+def _length(head: bytes) -> int:
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            return int(line.partition(b":")[2])
+    return 0
+
+
+def main() -> None:
+    """Serve."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--milliseconds", type=float, default=200)
+    parser.add_argument("--dimensions", type=int, default=1536)
+    arguments = parser.parse_args()
+    asyncio.run(LatencyServer(arguments.milliseconds / 1000, arguments.dimensions).serve())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""Texts a second through OpenAI's SDK, against what a server's latency makes possible.
+
+    python -m benchmarks.throughput                    about five minutes
+    python -m benchmarks.throughput --rounds 1 --name trial --skip limits local
+
+The server is a process of its own that answers every request after 200 ms (latency_server.py).
+Vectors go into a lake, as a sync writes them. With c requests of 100 texts under way at once no
+client can do more than 500 c texts a second; what is less is ours. Then limits of requests a
+minute: how many the server saw in any minute, and how long two minutes' worth and one request
+more took. Last the local model, against onnxruntime called directly (embedding.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import SecretStr
+
+from benchmarks.embedding import compare, make_texts
+from benchmarks.latency_server import TEXTS
+from benchmarks.measure import PROJECT, load, machine, save
+from rag_assets.embedding.batching import embed_all
+from rag_assets.embedding.config import EmbedderConfig
+from rag_assets.embedding.local import available_cores
+from rag_assets.embedding.packing import EmbedItem
+from rag_assets.embedding.protocol import Embedder, Vectors
+from rag_assets.embedding.registry import build_embedder
+from rag_assets.hashing import sha256_hex
+from rag_assets.lake.store import Lake
+from rag_assets.private_endpoints import PrivateEndpoints
+
+MILLISECONDS = 200
+DIMENSIONS = 1536
+CONCURRENCY = (1, 8, 32)
+SECONDS = 6
+"""That a round takes at best."""
+A_MINUTE = 30
+"""Requests, where they are limited."""
+WORDS = 180
+
+
+@contextmanager
+def latency_server() -> Iterator[int]:
+    """A server in a process of its own; yields its port."""
+    command = [sys.executable, "-m", "benchmarks.latency_server"]
+    options = ["--milliseconds", str(MILLISECONDS), "--dimensions", str(DIMENSIONS)]
+    with subprocess.Popen(
+        [*command, *options],
+        cwd=PROJECT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        if process.stdout is None:
+            sys.exit("the server has no output to say its port")
+        yield int(process.stdout.readline())
+        process.communicate()
+
+
+class Sender:
+    """Embeds texts as a sync does, into a lake that is thrown away.
+
+    Args:
+        port: of the server.
+        texts: to be sent, over and over.
+        limits: of the tenant's embedder, as tenants.yaml names them.
+    """
+
+    def __init__(self, port: int, texts: Sequence[str], **limits: int) -> None:
+        self._port = port
+        self._texts = texts
+        self._limits = limits
+
+    def seconds(self, requests: int) -> float:
+        """How long so many requests of TEXTS texts each take; imports and connecting left out."""
+        with tempfile.TemporaryDirectory() as folder:
+            lake = Lake(folder).tenant("bench", 1)
+            embedder = self._embedder()
+
+            def keep(keys: Sequence[str], vectors: Vectors) -> None:
+                lake.append_vectors(embedder.embedder_id, keys, vectors)
+
+            items = [
+                EmbedItem(sha256_hex(str(n)), self._texts[n % len(self._texts)])
+                for n in range(requests * TEXTS)
+            ]
+            started = time.perf_counter()
+            outcome = asyncio.run(
+                embed_all(embedder, items, keep=keep, flush_items=2_000, flush_seconds=0.1)
+            )
+            taken = time.perf_counter() - started
+        if outcome.embedded != len(items) or outcome.retries:
+            sys.exit(f"only {outcome.embedded} of {len(items)} texts, {outcome.retries} retries")
+        return taken
+
+    def _embedder(self) -> Embedder:
+        config = EmbedderConfig(
+            provider="openai",
+            dimensions=DIMENSIONS,
+            base_url=f"http://127.0.0.1:{self._port}/v1",
+            **self._limits,
+        )
+        allowed = PrivateEndpoints.parse(f"127.0.0.1:{self._port}")
+        return build_embedder(config, credentials=lambda: SecretStr("none"), network=allowed)
+
+
+def concurrent(port: int, texts: Sequence[str], rounds: int) -> list[dict[str, Any]]:
+    """Texts a second by requests at once; the concurrencies take turns."""
+    seen: dict[int, list[float]] = {concurrency: [] for concurrency in CONCURRENCY}
+    for _ in range(rounds):
+        for concurrency, rates in seen.items():
+            requests = round(concurrency * SECONDS * 1000 / MILLISECONDS)
+            taken = Sender(port, texts, concurrency=concurrency).seconds(requests)
+            rates.append(requests * TEXTS / taken)
+    return [
+        {
+            "concurrency": concurrency,
+            "possible_per_second": possible,
+            "texts_per_second": [round(rate, 1) for rate in rates],
+            "ratio": round(statistics.median(rates) / possible, 3),
+        }
+        for concurrency, rates in seen.items()
+        if (possible := concurrency * TEXTS * 1000 / MILLISECONDS)
+    ]
+
+
+def limited(port: int, texts: Sequence[str]) -> dict[str, Any]:
+    """Two minutes' worth of requests and one more, under a limit of requests a minute."""
+    before = len(arrivals(port))
+    requests = 2 * A_MINUTE + 1
+    taken = Sender(port, texts, concurrency=8, requests_per_minute=A_MINUTE).seconds(requests)
+    came = arrivals(port)[before:]
+    most = max(sum(first <= other < first + 60 for other in came) for first in came)
+    return {
+        "requests_per_minute": A_MINUTE,
+        "requests": requests,
+        "seconds": round(taken, 2),
+        "possible_seconds": 120.0,
+        "most_in_a_minute": most,
+    }
+
+
+def arrivals(port: int) -> list[float]:
+    """When the server received each request so far."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/arrivals") as answer:
+        return list(json.load(answer))
+
+
+def local(rounds: int) -> list[dict[str, Any]]:
+    """The local model by length of text."""
+    threads = available_cores()
+    return [
+        {"words": words, "threads": threads, **compare(make_texts(200, words), threads, rounds)}
+        for words in (16, 220)
+    ]
+
+
+def main() -> None:
+    """Measure, and save the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--skip", nargs="*", choices=["limits", "local"], default=[])
+    parser.add_argument("--name", default="throughput")
+    arguments = parser.parse_args()
+    result: dict[str, Any] = {
+        "machine": machine(),
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": arguments.rounds,
+        "milliseconds": MILLISECONDS,
+        "dimensions": DIMENSIONS,
+        "texts_a_request": TEXTS,
+    }
+    texts = make_texts(500, WORDS)
+    with latency_server() as port:
+        Sender(port, texts, concurrency=1).seconds(1)  # imports what is imported at the first use
+        result["concurrent"] = concurrent(port, texts, arguments.rounds)
+        if "limits" not in arguments.skip:
+            result["limited"] = limited(port, texts)
+    if "local" not in arguments.skip:
+        result["local"] = local(arguments.rounds)
+    result["load_average_after"] = load()
+    print(json.dumps({name: value for name, value in result.items() if name != "machine"}))
+    print(save(arguments.name, result))
+
+
+if __name__ == "__main__":
+    main()
