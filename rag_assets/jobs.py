@@ -150,7 +150,7 @@ def compact_job() -> None:
 
 
 @dg.op(tags={"kind": "postgres"})
-def report_costs(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+def tell_costs(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     """Report what every tenant spent on embeddings, as materializations of embedding_cost."""
     with clear_failures():
         present = {r.id for r in workbench.postgres.catalog().tenants.all() if r.state == "ACTIVE"}
@@ -169,7 +169,7 @@ def report_costs(context: dg.OpExecutionContext, workbench: Workbench) -> None:
 )
 def costs_job() -> None:
     """Report what every tenant spent."""
-    report_costs()
+    tell_costs()
 
 
 ALL_JOBS: tuple[Any, ...] = (
