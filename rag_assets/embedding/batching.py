@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 from rag_assets.embedding.keeping import Keep, Keeper
 from rag_assets.embedding.outcome import EmbedOutcome, EmbedProgress
-from rag_assets.embedding.packing import Batch, EmbedItem, pack
+from rag_assets.embedding.packing import Batch, EmbedItem, Packer
 from rag_assets.embedding.protocol import Answer, Budget, Charge, Embedder
 from rag_assets.embedding.vectors import checked_vectors
 from rag_assets.errors import (
@@ -110,18 +110,26 @@ class _Drive:
 
     async def run(self) -> None:
         """Send, take and keep until nothing is left or nothing more may be sent."""
-        self._queue.extend(await self._batches())
+        packer = Packer(self._items, self._embedder, counted=self.budget is not None)
+        self._rejected = packer.rejected
+        try:
+            await self._drive(packer)
+        finally:
+            await packer.stop()
+        await self._keeper.drain()
+
+    async def _drive(self, packer: Packer) -> None:
         while True:
+            self._queue.extend(packer.take())
             self._send()
-            if not self._calls and not (self._queue and self._may_send()):
+            if not self._calls and not ((self._queue or packer.tasks) and self._may_send()):
                 break
             pause = self._keeper.start_if_due()
-            waiting = {*self._calls, *self._keeper.tasks}
+            waiting = {*self._calls, *self._keeper.tasks, *packer.tasks}
             await asyncio.wait(waiting, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
             self._keeper.finish()
             for call in [call for call in self._calls if call.done()]:
                 self._take(call)
-        await self._keeper.drain()
 
     async def abandon(self) -> None:
         """Stop the calls under way and keep what has come of those that had ended."""
@@ -146,25 +154,6 @@ class _Drive:
             outage=self._outage,
             seconds=time.monotonic() - self._started,
         )
-
-    async def _batches(self) -> list[Batch]:
-        """Everything that can be sent; what is too long is rejected before anything is spent."""
-        limits = self._embedder.limits
-        if self.budget is None and limits.tokens is None and limits.input_tokens is None:
-            return list(pack(self._items, [0] * len(self._items), limits))
-        texts = [item.text for item in self._items]
-        counts = await asyncio.to_thread(self._embedder.count_tokens, texts)
-        most = limits.input_tokens
-        fitting = []
-        for item, count in zip(self._items, counts, strict=True):
-            if most is not None and count > most:
-                self._rejected[item.key] = (
-                    f"a chunk of {count:,} tokens is over the {most:,} that"
-                    f" {self._embedder.embedder_id} reads; choose a smaller limit for its chunker"
-                )
-            else:
-                fitting.append((item, count))
-        return list(pack([item for item, _ in fitting], [count for _, count in fitting], limits))
 
     def _may_send(self) -> bool:
         in_time = self.deadline is None or time.monotonic() < self.deadline
