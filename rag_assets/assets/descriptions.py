@@ -81,9 +81,9 @@ EMBEDDING_COST = _description(
 
 `rag-assets usage` tells the same on the command line, up to this minute.""",
     {
-        "cost in $": "of the day before, plotted over time; missing where no price is known",
-        "cost of the month in $": "of that day's month, up to and with that day",
-        "tokens, requests, retries": "of the day before",
+        "yesterday in $": "the last whole day, plotted over time; missing without a price",
+        "month to yesterday in $": "of the month that yesterday is in",
+        "tokens, requests, retries": "of yesterday",
         "tokens without a known price": "whose cost is in no figure; embedder.price sets one",
         "by day": "the last seven days, today so far included",
         "by model": "the last 31 days by provider and model",

@@ -64,11 +64,11 @@ def _materialization(
         description=f"{yesterday:%Y-%m-%d}: {of_day.cost_in_words}",
         metadata={
             # What has no known price is not free: then there is nothing to plot.
-            **({} if of_day.known_cost is None else {"cost in $": of_day.cost}),
-            **({} if of_month.known_cost is None else {"cost of the month in $": of_month.cost}),
-            "tokens": of_day.tokens,
-            "requests": of_day.requests,
-            "retries": of_day.retries,
+            **({} if of_day.known_cost is None else {"yesterday in $": of_day.cost}),
+            **({} if of_month.known_cost is None else {"month to yesterday in $": of_month.cost}),
+            "tokens of yesterday": of_day.tokens,
+            "requests of yesterday": of_day.requests,
+            "retries of yesterday": of_day.retries,
             "tokens without a known price": of_day.unpriced_tokens,
             "by day": bar_chart("dollars a day", bars, _short_dollars),
             "by model": table(_MODEL_COLUMNS, list(_by_model(rows))),

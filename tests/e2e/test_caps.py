@@ -164,5 +164,5 @@ def test_costs_are_reported_for_all_tenants_by_one_run(shared_installation: Inst
     assert len(records) == 1
     told = records[0].asset_materialization
     assert told is not None
-    assert told.metadata["cost in $"].value == 0.25
+    assert told.metadata["yesterday in $"].value == 0.25
     assert json.dumps(told.metadata["by model"].records[0].data)

@@ -36,15 +36,15 @@ def test_yesterday_is_plotted_and_its_month_told() -> None:
         row("gone", date(2026, 10, 1), 2.0),
     ]
     acme, beta = daily_costs(Rows(rows), TODAY)
-    assert (acme.partition, acme.metadata["cost in $"].value) == ("acme", 0.5)
-    assert acme.metadata["cost of the month in $"].value == 1.5
-    assert (beta.partition, beta.metadata["cost in $"].value) == ("beta", 0.0)
+    assert (acme.partition, acme.metadata["yesterday in $"].value) == ("acme", 0.5)
+    assert acme.metadata["month to yesterday in $"].value == 1.5
+    assert (beta.partition, beta.metadata["yesterday in $"].value) == ("beta", 0.0)
     assert beta.description == "2026-11-30: $0"
 
 
 def test_what_has_no_known_price_is_not_plotted_as_free() -> None:
     [told] = daily_costs(Rows([row("acme", YESTERDAY, 0.0, unpriced=100)]), TODAY)
-    assert "cost in $" not in told.metadata
+    assert "yesterday in $" not in told.metadata
     assert told.description == "2026-11-30: no price known"
 
 
