@@ -43,7 +43,8 @@ def judge(spent: Spent, caps: Sequence[Cap], reached: Collection[CapName], waiti
         passed=not stopping,
         description=description,
         compared=tuple(
-            Compared(f"at most, {cap.words}", dollars(cap.most), dollars(cap.spent)) for cap in caps
+            Compared(f"caps.{cap.name}", f"at most {dollars(cap.most)}", dollars(cap.spent))
+            for cap in caps
         ),
         columns=("cap", "spent", "of"),
         offenders=tuple((cap.name, dollars(cap.spent), dollars(cap.most)) for cap in stopping),

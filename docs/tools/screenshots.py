@@ -49,6 +49,7 @@ def shots(tenant: str) -> Iterator[Shot]:
     yield Shot("ui-chunks", f"/assets/chunks?{partition}", "first chunks", 1100)
     check = "/assets/search_index?view=checks&checkDetail=quarantine"
     yield Shot("ui-quarantine", check, "Latest execution", 850)
+    yield Shot("ui-embedding-cost", f"/assets/embedding_cost?{partition}", "31 days", 1150)
     yield Shot("ui-documents", f"/documents/{tenant}?status=FAILED", "part of a name", 800)
     yield Shot("ui-tenants", "/documents", "Documents of all tenants", 420)
 

@@ -81,10 +81,11 @@ EMBEDDING_COST = _description(
 
 `rag-assets usage` tells the same on the command line, up to this minute.""",
     {
-        "yesterday in $": "the last whole day, plotted over time; missing without a price",
+        "yesterday in $": "the last whole day; missing without a price. Plots compares tenants",
         "month to yesterday in $": "of the month that yesterday is in",
         "tokens, requests, retries": "of yesterday",
         "tokens without a known price": "whose cost is in no figure; embedder.price sets one",
+        "31 days": "the tenant's cost of each of the last 31 days, without today",
         "by day": "the last seven days, today so far included",
         "by model": "the last 31 days by provider and model",
     },

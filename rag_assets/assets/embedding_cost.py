@@ -1,4 +1,4 @@
-"""embedding_cost: what each tenant spends on embeddings, day by day, plotted by Dagster.
+"""embedding_cost: what each tenant spends on embeddings, day by day.
 
 No run of a tenant makes it: one run a day reports it for all of them.
 """
@@ -12,7 +12,7 @@ import dagster as dg
 from rag_assets.assets.descriptions import EMBEDDING_COST
 from rag_assets.assets.embeddings import embeddings
 from rag_assets.assets.running import OWNERS
-from rag_assets.assets.showing import bar_chart, table
+from rag_assets.assets.showing import bar_chart, series_chart, table
 from rag_assets.catalog.usage import UsageRow, UsageTable, total
 from rag_assets.partitions import tenants_partitions
 
@@ -57,19 +57,29 @@ def _materialization(
     of_day = total(row for row in rows if row.day == yesterday)
     of_month = total(row for row in rows if yesterday.replace(day=1) <= row.day <= yesterday)
     days = [today - timedelta(days=back) for back in reversed(range(_SHOWN_DAYS))]
-    bars = [(f"{day:%d %b}", total(row for row in rows if row.day == day).cost) for day in days]
+    past = [today - timedelta(days=back) for back in range(_PLOTTED_DAYS, 0, -1)]
+    cost = {day: total(row for row in rows if row.day == day).cost for day in (*past, today)}
+    bars = [(f"{day:%d %b}", cost[day]) for day in days]
+    plotted = [cost[day] for day in past]
+    month = round(of_month.cost, 6)
     return dg.AssetMaterialization(
         "embedding_cost",
         partition=tenant_id,
         description=f"{yesterday:%Y-%m-%d}: {of_day.cost_in_words}",
         metadata={
             # What has no known price is not free: then there is nothing to plot.
-            **({} if of_day.known_cost is None else {"yesterday in $": of_day.cost}),
-            **({} if of_month.known_cost is None else {"month to yesterday in $": of_month.cost}),
+            **({} if of_day.known_cost is None else {"yesterday in $": round(of_day.cost, 6)}),
+            **({} if of_month.known_cost is None else {"month to yesterday in $": month}),
             "tokens of yesterday": of_day.tokens,
             "requests of yesterday": of_day.requests,
             "retries of yesterday": of_day.retries,
             "tokens without a known price": of_day.unpriced_tokens,
+            "31 days": series_chart(
+                f"dollars a day, {_short_dollars(max(plotted))} at most",
+                plotted,
+                f"{past[0]:%d %b}",
+                f"{past[-1]:%d %b}",
+            ),
             "by day": bar_chart("dollars a day", bars, _short_dollars),
             "by model": table(_MODEL_COLUMNS, list(_by_model(rows))),
         },

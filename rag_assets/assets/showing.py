@@ -15,7 +15,7 @@ import dagster as dg
 from rag_assets.stages.quarantine import DocumentNote
 
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$-])")
-_STEP, _BAR_HEIGHT, _THOUSANDS = 64, 70, 10_000
+_STEP, _SLIM, _BAR_HEIGHT, _THOUSANDS = 64, 12, 70, 10_000
 INLINE = 1_000
 """Dagster shows Markdown of fewer characters in place, longer behind a button."""
 _BAR = "#4f43dd"
@@ -125,10 +125,37 @@ def bar_chart(
         strokes += f"M{middle} 85v-{height}"
         labels += f'<text x="{middle - 9}" y="{82 - height}">{escape(words(count))}</text>'
         labels += f'<text x="{middle - 9}" y="98">{escape(label)}</text>'
+    return _drawn(title, _STEP * len(bars), _STEP - 8, strokes, labels)
+
+
+def series_chart(
+    title: str, values: Sequence[float], first: str, last: str
+) -> dg.MarkdownMetadataValue:
+    """A chart of many values over time, as slim bars.
+
+    Args:
+        title: what is shown; it tells how high the highest is, since no bar does.
+        values: from the earliest to the latest; 31 still fit in place.
+        first, last: when those two were.
+    """
+    most = max(values, default=0)
+    if not most:
+        return dg.MetadataValue.md("none")
+    strokes = "".join(
+        f"M{at * _SLIM + _SLIM // 2} 85v-{ceil(_BAR_HEIGHT * value / most)}"
+        for at, value in enumerate(values)
+        if value
+    )
+    end = _SLIM * len(values)
+    labels = f'<text y="98">{escape(first)}</text>'
+    labels += f'<text x="{end}" y="98" text-anchor="end">{escape(last)}</text>'
+    return _drawn(title, end, _SLIM - 3, strokes, labels)
+
+
+def _drawn(title: str, width: int, bar: int, strokes: str, labels: str) -> dg.MarkdownMetadataValue:
     svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_STEP * len(bars)}" height="99"'
-        f' font-size="11">'
-        f'<path stroke="{_BAR}" stroke-width="56" d="{strokes}"/>{labels}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="99" font-size="11">'
+        f'<path stroke="{_BAR}" stroke-width="{bar}" d="{strokes}"/>{labels}</svg>'
     )
     data = base64.b64encode(svg.encode()).decode()
     return dg.MetadataValue.md(f"{text(title)}\n\n![chart](data:image/svg+xml;base64,{data})")

@@ -48,8 +48,10 @@ def test_what_has_no_known_price_is_not_plotted_as_free() -> None:
     assert told.description == "2026-11-30: no price known"
 
 
-def test_a_week_of_bars_is_shown_in_place() -> None:
-    rows = [row("acme", TODAY - timedelta(days=back), 0.001234 * back) for back in range(7)]
+def test_a_week_and_a_month_of_bars_are_shown_in_place() -> None:
+    rows = [row("acme", TODAY - timedelta(days=back), 0.001234 * back) for back in range(32)]
     [told] = daily_costs(Rows(rows), TODAY)
-    chart = str(told.metadata["by day"].value)
-    assert len(chart) < INLINE
+    for name in ("by day", "31 days"):
+        chart = str(told.metadata[name].value)
+        assert "image/svg" in chart
+        assert len(chart) < INLINE

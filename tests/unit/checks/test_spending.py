@@ -40,9 +40,9 @@ def test_what_is_spent_of_every_cap_is_told() -> None:
     verdict = judge(Spent(day=0.2, month=3), caps(per_run=2, per_day=2, per_month=4), set(), 0)
     assert verdict.description == "$0.20 spent today, $3.00 this month"
     assert [(c.expected, c.actual) for c in verdict.compared] == [
-        ("$4.00", "$0.90"),
-        ("$2.00", "$0.85"),
-        ("$2.00", "$0.50"),
+        ("at most $4.00", "$0.90"),
+        ("at most $2.00", "$0.85"),
+        ("at most $2.00", "$0.50"),
     ]
 
 
