@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from rag_assets.accounts.spending import Spending, caps_of, require_price
+from rag_assets.accounts.spending import Cap, Spending, caps_of, require_price
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.usage import Spent, Used, today
 from rag_assets.embedding.prices import provider_and_model
 from rag_assets.tenants.model import Tenant
+
+
+def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float) -> list[Cap]:
+    """A tenant's caps as they stand now: what batches under way will cost is as good as spent.
+
+    Args:
+        catalog: where usage is recorded.
+        ref: whose they are.
+        tenant: how high they are.
+        run: dollars that the sync under way has spent.
+    """
+    day = today()
+    spent = catalog.usage.spent(ref.id, day)
+    promised = catalog.batches.promised(ref.id)
+    return caps_of(tenant.caps, Spent(run, spent.day + promised, spent.month + promised), day)
 
 
 class Ledger:
@@ -33,12 +48,7 @@ class Ledger:
         *,
         before: float = 0.0,
     ) -> None:
-        day = today()
-        spent = catalog.usage.spent(ref.id, day)
-        # What batches under way will cost is as good as spent.
-        promised = catalog.batches.promised(ref.id)
-        spent = Spent(before, spent.day + promised, spent.month + promised)
-        caps = caps_of(tenant.caps, spent, day)
+        caps = present_caps(catalog, ref, tenant, run=before)
         self.budget = Spending(ref.id, require_price(tenant), caps)
         self._catalog = catalog
         self._ref = ref

@@ -49,6 +49,8 @@ def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
             f"\nThe cap of {found.cap.words} would stop it before its end: {found.cap.gone}."
             " What is done by then is kept."
         )
+    if found.waiting:
+        say(f"\n{found.waiting:,} documents wait for a batch that the provider has already.")
     if found.held:
         say(f"\n{found.held:,} documents vanished at once: they stay without --allow-deletes.")
     if found.new_generation:
@@ -60,4 +62,5 @@ def _cost(found: Preview) -> str:
     if found.cost is None or found.per_million is None:
         return f"no price known for {embedder}: set embedder.price in tenants.yaml"
     rate = f", {dollars(found.per_million)} a million tokens" if found.per_million else ""
-    return f"{dollars(found.cost)} ({embedder}{rate})"
+    way = ", through the batch API within a day" if found.batch else ""
+    return f"{dollars(found.cost)} ({embedder}{rate}{way})"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
-from rag_assets.accounts.spending import Cap, cap_that_stops, caps_of, require_price
-from rag_assets.catalog.usage import today
+from rag_assets.accounts.ledger import present_caps
+from rag_assets.accounts.spending import Cap, cap_that_stops, require_price
 from rag_assets.chunking.chunk_set import chunk_document, chunk_set_key
 from rag_assets.chunking.model import embedding_text
 from rag_assets.chunking.parameters import ChunkParameters
@@ -19,6 +19,7 @@ from rag_assets.parsing.registry import parse_key
 from rag_assets.parsing.workers.pool import ParserPool, ParseTask
 from rag_assets.sources.diff import deletions_suspicious
 from rag_assets.sources.model import DocumentSource
+from rag_assets.stages.batches import under_way
 from rag_assets.stages.comparing import SourceListing, compare_source, open_sources, without_buried
 from rag_assets.stages.context import TenantContext, config_key, generation_key
 
@@ -40,6 +41,8 @@ class Preview:
         embedder: what would be asked for the vectors.
         per_million: dollars for a million tokens; None if no price is known.
         cost: of all tokens, in dollars; None if no price is known.
+        batch: whether they would go through the provider's batch API.
+        waiting: documents that wait for what is there already, and are none of the above.
         cap: which of the tenant's caps would stop it before its end.
     """
 
@@ -59,6 +62,8 @@ class Preview:
     embedder: str = ""
     per_million: float | None = None
     cost: float | None = None
+    batch: bool = False
+    waiting: int = 0
     cap: Cap | None = None
 
 
@@ -85,6 +90,7 @@ class _Texts:
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
         self._seen: set[str] = set()
+        self._under_way = set(under_way(ctx))
         self.missing = self.tokens = 0
 
     def meet(self, texts: dict[str, str | None]) -> None:
@@ -92,6 +98,7 @@ class _Texts:
         new = {key: text for key, text in texts.items() if key not in self._seen}
         self._seen |= set(new)
         without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
+        without -= self._under_way
         self.missing += len(without)
         lacking = [text for key, text in new.items() if key in without and text is not None]
         self.tokens += sum(self._ctx.embedder.count_tokens(lacking)) if lacking else 0
@@ -133,7 +140,9 @@ def preview(ctx: TenantContext) -> Preview:
     suspicious = [x for x in listings if deletions_suspicious(x.lost, x.known)]
     held = sum(len(listing.removed) for listing in suspicious)
     price = require_price(ctx.tenant)
-    cost = None if price is None else price.of(work.tokens)
+    above = ctx.tenant.embedder.batch_above
+    batch = above is not None and work.embeddings > above
+    cost = None if price is None else price.of(work.tokens, batch=batch)
     return Preview(
         added=kinds.count("added"),
         changed=kinds.count("changed"),
@@ -149,16 +158,12 @@ def preview(ctx: TenantContext) -> Preview:
         entries_deleted=ctx.catalog.index.entries_of(ctx.ref.id, deleted),
         new_generation=bool(generations) and target is None,
         embedder=ctx.embedder.embedder_id,
-        per_million=None if price is None else price.per_million,
+        per_million=None if price is None else price.of(1_000_000, batch=batch),
         cost=cost,
-        cap=_cap(ctx, cost or 0.0),
+        batch=batch,
+        waiting=ctx.catalog.documents.set_aside_count(ctx.ref.id),
+        cap=cap_that_stops(present_caps(ctx.catalog, ctx.ref, ctx.tenant, run=0.0), cost or 0.0),
     )
-
-
-def _cap(ctx: TenantContext, cost: float) -> Cap | None:
-    day = today()
-    spent = replace(ctx.catalog.usage.spent(ctx.ref.id, day), run=0.0)
-    return cap_that_stops(caps_of(ctx.tenant.caps, spent, day), cost)
 
 
 def _due(
