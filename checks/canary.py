@@ -51,7 +51,7 @@ def canary_check(
 ) -> dg.AssetCheckResult:
     """Judge the last answer, asking first if there is none of today."""
     with checked_tenant(context, workbench) as ctx:
-        watched = Watched(ctx.ref, ctx.embedder, ctx.tenant.canary_distance)
+        watched = Watched.of(ctx.ref, ctx.tenant, ctx.embedder)
         [seen] = look(ctx.catalog, [watched], fresh=FRESH)
         return result_of(judge(seen))
 

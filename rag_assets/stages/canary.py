@@ -16,13 +16,17 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from rag_assets.accounts.embedders import Embedders
+from rag_assets.accounts.spending import used_of
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.probes import StoredProbes
 from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.embedding.canary import PROBES_KEY, distances, probe
-from rag_assets.embedding.protocol import Answer, Embedder
+from rag_assets.embedding.prices import Price, provider_and_model
+from rag_assets.embedding.protocol import Answer, Charge, Embedder
+from rag_assets.embedding.registry import price_of
 from rag_assets.errors import EmbedderUnavailable, RagAssetsError, TenantGone
+from rag_assets.tenants.model import Tenant
 
 FRESH = timedelta(hours=20)
 """A measurement younger than this need not be paid for again; the next daily one is not fresh."""
@@ -37,11 +41,18 @@ class Watched:
 
     Attributes:
         limit: cosine distance.
+        price: of what is asked; None if none is known.
     """
 
     ref: TenantRef
     embedder: Embedder
     limit: float
+    price: Price | None
+
+    @classmethod
+    def of(cls, ref: TenantRef, tenant: Tenant, embedder: Embedder) -> Watched:
+        """A tenant's embedder."""
+        return cls(ref, embedder, tenant.canary_distance, price_of(tenant.embedder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +65,6 @@ class Sighting:
         at: when it answered last; None if it never did.
         news: whether it is the first, or judged otherwise than the one before.
         trouble: why it could not be asked now.
-        tokens, requests: that this took.
     """
 
     ref: TenantRef
@@ -65,8 +75,6 @@ class Sighting:
     at: datetime | None = None
     news: bool = False
     trouble: str | None = None
-    tokens: int = 0
-    requests: int = 0
 
     @property
     def passed(self) -> bool:
@@ -121,7 +129,7 @@ def look(
 
 def _watched(embedders: Embedders, record: TenantRecord) -> Watched:
     tenant = embedders.tenant(record)
-    return Watched(record.ref, embedders.of(record.ref, tenant.embedder), tenant.canary_distance)
+    return Watched.of(record.ref, tenant, embedders.of(record.ref, tenant.embedder))
 
 
 async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:
@@ -156,7 +164,8 @@ def _sighting(
     stored = before
     if isinstance(answer, Answer):
         stored = _stored(before, answer, now)
-        seen = replace(seen, tokens=answer.tokens, requests=answer.requests)
+        used = used_of(Charge(answer.tokens, answer.requests, len(answer.vectors)), one.price)
+        catalog.usage.add(one.ref, *provider_and_model(embedder_id), used)
     elif answer is not None:
         seen = replace(seen, trouble=answer.advice)
     if stored is None:

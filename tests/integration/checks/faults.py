@@ -35,6 +35,7 @@ ALL = {
     "chunks.expectations",
     "embeddings.dimensions",
     "embeddings.canary",
+    "embeddings.spending",
     "embeddings.expectations",
     "search_index.dimensions",
     "search_index.quarantine",

@@ -8,8 +8,10 @@ import pytest
 from sqlalchemy import select, update
 
 from rag_assets.catalog.tables import embedder_probes
+from rag_assets.catalog.usage import today
 from rag_assets.commands.session import Session
 from rag_assets.definitions import build_defs
+from rag_assets.embedding.canary import PROBES
 from tests.integration.checks.conftest import MakeTenant
 from tests.integration.checks.faults import CheckedTenant
 
@@ -86,10 +88,14 @@ def test_the_daily_run_records_what_is_new_or_wrong_and_nothing_else(
 
 
 def test_a_check_asks_again_only_on_another_day(watched: CheckedTenant) -> None:
+    usage = watched.ctx.catalog.usage
+    [before] = usage.rows(today(), watched.name)
     first = watched.check(tables=False).checks["embeddings.canary"]
     assert first.passed
     swap_model(watched)
     assert watched.check(tables=False).checks["embeddings.canary"].passed
+    [after] = usage.rows(today(), watched.name)
+    assert after.used.texts - before.used.texts == len(PROBES)
     age(watched)
     outcome = watched.check(tables=False)
     assert outcome.failing == {"embeddings.canary"}
