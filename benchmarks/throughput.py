@@ -42,7 +42,7 @@ from rag_assets.lake.store import Lake
 from rag_assets.private_endpoints import PrivateEndpoints
 
 MILLISECONDS = 200
-DIMENSIONS = 1536
+DIMENSIONS = (512, 1536)
 CONCURRENCY = (1, 8, 32)
 SECONDS = 6
 """That a round takes at best."""
@@ -52,10 +52,10 @@ WORDS = 180
 
 
 @contextmanager
-def latency_server() -> Iterator[int]:
+def latency_server(dimensions: int) -> Iterator[int]:
     """A server in a process of its own; yields its port."""
     command = [sys.executable, "-m", "benchmarks.latency_server"]
-    options = ["--milliseconds", str(MILLISECONDS), "--dimensions", str(DIMENSIONS)]
+    options = ["--milliseconds", str(MILLISECONDS), "--dimensions", str(dimensions)]
     with subprocess.Popen(
         [*command, *options],
         cwd=PROJECT,
@@ -75,13 +75,13 @@ class Sender:
     Args:
         port: of the server.
         texts: to be sent, over and over.
-        limits: of the tenant's embedder, as tenants.yaml names them.
+        options: of the tenant's embedder, as tenants.yaml names them.
     """
 
-    def __init__(self, port: int, texts: Sequence[str], **limits: int) -> None:
+    def __init__(self, port: int, texts: Sequence[str], **options: int) -> None:
         self._port = port
         self._texts = texts
-        self._limits = limits
+        self._options = options
 
     def seconds(self, requests: int) -> float:
         """How long so many requests of TEXTS texts each take; imports and connecting left out."""
@@ -107,25 +107,28 @@ class Sender:
 
     def _embedder(self) -> Embedder:
         config = EmbedderConfig(
-            provider="openai",
-            dimensions=DIMENSIONS,
-            base_url=f"http://127.0.0.1:{self._port}/v1",
-            **self._limits,
+            provider="openai", base_url=f"http://127.0.0.1:{self._port}/v1", **self._options
         )
         allowed = PrivateEndpoints.parse(f"127.0.0.1:{self._port}")
         return build_embedder(config, credentials=lambda: SecretStr("none"), network=allowed)
 
 
-def concurrent(port: int, texts: Sequence[str], rounds: int) -> list[dict[str, Any]]:
+def concurrent(
+    port: int, dimensions: int, texts: Sequence[str], rounds: int
+) -> list[dict[str, Any]]:
     """Texts a second by requests at once; the concurrencies take turns."""
+    # The first request imports what is imported at the first use.
+    Sender(port, texts, dimensions=dimensions).seconds(1)
     seen: dict[int, list[float]] = {concurrency: [] for concurrency in CONCURRENCY}
     for _ in range(rounds):
         for concurrency, rates in seen.items():
             requests = round(concurrency * SECONDS * 1000 / MILLISECONDS)
-            taken = Sender(port, texts, concurrency=concurrency).seconds(requests)
+            options = {"concurrency": concurrency, "dimensions": dimensions}
+            taken = Sender(port, texts, **options).seconds(requests)
             rates.append(requests * TEXTS / taken)
     return [
         {
+            "dimensions": dimensions,
             "concurrency": concurrency,
             "possible_per_second": possible,
             "texts_per_second": [round(rate, 1) for rate in rates],
@@ -140,7 +143,8 @@ def limited(port: int, texts: Sequence[str]) -> dict[str, Any]:
     """Two minutes' worth of requests and one more, under a limit of requests a minute."""
     before = len(arrivals(port))
     requests = 2 * A_MINUTE + 1
-    taken = Sender(port, texts, concurrency=8, requests_per_minute=A_MINUTE).seconds(requests)
+    options = {"dimensions": DIMENSIONS[0], "requests_per_minute": A_MINUTE}
+    taken = Sender(port, texts, **options).seconds(requests)
     came = arrivals(port)[before:]
     most = max(sum(first <= other < first + 60 for other in came) for first in came)
     return {
@@ -179,14 +183,15 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": arguments.rounds,
         "milliseconds": MILLISECONDS,
-        "dimensions": DIMENSIONS,
         "texts_a_request": TEXTS,
+        "concurrent": [],
     }
     texts = make_texts(500, WORDS)
-    with latency_server() as port:
-        Sender(port, texts, concurrency=1).seconds(1)  # imports what is imported at the first use
-        result["concurrent"] = concurrent(port, texts, arguments.rounds)
-        if "limits" not in arguments.skip:
+    for dimensions in DIMENSIONS:
+        with latency_server(dimensions) as port:
+            result["concurrent"] += concurrent(port, dimensions, texts, arguments.rounds)
+    if "limits" not in arguments.skip:
+        with latency_server(DIMENSIONS[0]) as port:
             result["limited"] = limited(port, texts)
     if "local" not in arguments.skip:
         result["local"] = local(arguments.rounds)

@@ -218,15 +218,15 @@ def _many_tenants(result: _Result) -> str:
 def _throughput(result: _Result) -> str:
     sent = [
         [
-            str(row["concurrency"]),
+            f"{row['concurrency']}, {row['dimensions']:,} dimensions",
             f"{row['possible_per_second']:,.0f}",
             f"{median(row['texts_per_second']):,.0f}",
             f"{row['ratio']:.0%}",
         ]
         for row in result["concurrent"]
     ]
-    dimensions = f"texts a second, {result['dimensions']:,} dimensions"
-    tables = [_table(["requests at once", "possible", dimensions, "of what is possible"], sent)]
+    columns = ["requests at once", "possible, texts a second", "measured", "of what is possible"]
+    tables = [_table(columns, sent)]
     if limited := result.get("limited"):
         tables.append(
             f"With {limited['requests_per_minute']} requests a minute, {limited['requests']}"
