@@ -9,6 +9,7 @@ from docstring_parser import DocstringStyle, parse
 from pydantic import TypeAdapter
 
 from rag_assets import settings
+from rag_assets.service import settings as service_settings
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import PROFILES
 
@@ -37,15 +38,17 @@ def configuration_page() -> str:
     """The whole page."""
     schema = TypeAdapter(Tenant).json_schema()
     models: dict[str, Schema] = {"Tenant": schema, **schema.get("$defs", {})}
-    parts = [_HEAD, "## Environment\n", _environment(), "\n## tenants.yaml\n", _example()]
+    parts = [_HEAD, "## Environment\n", _environment(settings.__doc__)]
+    parts += ["\nOf `rag-assets serve`:\n", _environment(service_settings.__doc__)]
+    parts += ["\n## tenants.yaml\n", _example()]
     for name in _order(models):
         parts += [f"\n### {_title(name, models)}\n", *_section(models[name], models)]
     parts += ["\n## Profiles\n", *_profiles()]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _environment() -> str:
-    lines = (settings.__doc__ or "").splitlines()
+def _environment(told: str | None) -> str:
+    lines = (told or "").splitlines()
     rows = [line for line in lines if line.startswith("|")]
     return "\n".join(f"| `{row[2:].replace(' |', '` |', 1)}" if n > 1 else row
                      for n, row in enumerate(rows))  # fmt: skip

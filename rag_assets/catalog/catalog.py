@@ -7,6 +7,7 @@ from rag_assets.catalog.batches import BatchTable
 from rag_assets.catalog.database import Database
 from rag_assets.catalog.documents import DocumentTable
 from rag_assets.catalog.events import EventTable
+from rag_assets.catalog.freshness import FreshnessQuery
 from rag_assets.catalog.generations import GenerationTable
 from rag_assets.catalog.index import IndexTable
 from rag_assets.catalog.lock import TenantLock
@@ -14,6 +15,7 @@ from rag_assets.catalog.migrate import migrate
 from rag_assets.catalog.overview import Overview
 from rag_assets.catalog.probes import ProbeTable
 from rag_assets.catalog.provider_keys import ProviderKeyTable
+from rag_assets.catalog.service_tokens import ServiceTokenTable
 from rag_assets.catalog.syncs import SyncTable
 from rag_assets.catalog.tenants import TenantTable
 from rag_assets.catalog.usage import UsageTable
@@ -34,7 +36,9 @@ class Catalog:
         self.probes = ProbeTable(database)
         self.events = EventTable(database)
         self.provider_keys = ProviderKeyTable(database)
+        self.service_tokens = ServiceTokenTable(database)
         self.usage = UsageTable(database)
+        self.freshness = FreshnessQuery(database)
         self.overview = Overview(database)
         self.lock = TenantLock(database)
 

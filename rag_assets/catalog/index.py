@@ -278,9 +278,22 @@ class IndexTable:
             }
 
     def readable_documents(
-        self, tenant_id: str, generation: int, principals: Collection[str], *, limit: int
+        self,
+        tenant_id: str,
+        generation: int,
+        principals: Collection[str],
+        *,
+        limit: int,
+        after: str | None = None,
     ) -> list[ReadableDocument]:
-        """The first documents, by uri, of which one of these principals may be shown a version."""
+        """The first documents, by uri, of which one of these principals may be shown a version.
+
+        Args:
+            tenant_id, generation: whose.
+            principals: who asks.
+            limit: documents at most.
+            after: only those whose uri comes after this.
+        """
         found = documents.c
         query = (
             returnable(
@@ -292,6 +305,8 @@ class IndexTable:
             .order_by(found.uri, found.document_id)
             .limit(limit)
         )
+        if after is not None:
+            query = query.where(found.uri > after)
         with self._database.begin() as connection:
             return [ReadableDocument(*row) for row in connection.execute(query)]
 

@@ -311,6 +311,21 @@ embedding_batches = Table(
     Index("ix_embedding_batches_tenant_state", "tenant", "state"),
 )
 
+service_tokens = Table(
+    "service_tokens",
+    metadata,
+    Column("token_id", Text, primary_key=True),
+    _tenant(primary_key=False),
+    Column("token_sha256", LargeBinary, nullable=False, unique=True),
+    Column("role", Text, nullable=False),
+    Column("principals", ARRAY(Text), nullable=False, server_default="{}"),
+    _now("created_at"),
+    _time("expires_at"),
+    _time("last_used_at"),
+    CheckConstraint("role IN ('admin', 'member')", name="role"),
+    Index(None, "tenant"),
+)
+
 embedder_probes = Table(
     "embedder_probes",
     metadata,

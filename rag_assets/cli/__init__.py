@@ -17,7 +17,7 @@ import typer
 from click import ClickException
 from click.exceptions import NoArgsIsHelpError
 
-from rag_assets.cli import access, chain, keys, search, servers, tenants
+from rag_assets.cli import access, chain, keys, search, servers, tenants, tokens
 from rag_assets.errors import ConfigurationError, RagAssetsError
 
 _COLLECTED_AFTER = (50_000, 20, 50)
@@ -36,6 +36,7 @@ for group in (servers, chain, search):
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")
 app.add_typer(access.app, name="access")
+app.add_typer(tokens.app, name="tokens")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -38,3 +38,14 @@ def status(json: Json = False) -> None:
     from rag_assets.commands import stack
 
     stack.status(as_json=json)
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="Port to listen at.")] = 8000,
+) -> None:
+    """Answer questions over HTTP, to whoever shows a token."""
+    from rag_assets.commands import serve as service
+
+    service.serve(host, port)

@@ -15,9 +15,11 @@ from rag_assets.tenants.problems import problem_of
 MAX_TOP_K = 100
 MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
+MAX_PRINCIPALS = 1_000
 
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000)]
 _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
+_Principals = Annotated[tuple[_Name, ...], Field(max_length=MAX_PRINCIPALS)]
 _Metadata = Annotated[dict[_Name, _Name], Field(max_length=20)]
 
 
@@ -32,7 +34,7 @@ class Caller(_Model):
         principals: the names under which access may have been granted: a subject, its groups.
     """
 
-    principals: _Names = ()
+    principals: _Principals = ()
 
 
 class Filters(_Model):
@@ -51,8 +53,8 @@ class Filters(_Model):
     metadata: _Metadata = {}
 
 
-class SearchRequest(_Model):
-    """One question to one tenant's knowledge; None takes the tenant's default.
+class Question(_Model):
+    """What one may ask, whoever asks; None takes the tenant's default.
 
     Attributes:
         query: in words.
@@ -63,7 +65,6 @@ class SearchRequest(_Model):
         min_score: cosine below which a hit is left out, in every mode.
         mode: by vectors, by words, or by both fused.
         token_budget: tokens of all hits together at most.
-        caller: who asks; without one only what is public is found.
     """
 
     query: Annotated[str, StringConstraints(max_length=MAX_QUERY, pattern=r"\S")]
@@ -74,6 +75,15 @@ class SearchRequest(_Model):
     min_score: float | None = Field(default=None, ge=-1.0, le=1.0, allow_inf_nan=False)
     mode: SearchMode | None = None
     token_budget: int | None = Field(default=None, ge=1, le=MAX_TOKEN_BUDGET)
+
+
+class SearchRequest(Question):
+    """One question to one tenant's knowledge, and who asks it.
+
+    Attributes:
+        caller: who asks; without one only what is public is found.
+    """
+
     caller: Caller = Caller()
 
     @classmethod

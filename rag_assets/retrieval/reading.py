@@ -43,8 +43,10 @@ class DocumentReader:
         self._catalog = catalog
         self._store = store
 
-    def list(self, tenant_id: str, caller: Caller, *, limit: int) -> list[ReadableDocument]:
-        """The first documents that the caller may read, by uri.
+    def list(
+        self, tenant_id: str, caller: Caller, *, limit: int, after: str | None = None
+    ) -> list[ReadableDocument]:
+        """The first documents that the caller may read, by uri; those after a uri, if given.
 
         Raises:
             UnknownTenant: there is none of that id.
@@ -54,7 +56,7 @@ class DocumentReader:
         if record.state != "ACTIVE" or serving is None:
             return []
         return self._catalog.index.readable_documents(
-            tenant_id, serving.number, caller.principals, limit=limit
+            tenant_id, serving.number, caller.principals, limit=limit, after=after
         )
 
     def read(self, tenant_id: str, caller: Caller, document_id: str) -> DocumentText:

@@ -1,0 +1,63 @@
+"""How far a tenant's index is behind its documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import and_, case, func, or_, select
+
+from rag_assets.catalog.database import Database
+from rag_assets.catalog.index_rows import is_behind_source, same_document
+from rag_assets.catalog.tables import document_index, documents, serving
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """What answers now, and what waits.
+
+    Attributes:
+        chunks: that the serving generation holds.
+        stale: documents that it holds in a former version.
+        last_indexed_at: when a document last came into it; None before the first.
+        queue_depth: documents that wait for work: to be indexed, or to be taken out.
+    """
+
+    chunks: int = 0
+    stale: int = 0
+    last_indexed_at: datetime | None = None
+    queue_depth: int = 0
+
+
+class FreshnessQuery:
+    """Reads `documents` and `document_index`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, tenant_id: str) -> Freshness:
+        """How a tenant stands now, in one query."""
+        held, listed = document_index.c, documents.c
+        answers = and_(
+            serving.c.tenant == listed.tenant,
+            serving.c.generation == held.generation,
+        )
+        deleted = listed.status == "DELETED"
+        indexed = and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
+        waits = or_(listed.status == "PROCESSING", and_(deleted, indexed))
+        documents_that = func.count(listed.document_id.distinct())
+        query = (
+            select(
+                func.coalesce(func.sum(held.chunk_count).filter(indexed, ~deleted), 0),
+                documents_that.filter(indexed, ~deleted, is_behind_source()),
+                func.max(case((indexed, held.indexed_at))),
+                documents_that.filter(waits),
+            )
+            .select_from(documents)
+            .outerjoin(document_index, same_document())
+            .outerjoin(serving, answers)
+            .where(listed.tenant == tenant_id)
+        )
+        with self._database.begin() as connection:
+            chunks, stale, last, waiting = connection.execute(query).one()
+        return Freshness(int(chunks), int(stale), last, int(waiting))

@@ -1,0 +1,55 @@
+"""The application: routes, problems, and what surrounds every request."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI
+
+from rag_assets.service.backend import Backend
+from rag_assets.service.problems import MEDIA_TYPE, handle_problems
+from rag_assets.service.requests import Figures, Surrounded
+from rag_assets.service.routes import knowledge, operation
+
+_ABOUT = (
+    "Answers from a tenant's documents, only what the caller may read."
+    " Failures are problem documents (RFC 9457)."
+)
+_FIRST_PROBLEM = 400
+
+
+def build_app(backend: Backend) -> FastAPI:
+    """The service over these servers; its description is at /openapi.json.
+
+    Args:
+        backend: what requests are answered from; closing it is its owner's business.
+    """
+    # Its pages of documentation would load scripts from another site.
+    app = FastAPI(
+        title="rag-assets",
+        version=version("rag-assets"),
+        description=_ABOUT,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.backend = backend
+    app.state.figures = Figures()
+    app.include_router(knowledge)
+    app.include_router(operation)
+    handle_problems(app)
+    app.add_middleware(Surrounded, figures=app.state.figures)
+    described = app.openapi
+    app.openapi = lambda: _with_problems(described())  # type: ignore[method-assign]
+    return app
+
+
+def _with_problems(schema: dict[str, Any]) -> dict[str, Any]:
+    """The description, with the media type that problems really have."""
+    for path in schema["paths"].values():
+        for operation_ in path.values():
+            for status, response in operation_["responses"].items():
+                content = response.get("content", {})
+                if int(status) >= _FIRST_PROBLEM and "application/json" in content:
+                    content[MEDIA_TYPE] = content.pop("application/json")
+    return schema

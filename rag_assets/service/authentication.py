@@ -1,0 +1,61 @@
+"""From a request's header to who asks."""
+
+from __future__ import annotations
+
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.errors import ConfigurationError
+from rag_assets.service.identity import Identity, Unauthenticated
+from rag_assets.service.jwt_keys import keys_of
+from rag_assets.service.jwt_tokens import JwtVerifier
+from rag_assets.service.service_tokens import PREFIX, identity_of
+from rag_assets.service.settings import JwtSettings
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Authenticator:
+    """Tells who asks; without a token nobody does.
+
+    Args:
+        catalog: knows the service tokens.
+        settings: whose JWTs count; None: nobody's.
+    """
+
+    def __init__(self, catalog: Catalog, settings: JwtSettings | None) -> None:
+        self._catalog = catalog
+        self._jwt = None if settings is None else JwtVerifier(settings, keys_of(settings))
+
+    def identity(self, authorization: str | None) -> Identity:
+        """Who sends this header. Asks the catalog: not for the event loop.
+
+        Raises:
+            Unauthenticated: it holds no token that counts.
+            ServiceUnavailable: Postgres, or who signs tokens, does not answer.
+        """
+        scheme, _, token = (authorization or "").partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            raise Unauthenticated(
+                "a token is needed", hint="send it as `Authorization: Bearer TOKEN`"
+            )
+        if token.startswith(PREFIX):
+            return identity_of(self._catalog, token)
+        if self._jwt is None:
+            raise Unauthenticated(
+                "only service tokens are taken here", hint="`rag-assets tokens create` makes one"
+            )
+        return self._jwt.identity(token)
+
+
+def require_authentication(host: str, settings: JwtSettings | None, catalog: Catalog) -> None:
+    """Refuse to be reached from other machines while no token could ever count.
+
+    Raises:
+        ConfigurationError: neither a key is configured nor has a service token been made.
+    """
+    if host in LOOPBACK or settings is not None or catalog.service_tokens.any():
+        return
+    raise ConfigurationError(
+        f"no authentication is configured, and {host} can be reached from other machines",
+        hint="set RAG_ASSETS_JWT_SECRET, _PUBLIC_KEY or _JWKS, or `rag-assets tokens create`",
+    )

@@ -1,0 +1,66 @@
+"""What requests are answered from, off the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from sqlalchemy import text
+
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.indexing.protocol import VectorStore
+from rag_assets.retrieval.reading import DocumentReader
+from rag_assets.retrieval.search import Retriever
+from rag_assets.service.authentication import Authenticator
+from rag_assets.service.rates import Rates
+from rag_assets.service.settings import ServiceSettings
+
+_T = TypeVar("_T")
+
+
+class Backend:
+    """Everything below the door.
+
+    Args:
+        catalog, store: the servers.
+        retriever: answers questions.
+        settings: of the service.
+
+    Raises:
+        ConfigurationError: the key that tokens are checked with is not usable.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: VectorStore,
+        retriever: Retriever,
+        settings: ServiceSettings,
+    ) -> None:
+        self.catalog = catalog
+        self.retriever = retriever
+        self.reader = DocumentReader(catalog, store)
+        self.authenticator = Authenticator(catalog, settings.jwt)
+        self.rates = Rates(settings.rate)
+        self._store = store
+        self._turns = CapacityLimiter(settings.threads)
+        self._probes = CapacityLimiter(1)
+
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Do what blocks in a thread; more than the bound wait for their turn, in order."""
+        return await run_sync(work, limiter=self._turns)
+
+    async def require_ready(self) -> None:
+        """See that the servers answer, however many searches wait.
+
+        Raises:
+            ServiceUnavailable: one does not.
+        """
+        await run_sync(self._ask_servers, limiter=self._probes)
+
+    def _ask_servers(self) -> None:
+        with self.catalog.database.begin() as connection:
+            connection.execute(text("SELECT 1"))
+        self._store.indexes()

@@ -1,0 +1,46 @@
+"""What requests hold, and what is answered beside hits."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from rag_assets.catalog.index_rows import ReadableDocument
+from rag_assets.retrieval.model import Caller, Question, SearchRequest
+from rag_assets.service.identity import Identity
+
+TenantName = Annotated[str, StringConstraints(min_length=1, max_length=63)]
+
+
+class QueryRequest(Question):
+    """A question to a tenant's knowledge, in the name of whoever shows the token.
+
+    Attributes:
+        tenant: that is asked; may be left out if the token is for one only.
+    """
+
+    tenant: TenantName | None = Field(default=None)
+
+    def asked_by(self, identity: Identity) -> SearchRequest:
+        """The search, by the principals of the token: a request names none."""
+        given = {name: getattr(self, name) for name in Question.model_fields}
+        return SearchRequest(**given, caller=Caller(principals=identity.principals))
+
+
+class Documents(BaseModel):
+    """A page of the documents that the caller may read.
+
+    Attributes:
+        documents: by uri.
+        next: what to give as `after` for the next page; null on the last.
+    """
+
+    documents: list[ReadableDocument]
+    next: str | None
+
+
+class Health(BaseModel):
+    """That the service answers."""
+
+    status: str = "ok"

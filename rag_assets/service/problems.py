@@ -1,0 +1,208 @@
+"""Everything that can go wrong, as problem documents (RFC 9457), decided in one table.
+
+A problem of ours is told by its kind alone; what it says about our servers goes into the log,
+under the request's id.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from rag_assets.errors import (
+    BadVectors,
+    CapReached,
+    EmbedderRefused,
+    EmbedderUnavailable,
+    EmbeddingError,
+    IndexInconsistent,
+    InputRejected,
+    KeyUnreadable,
+    NoProviderKey,
+    RagAssetsError,
+    ServiceUnavailable,
+    UnknownDocument,
+    UnknownTenant,
+)
+from rag_assets.service.identity import Forbidden, Unauthenticated
+from rag_assets.service.rates import TooManyRequests
+
+MEDIA_TYPE = "application/problem+json"
+_LOG = logging.getLogger("rag_assets.service")
+_INTERNAL = 500
+_RETRY_SECONDS = 5
+
+
+class InvalidField(BaseModel):
+    """A part of the request that is not usable.
+
+    Attributes:
+        field: where it stands, as in filters.paths.0.
+        problem: what is wrong; never what was sent.
+    """
+
+    field: str
+    problem: str
+
+
+class Problem(BaseModel):
+    """A problem document.
+
+    Attributes:
+        type: names the kind of problem, and stays the same from version to version.
+        title: the kind in words.
+        status: of the response.
+        detail: what is wrong and what to do.
+        request_id: under which the log knows it.
+        errors: of a request that is not valid.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str | None = None
+    request_id: str = ""
+    errors: list[InvalidField] | None = Field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of problem.
+
+    Attributes:
+        name: in its type.
+    """
+
+    status: int
+    name: str
+    title: str
+
+
+_KINDS: Mapping[type[RagAssetsError], Kind] = {
+    Unauthenticated: Kind(401, "unauthenticated", "A valid token is needed"),
+    NoProviderKey: Kind(402, "no-provider-key", "The tenant has no key for its provider"),
+    CapReached: Kind(402, "cap-reached", "The tenant's cap on spending is reached"),
+    Forbidden: Kind(403, "forbidden", "The token is not for this"),
+    UnknownTenant: Kind(404, "unknown-tenant", "There is no such tenant"),
+    UnknownDocument: Kind(404, "unknown-document", "There is no such document"),
+    InputRejected: Kind(422, "question-rejected", "The question cannot be embedded"),
+    TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
+    BadVectors: Kind(502, "embedder-failed", "The embedding provider failed"),
+    EmbedderRefused: Kind(502, "embedder-refused", "The embedding provider refuses"),
+    KeyUnreadable: Kind(500, "key-unreadable", "The tenant's key cannot be used"),
+    EmbedderUnavailable: Kind(503, "embedder-unavailable", "The embedding provider is away"),
+    EmbeddingError: Kind(503, "embedder-unavailable", "The question could not be embedded"),
+    IndexInconsistent: Kind(503, "index-inconsistent", "The tenant's index is being mended"),
+    ServiceUnavailable: Kind(503, "unavailable", "A server that is needed is away"),
+    RagAssetsError: Kind(500, "internal", "The service failed"),
+}
+_HTTP: Mapping[int, Kind] = {
+    kind.status: kind
+    for kind in (
+        Kind(400, "bad-request", "The request cannot be read"),
+        Kind(404, "not-found", "There is nothing at this address"),
+        Kind(405, "method-not-allowed", "This address does not take that method"),
+        Kind(413, "too-large", "The request is too large"),
+    )
+}
+INVALID = Kind(422, "invalid-request", "The request is not valid")
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """How OpenAPI is told that a route answers these statuses with a problem."""
+    return {status: {"model": Problem, "description": _described(status)} for status in statuses}
+
+
+def handle_problems(app: FastAPI) -> None:
+    """Let an application answer every failure that is foreseen with a problem document."""
+    app.add_exception_handler(RagAssetsError, _ours)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+
+
+def problem_response(
+    request_id: str,
+    kind: Kind,
+    detail: str | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    errors: list[InvalidField] | None = None,
+) -> JSONResponse:
+    """A problem as a response."""
+    problem = Problem(
+        type=f"urn:rag-assets:problem:{kind.name}",
+        title=kind.title,
+        status=kind.status,
+        detail=detail,
+        request_id=request_id,
+        errors=errors,
+    )
+    return JSONResponse(
+        problem.model_dump(exclude_none=True), kind.status, dict(headers or {}), MEDIA_TYPE
+    )
+
+
+def unexpected(request_id: str, error: Exception) -> JSONResponse:
+    """The response to a failure that nobody foresaw."""
+    # Its message may quote a document or a key, so only its kind is logged.
+    reason = f"unexpected {type(error).__name__}"
+    _LOG.error("problem", extra={"request_id": request_id, "reason": reason})
+    return problem_response(request_id, _KINDS[RagAssetsError])
+
+
+def http_kind(status: int) -> Kind:
+    """The kind of a problem that is told by its status alone."""
+    return _HTTP.get(status) or Kind(status, "http", "The request cannot be served")
+
+
+def _described(status: int) -> str:
+    kinds = [*_KINDS.values(), *_HTTP.values(), INVALID]
+    return "; ".join(dict.fromkeys(kind.title for kind in kinds if kind.status == status))
+
+
+async def _ours(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RagAssetsError)  # noqa: S101
+    kind = next(_KINDS[base] for base in type(error).__mro__ if base in _KINDS)
+    request_id = request.state.request_id
+    detail: str | None = error.advice
+    if kind.status >= _INTERNAL:
+        _LOG.warning("problem", extra={"request_id": request_id, "reason": error.advice})
+        detail = None
+    return problem_response(request_id, kind, detail, headers=_headers(error, kind))
+
+
+def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
+    match error:
+        case Unauthenticated():
+            return {"WWW-Authenticate": 'Bearer realm="rag-assets"'}
+        case TooManyRequests():
+            return {"Retry-After": str(error.retry_after)}
+        case EmbedderUnavailable() if error.retry_after is not None:
+            return {"Retry-After": str(math.ceil(error.retry_after))}
+    return {"Retry-After": str(_RETRY_SECONDS)} if kind.status == 503 else {}  # noqa: PLR2004
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101
+    errors = [
+        InvalidField(field=".".join(map(str, found["loc"][1:])) or "body", problem=found["msg"])
+        for found in error.errors()
+    ]
+    return problem_response(
+        request.state.request_id, INVALID, "mend the fields that are named", errors=errors
+    )
+
+
+async def _http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101
+    kind = http_kind(error.status_code)
+    return problem_response(request.state.request_id, kind, headers=error.headers)

@@ -1,0 +1,165 @@
+"""What surrounds every request: its id, its size, its line in the log, its figures."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+import uuid
+from datetime import UTC, datetime
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rag_assets.service.problems import http_kind, problem_response, unexpected
+
+MAX_BODY = 1_048_576
+"""Bytes of a request: several times the longest question with all its filters."""
+
+_LOG = logging.getLogger("rag_assets.service")
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_LOGGED = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason")
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_TOO_LARGE = 413
+
+
+class Figures:
+    """Counts and durations of requests, of no tenant's in particular."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        labels = ("method", "route", "status")
+        self.requests = Counter(
+            "rag_assets_http_requests", "Requests answered.", labels, registry=self.registry
+        )
+        self.seconds = Histogram(
+            "rag_assets_http_request_seconds",
+            "Seconds from a request to the end of its answer.",
+            ("route",),
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+
+
+class Surrounded:
+    """Gives each request an id and an end, bounds its size, and records how it ended.
+
+    Args:
+        app: answers the request.
+        figures: are added to.
+    """
+
+    def __init__(self, app: ASGIApp, figures: Figures) -> None:
+        self._app = app
+        self._figures = figures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        request_id = given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+        status = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                answer = MutableHeaders(scope=message)
+                answer["X-Request-ID"] = request_id
+                answer["Cache-Control"] = "no-store"
+                answer["X-Content-Type-Options"] = "nosniff"
+            await send(message)
+
+        try:
+            body = await _body(headers, receive)
+            if body is None:
+                refusal = problem_response(
+                    request_id, http_kind(_TOO_LARGE), f"at most {MAX_BODY} bytes are read"
+                )
+                await refusal(scope, receive, noting)
+            else:
+                await self._app(scope, _replayed(body, receive), noting)
+        except Exception as error:
+            refusal = unexpected(request_id, error)
+            if not status:
+                await refusal(scope, receive, noting)
+        finally:
+            self._record(scope, status, time.perf_counter() - started)
+
+    def _record(self, scope: Scope, status: int, seconds: float) -> None:
+        # Not the path: it holds what was sent.
+        route = getattr(scope.get("route"), "path", "none")
+        self._figures.requests.labels(_method(scope), route, status).inc()
+        self._figures.seconds.labels(route).observe(seconds)
+        state = scope["state"]
+        said = {"method": _method(scope), "route": route, "status": status}
+        said |= {name: state[name] for name in ("request_id", "caller", "tenant") if name in state}
+        _LOG.info("request", extra={**said, "ms": round(1_000 * seconds, 1)})
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: what was named when it was logged, and nothing else."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        line |= {name: getattr(record, name) for name in _LOGGED if hasattr(record, name)}
+        return json.dumps(line, ensure_ascii=True)
+
+
+def log_to_standard_error() -> None:
+    """Write the service's log lines to standard error, for as long as the process lives."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    _LOG.addHandler(handler)
+    _LOG.setLevel(logging.INFO)
+    _LOG.propagate = False
+
+
+async def _body(headers: Headers, receive: Receive) -> bytes | None:
+    """The whole body; None if it is larger than is read."""
+    promised = headers.get("content-length", "")
+    if promised.isdecimal() and int(promised[:20]) > MAX_BODY:
+        return None
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b"".join(parts)
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_BODY:
+            return None
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    done = False
+
+    async def replay() -> Message:
+        nonlocal done
+        if done:
+            return await receive()
+        done = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def _method(scope: Scope) -> str:
+    known = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
+    return scope["method"] if scope["method"] in known else "other"

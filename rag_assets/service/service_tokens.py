@@ -1,0 +1,72 @@
+"""Service tokens: random, shown once, kept as a hash.
+
+A token is 256 random bits, so a plain SHA-256 of it is as hard to turn around as any slower hash
+would be: there is nothing to guess.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.database import TenantRef
+from rag_assets.catalog.service_tokens import ServiceToken
+from rag_assets.service.identity import Identity, Role, Unauthenticated
+
+PREFIX = "rag_"
+"""Tells a service token from a JWT, and to those who scan for secrets what it is."""
+
+_BYTES = 32
+
+
+def create_token(
+    catalog: Catalog,
+    ref: TenantRef,
+    *,
+    role: Role,
+    principals: Sequence[str],
+    lives: timedelta | None,
+) -> tuple[str, ServiceToken]:
+    """A new token for one tenant, which is nowhere but in what this returns.
+
+    Args:
+        catalog: keeps its hash.
+        ref: whose knowledge may be asked with it.
+        role: what may be done with it.
+        principals: in whose name.
+        lives: None: until it is revoked.
+    """
+    token = PREFIX + secrets.token_urlsafe(_BYTES)
+    kept = catalog.service_tokens.add(
+        ref,
+        secrets.token_hex(4),
+        _hashed(token),
+        role=role,
+        principals=sorted(set(principals)),
+        lives=lives,
+    )
+    return token, kept
+
+
+def identity_of(catalog: Catalog, token: str) -> Identity:
+    """Who shows this token, as the catalog says now.
+
+    Raises:
+        Unauthenticated: there is none, it was revoked, or it has expired: which, is not told.
+    """
+    kept = catalog.service_tokens.find(_hashed(token))
+    if kept is None:
+        raise Unauthenticated("the token is not valid here", hint="`rag-assets tokens create`")
+    return Identity(
+        name=f"token:{kept.token_id}",
+        tenants=frozenset({kept.tenant}),
+        role=kept.role,
+        principals=kept.principals,
+    )
+
+
+def _hashed(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()

@@ -1,0 +1,140 @@
+"""How the service is protected and bounded, from the environment.
+
+| variable | default | meaning |
+|---|---|---|
+| RAG_ASSETS_JWT_SECRET | none | HS256: the secret shared with who signs, 32 bytes or more |
+| RAG_ASSETS_JWT_PUBLIC_KEY | none | RS256, ES256 or EdDSA: PEM file of the signer's public key |
+| RAG_ASSETS_JWT_JWKS | none | the same, by key set: a file, or an https URL |
+| RAG_ASSETS_JWT_ISSUER | any | whose tokens are taken; required with a public key or a key set |
+| RAG_ASSETS_JWT_AUDIENCE | none | whom tokens must be made for; required likewise |
+| RAG_ASSETS_JWT_LEEWAY | 30 | seconds by which clocks may differ |
+| RAG_ASSETS_JWT_TENANTS_CLAIM | tenants | claim of the tenants that may be asked |
+| RAG_ASSETS_JWT_ROLE_CLAIM | role | claim that says admin or member |
+| RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim that lists the subject's groups |
+| RAG_ASSETS_SERVICE_RATE | 600/minute | requests that each token may make |
+| RAG_ASSETS_SERVICE_THREADS | 8 | searches under way at once; others wait their turn |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rag_assets.errors import ConfigurationError
+
+_SECRET_BYTES = 32
+_MOST_LEEWAY = 300
+_MOST_THREADS = 10
+_KEYS = ("RAG_ASSETS_JWT_SECRET", "RAG_ASSETS_JWT_PUBLIC_KEY", "RAG_ASSETS_JWT_JWKS")
+
+
+@dataclass(frozen=True, slots=True)
+class JwtSettings:
+    """Whose tokens are taken, and where in them stands what; exactly one of the keys is set.
+
+    Attributes:
+        secret: of HS256.
+        public_key: a PEM file.
+        jwks: a file or an https URL.
+        leeway: seconds.
+    """
+
+    secret: str | None = field(default=None, repr=False)
+    public_key: Path | None = None
+    jwks: str | None = None
+    issuer: str | None = None
+    audience: str | None = None
+    leeway: int = 30
+    tenants_claim: str = "tenants"
+    role_claim: str = "role"
+    groups_claim: str = "groups"
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> JwtSettings | None:
+        """Read the settings; None where no key is configured: then no JWT is taken.
+
+        Raises:
+            ConfigurationError: more than one key is set, or what is set is not safe to use.
+        """
+        given = [name for name in _KEYS if environ.get(name)]
+        if not given:
+            return None
+        if len(given) > 1:
+            raise ConfigurationError(
+                f"{' and '.join(given)} are set: which key signs is not clear",
+                hint="set one of them",
+            )
+        name, value = given[0], environ[given[0]]
+        issuer = environ.get("RAG_ASSETS_JWT_ISSUER") or None
+        audience = environ.get("RAG_ASSETS_JWT_AUDIENCE") or None
+        if name != "RAG_ASSETS_JWT_SECRET" and not (issuer and audience):
+            raise ConfigurationError(
+                f"{name} is set without RAG_ASSETS_JWT_ISSUER and RAG_ASSETS_JWT_AUDIENCE",
+                hint="set both: the same key signs tokens that are meant for other services",
+            )
+        if name == "RAG_ASSETS_JWT_SECRET" and len(value.encode()) < _SECRET_BYTES:
+            raise ConfigurationError(
+                f"RAG_ASSETS_JWT_SECRET is shorter than {_SECRET_BYTES} bytes",
+                hint="`openssl rand -hex 32` makes one that cannot be guessed",
+            )
+        return cls(
+            secret=value if name == "RAG_ASSETS_JWT_SECRET" else None,
+            public_key=Path(value).expanduser() if name == "RAG_ASSETS_JWT_PUBLIC_KEY" else None,
+            jwks=value if name == "RAG_ASSETS_JWT_JWKS" else None,
+            issuer=issuer,
+            audience=audience,
+            leeway=_whole(environ, "RAG_ASSETS_JWT_LEEWAY", 30, least=0, most=_MOST_LEEWAY),
+            tenants_claim=environ.get("RAG_ASSETS_JWT_TENANTS_CLAIM") or "tenants",
+            role_claim=environ.get("RAG_ASSETS_JWT_ROLE_CLAIM") or "role",
+            groups_claim=environ.get("RAG_ASSETS_JWT_GROUPS_CLAIM") or "groups",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """What the service takes, and how much of it.
+
+    Attributes:
+        jwt: None: no JWT is taken, only service tokens.
+        rate: requests of each token, as in 600/minute.
+        threads: searches under way at once.
+    """
+
+    jwt: JwtSettings | None = None
+    rate: str = "600/minute"
+    threads: int = 8
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> ServiceSettings:
+        """Read the settings.
+
+        Raises:
+            ConfigurationError: one of them is not usable; says which.
+        """
+        env = os.environ if environ is None else environ
+        return cls(
+            jwt=JwtSettings.from_environment(env),
+            rate=_rate(env.get("RAG_ASSETS_SERVICE_RATE") or "600/minute"),
+            threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MOST_THREADS),
+        )
+
+
+def _rate(text: str) -> str:
+    from limits import parse
+
+    try:
+        parse(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"RAG_ASSETS_SERVICE_RATE is not a rate: {text}", hint="as in 600/minute or 20/second"
+        ) from None
+    return text
+
+
+def _whole(environ: Mapping[str, str], name: str, default: int, *, least: int, most: int) -> int:
+    text = environ.get(name) or str(default)
+    if not (text.isascii() and text.isdecimal()) or not least <= int(text) <= most:
+        raise ConfigurationError(f"{name} is not usable: {text}", hint=f"from {least} to {most}")
+    return int(text)

@@ -1,0 +1,74 @@
+"""A service over two tenants, and tokens for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+import pytest
+from starlette.testclient import TestClient
+
+from rag_assets.service.app import build_app
+from rag_assets.service.backend import Backend
+from rag_assets.service.settings import JwtSettings, ServiceSettings
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+SECRET = "an example secret of more than 32 bytes"
+ISSUER = "https://sign.example"
+
+
+@dataclass
+class Door:
+    """A running service, and who may come in."""
+
+    client: TestClient
+    driver: Driver
+    backend: Backend
+
+    def token(self, subject: str = "eve", *tenants: str, **changes: Any) -> str:
+        """A JWT; of acme if nothing else is said."""
+        claims = {"sub": subject, "iss": ISSUER, "exp": int(time.time()) + 300}
+        claims |= {"tenants": list(tenants or ["acme"]), **changes}
+        return jwt.encode(claims, SECRET)
+
+    def ask(self, token: str, **body: Any) -> Any:
+        """What a question is answered with."""
+        return self.client.post(
+            "/rag/query",
+            json={"query": "valve", "top_k": 50, **body},
+            headers={"Authorization": f"Bearer {token}"},
+        )
+
+    def get(self, token: str, path: str, **parameters: Any) -> Any:
+        """What a path is answered with."""
+        headers = {"Authorization": f"Bearer {token}"}
+        return self.client.get(path, params=parameters, headers=headers)
+
+    def uris(self, token: str, **body: Any) -> set[str]:
+        """Of what is found."""
+        return {hit["uri"] for hit in self.ask(token, **body).json()["hits"]}
+
+
+@pytest.fixture(scope="module")
+def door(shared_installation: Installation, driver: Driver) -> Iterator[Door]:
+    for tenant in ("acme", "other", "asleep"):
+        root = shared_installation.home.parent / "sources" / tenant
+        sources = []
+        for scope in ("public", "board"):
+            folder = root / scope
+            folder.mkdir(parents=True)
+            (folder / f"{tenant}.md").write_text(f"# Valves\n\nThe {scope} valve of {tenant}.\n")
+            sources.append({"name": scope, "root": str(folder), "scope": scope})
+        shared_installation.add_tenant(tenant, root=root, **{**FAST, "sources": sources})
+        driver.sync(tenant)
+    shared_installation.configure("asleep", enabled=False)
+    settings = ServiceSettings(jwt=JwtSettings(secret=SECRET, issuer=ISSUER), rate="100000/minute")
+    session = shared_installation.session()
+    retriever = shared_installation.retriever
+    backend = Backend(session.catalog, session.store, retriever, settings)
+    with TestClient(build_app(backend), raise_server_exceptions=True) as client:
+        yield Door(client, driver, backend)
