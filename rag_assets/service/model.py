@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.catalog.index_rows import ReadableDocument
 from rag_assets.retrieval.model import Caller, Question, SearchRequest
@@ -20,12 +20,36 @@ class QueryRequest(Question):
         tenant: that is asked; may be left out if the token is for one only.
     """
 
-    tenant: TenantName | None = Field(default=None)
+    tenant: TenantName | None = None
 
     def asked_by(self, identity: Identity) -> SearchRequest:
         """The search, by the principals of the token: a request names none."""
         given = {name: getattr(self, name) for name in Question.model_fields}
         return SearchRequest(**given, caller=Caller(principals=identity.principals))
+
+
+class OfTenant(BaseModel):
+    """Which tenant is asked.
+
+    Attributes:
+        tenant: may be left out if the token is for one only.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tenant: TenantName | None = None
+
+
+class Page(OfTenant):
+    """Which part of a list is wanted.
+
+    Attributes:
+        after: the `next` of the page before.
+        limit: documents at most.
+    """
+
+    after: Annotated[str, StringConstraints(max_length=8_000, pattern=r"^[^\x00]*$")] | None = None
+    limit: int = Field(default=100, ge=1, le=1_000)
 
 
 class Documents(BaseModel):

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import StringConstraints
 
 from rag_assets.catalog.freshness import Freshness
 from rag_assets.retrieval.model import Caller, SearchAnswer
 from rag_assets.service.backend import Backend
 from rag_assets.service.identity import Identity
-from rag_assets.service.model import Documents, Health, QueryRequest, TenantName
+from rag_assets.service.model import Documents, Health, OfTenant, Page, QueryRequest
 from rag_assets.service.problems import documented
 
-_MOST_DOCUMENTS = 1_000
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 
 knowledge = APIRouter(prefix="/rag", tags=["knowledge"], responses=_REFUSED)
 operation = APIRouter(tags=["operation"])
 
 _bearer = HTTPBearer(auto_error=False, description="A JWT, or a service token.")
-
-_TenantQuery = Annotated[
-    TenantName | None,
-    Query(description="The tenant that is asked; may be left out if the token is for one only."),
-]
-_After = Annotated[
-    str | None,
-    StringConstraints(max_length=8_000, pattern=r"^[^\x00]*$"),
-    Query(description="The `next` of the page before."),
-]
 
 
 def _backend(request: Request) -> Backend:
@@ -54,26 +41,8 @@ async def _identity(
     return identity
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Which tenant is asked, by whom."""
-
-    tenant: str
-    caller: Caller
-
-
-async def _asked(
-    request: Request,
-    identity: Annotated[Identity, Depends(_identity)],
-    tenant: _TenantQuery = None,
-) -> Asked:
-    request.state.tenant = identity.tenant(tenant)
-    return Asked(request.state.tenant, Caller(principals=identity.principals))
-
-
 TheBackend = Annotated[Backend, Depends(_backend)]
 WhoAsks = Annotated[Identity, Depends(_identity)]
-WhatIsAsked = Annotated[Asked, Depends(_asked)]
 
 
 @knowledge.post("/query", responses=documented(400, 402, 413, 502))
@@ -92,25 +61,27 @@ async def query(
 
 @knowledge.get("/documents")
 async def documents(
-    asked: WhatIsAsked,
-    backend: TheBackend,
-    after: _After = None,
-    limit: Annotated[int, Query(ge=1, le=_MOST_DOCUMENTS)] = 100,
+    request: Request, asked: Annotated[Page, Query()], identity: WhoAsks, backend: TheBackend
 ) -> Documents:
     """List the documents that are searchable and that the caller may read, by uri."""
+    tenant = request.state.tenant = identity.tenant(asked.tenant)
+    caller = Caller(principals=identity.principals)
     found = await backend.run(
-        lambda: backend.reader.list(asked.tenant, asked.caller, limit=limit + 1, after=after)
+        lambda: backend.reader.list(tenant, caller, limit=asked.limit + 1, after=asked.after)
     )
-    page = found[:limit]
-    return Documents(documents=page, next=page[-1].uri if len(found) > limit else None)
+    page = found[: asked.limit]
+    return Documents(documents=page, next=page[-1].uri if len(found) > asked.limit else None)
 
 
 @knowledge.get("/status")
-async def status(asked: WhatIsAsked, backend: TheBackend) -> Freshness:
+async def status(
+    request: Request, asked: Annotated[OfTenant, Query()], identity: WhoAsks, backend: TheBackend
+) -> Freshness:
     """How far a tenant's index is behind its documents, as they were listed last."""
+    tenant = request.state.tenant = identity.tenant(asked.tenant)
     # Refuses a tenant that is gone, as a search does.
-    await backend.run(lambda: backend.catalog.tenants.get(asked.tenant))
-    return await backend.run(lambda: backend.catalog.freshness.of(asked.tenant))
+    await backend.run(lambda: backend.catalog.tenants.get(tenant))
+    return await backend.run(lambda: backend.catalog.freshness.of(tenant))
 
 
 @operation.get("/health/live")

@@ -176,7 +176,12 @@ def test_a_disabled_tenant_says_so(door: Door) -> None:
     ("error", "status", "kind", "told"),
     [
         (NoProviderKey("no key", hint="set one"), 402, "no-provider-key", True),
-        (EmbedderUnavailable("away", retry_after=7.2), 503, "embedder-unavailable", False),
+        (
+            EmbedderUnavailable("host z is off", retry_after=7.2),
+            503,
+            "embedder-unavailable",
+            False,
+        ),
         (IndexInconsistent("index x of host y"), 503, "index-inconsistent", False),
         (ValueError("the text of a document"), 500, "internal", False),
     ],
