@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import socket
+import sys
 from contextlib import closing
 
 from rag_assets.commands.output import progress
 from rag_assets.commands.session import Session, with_session
+from rag_assets.errors import ConfigurationError
 from rag_assets.retrieval.search import Retriever
 
 _MOST_CONNECTIONS = 1_000
@@ -17,7 +21,8 @@ def serve(session: Session, host: str, port: int) -> None:
     """Answer requests until told to stop.
 
     Raises:
-        ConfigurationError: no authentication is configured, and other machines can reach it.
+        ConfigurationError: no authentication is configured, and other machines can reach it; or
+            the address cannot be listened at.
     """
     import uvicorn
 
@@ -29,16 +34,17 @@ def serve(session: Session, host: str, port: int) -> None:
 
     settings = ServiceSettings.from_environment()
     require_authentication(host, settings.jwt, session.catalog)
-    with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
+    retriever = Retriever(session.catalog, session.store, session.embedders)
+    with closing(_listening(host, port)) as listener, closing(retriever):
         app = build_app(Backend(session.catalog, session.store, retriever, settings))
         if settings.jwt is None:
             progress("only service tokens are taken: `rag-assets tokens create` makes one")
         progress(f"http://{f'[{host}]' if ':' in host else host}:{port}")
         log_to_standard_error()
-        uvicorn.run(
+        # Uvicorn raises the signal again once it has stopped; what is open is then closed.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        config = uvicorn.Config(
             app,
-            host=host,
-            port=port,
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -46,3 +52,15 @@ def serve(session: Session, host: str, port: int) -> None:
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_MOST_CONNECTIONS)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot listen at {host}, port {port}: {error.strerror or 'no such address'}",
+            hint="choose another with --port or --host",
+        ) from None
