@@ -17,7 +17,8 @@ MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
 MAX_PRINCIPALS = 1_000
 
-_Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000)]
+# Postgres takes no zero byte in a text.
+_Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000, pattern=r"^[^\x00]+$")]
 _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
 _Principals = Annotated[tuple[_Name, ...], Field(max_length=MAX_PRINCIPALS)]
 _Metadata = Annotated[dict[_Name, _Name], Field(max_length=20)]

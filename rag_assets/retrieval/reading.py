@@ -68,7 +68,8 @@ class DocumentReader:
         """
         record = self._catalog.tenants.get(tenant_id)
         serving = self._catalog.generations.serving(tenant_id)
-        if record.state != "ACTIVE" or serving is None:
+        # No id holds a zero byte, which Postgres takes for an error.
+        if record.state != "ACTIVE" or serving is None or "\0" in document_id:
             raise _unknown(tenant_id)
         owner = Owner(record.id, record.incarnation, serving.number)
         narrowing = Narrowing(documents=(document_id,))

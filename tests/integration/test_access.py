@@ -7,6 +7,7 @@ import random
 import pytest
 
 from rag_assets.catalog.access import PUBLIC
+from rag_assets.errors import ConfigurationError
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -160,3 +161,20 @@ def test_nothing_near_enough_asks_back_instead_of_padding(shared: Installation) 
     assert answer.debug is not None
     assert answer.debug.total_candidates >= len(answer.hits)
     assert {"embed", "search", "score", "pack"} == set(answer.debug.latency_ms)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"caller": {"principals": ["a\0b"]}},
+        {"filters": {"documents": ["\0"]}},
+        {"filters": {"metadata": {"\0": "x"}}},
+        {"must_include_paths": ["public/\0"]},
+    ],
+)
+def test_a_zero_byte_is_refused_and_not_repeated(
+    shared: Installation, options: dict[str, object]
+) -> None:
+    with pytest.raises(ConfigurationError, match="the search cannot be made") as caught:
+        shared.search("harbour", "tide", **options)
+    assert "\0" not in caught.value.advice
