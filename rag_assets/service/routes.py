@@ -23,7 +23,7 @@ operation = APIRouter(tags=["operation"])
 _bearer = HTTPBearer(auto_error=False, description="A JWT, or a service token.")
 
 
-def _backend(request: Request) -> Backend:
+async def _backend(request: Request) -> Backend:
     backend: Backend = request.app.state.backend
     return backend
 
