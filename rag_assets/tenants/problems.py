@@ -37,9 +37,14 @@ def problem_of(error: Mapping[str, Any]) -> str:
     Args:
         error: one of `ValidationError.errors()`.
     """
-    where = ".".join(str(part) for part in error["loc"]) or "configuration"
+    # Keys of a mapping are anybody's: no line end or escape of theirs belongs into a message.
+    where = ".".join(_printable(str(part)) for part in error["loc"]) or "configuration"
     context = error.get("ctx", {})
     if error["type"] == "value_error":
         return f"{where}: {context['error']}"
     meaning = _MEANINGS.get(error["type"])
     return f"{where}: {meaning.format_map(context) if meaning else error['msg']}"
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text)
