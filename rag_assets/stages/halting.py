@@ -36,7 +36,9 @@ def retry_at(document: Document, outage: RagAssetsError) -> datetime:
         return outage.until or NEVER
     wait = min(_LAST_RETRY, _FIRST_RETRY * (1 << min(document.attempts, 10)))
     if isinstance(outage, EmbedderUnavailable) and outage.retry_after is not None:
-        wait = max(wait, min(_LONGEST_WAIT, timedelta(seconds=outage.retry_after)))
+        # Bounded as a number: a timedelta does not hold every one.
+        asked = min(outage.retry_after, _LONGEST_WAIT.total_seconds())
+        wait = max(wait, timedelta(seconds=asked))
     return now + wait
 
 

@@ -24,6 +24,9 @@ from rag_assets.errors import (
 Fault: TypeAlias = Literal["key", "model", "quota"]
 """What a provider may say that its status does not: whom the refusal is about."""
 
+_LONGEST_WAIT = 86_400.0
+"""A server may name any number of seconds: what is beyond a day is no better than a day."""
+
 _KEY_HINT = "set a key that it takes with `rag-assets keys set`"
 _PASSING = frozenset({408, 409, 425, 429})
 _OF_THE_INPUT = frozenset({400, 413, 422})
@@ -114,6 +117,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def _passing(refusal: Refusal, embedder: str) -> EmbedderUnavailable:
     said = refusal.retry_after
     wait = retry_after(refusal.headers) if said is None else said
+    wait = None if wait is None else min(wait, _LONGEST_WAIT)
     slow = refusal.status == HTTPStatus.TOO_MANY_REQUESTS
     what = "asks to slow down" if slow else "does not answer as it should"
     return EmbedderUnavailable(f"{embedder} {what} (HTTP {refusal.status})", retry_after=wait)

@@ -90,6 +90,16 @@ def test_what_the_body_asks_for_goes_before_headers():
     assert failure.retry_after == 30.0
 
 
+def test_nobody_is_left_alone_for_more_than_a_day():
+    for refusal in (
+        Refusal(429, {"retry-after": "99999999999999999"}),
+        Refusal(429, {}, retry_after=float("1" * 400)),
+    ):
+        failure = failure_of(refusal, "gemini/m@3")
+        assert isinstance(failure, EmbedderUnavailable)
+        assert failure.retry_after == 86_400
+
+
 def caused(error: Exception, cause: Exception) -> Exception:
     error.__cause__ = cause
     return error
