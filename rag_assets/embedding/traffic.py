@@ -65,6 +65,9 @@ class Traffic:
     async def turn(self, tokens: int, until: float) -> AsyncIterator[Turn]:
         """Wait until a request may go out; it is under way for the time of the block.
 
+        Who waits for the limits of a minute holds no slot meanwhile: a short question may have
+        room where a long batch has none.
+
         Args:
             tokens: what it is expected to count for.
             until: time.monotonic() by which it must go out.
@@ -72,16 +75,19 @@ class Traffic:
         Raises:
             OutOfTime: it cannot go out by then; said as soon as that is known.
         """
-        async with self._slots.hold(until - time.monotonic()):
-            while (wait := self._begin(tokens)) > 0:
-                if time.monotonic() + wait > until:
-                    raise OutOfTime("the provider's limits leave no room in time")
-                await asyncio.sleep(wait)
-            turn = Turn(tokens)
-            try:
-                yield turn
-            finally:
-                self._end(tokens, turn.tokens)
+        while True:
+            async with self._slots.hold(until - time.monotonic()):
+                wait = self._begin(tokens)
+                if wait <= 0:
+                    turn = Turn(tokens)
+                    try:
+                        yield turn
+                    finally:
+                        self._end(tokens, turn.tokens)
+                    return
+            if time.monotonic() + wait > until:
+                raise OutOfTime("the provider's limits leave no room in time")
+            await asyncio.sleep(wait)
 
     def _begin(self, tokens: int) -> float:
         """Count a request as under way, or say how long it has to wait for that."""

@@ -132,6 +132,29 @@ def test_tokens_count_as_what_the_provider_says_they_were():
     asyncio.run(scene())
 
 
+def test_a_short_question_does_not_wait_behind_a_long_batch_that_waits_for_its_minute():
+    traffic = Traffic(concurrency=1, tokens_per_minute=100)
+
+    async def scene() -> float:
+        async with traffic.turn(80, soon()):
+            pass
+        batch = asyncio.create_task(long_batch(90))
+        await asyncio.sleep(0.01)
+        started = time.monotonic()
+        async with traffic.turn(5, soon(3)):
+            waited = time.monotonic() - started
+        assert not batch.done()
+        batch.cancel()
+        await asyncio.wait([batch])
+        return waited
+
+    async def long_batch(tokens: int) -> None:
+        async with traffic.turn(tokens, soon(120)):
+            pytest.fail("the minute has no room for it")
+
+    assert asyncio.run(scene()) < 0.5
+
+
 def test_that_there_is_no_room_in_time_is_said_at_once():
     traffic = Traffic(concurrency=1, requests_per_minute=1)
 
