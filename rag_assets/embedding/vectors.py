@@ -33,7 +33,7 @@ def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sourc
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             vectors = np.asarray(answer, dtype=np.float32)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadVectors(f"{source} returned something that is not {count} vectors") from error
     if vectors.shape != (count, dimensions):
         raise BadVectors(

@@ -25,7 +25,7 @@ from rag_assets.embedding.canary import PROBES_KEY, distances, probe
 from rag_assets.embedding.prices import Price, provider_and_model
 from rag_assets.embedding.protocol import Answer, Charge, Embedder
 from rag_assets.embedding.registry import price_of
-from rag_assets.errors import EmbedderUnavailable, RagAssetsError, TenantGone
+from rag_assets.errors import EmbedderUnavailable, EmbeddingError, RagAssetsError, TenantGone
 from rag_assets.tenants.model import Tenant
 
 FRESH = timedelta(hours=20)
@@ -145,6 +145,8 @@ async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagA
                 return EmbedderUnavailable(f"no answer within {_SECONDS:.0f} s")
             except RagAssetsError as error:
                 return error.with_traceback(None)
+            except Exception as error:  # of one tenant's embedder: the others are measured
+                return EmbeddingError(f"it failed unforeseen: {type(error).__name__}")
 
     distinct = {id(embedder): embedder for embedder in embedders.values()}
     answers = await asyncio.gather(*map(ask, distinct.values()))

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 REQUEST_SECONDS = 120.0
 """For one request with its answer: a server may send a byte a minute for ever."""
 
+_MOST_TOKENS = 10_000_000
+"""Of a request: no model takes as much in as many texts as go into one."""
+
 Sdk = TypeVar("Sdk")
 T = TypeVar("T")
 
@@ -154,11 +157,16 @@ class SdkEndpoint(ABC, Generic[Sdk]):
         refusal = self._refusal(error)
         if refusal is not None:
             return refusal
-        if isinstance(error, ValueError | TypeError | AttributeError | LookupError):
+        if isinstance(error, ValueError | TypeError | AttributeError | LookupError | OverflowError):
             return BadVectors(
                 f"{self.model.embedder_id} sent a malformed answer ({type(error).__name__})"
             )
         return interruption_of(error, self.model.embedder_id)
+
+
+def plausible_tokens(said: object) -> int | None:
+    """Tokens that a provider says it charges; None where it says nothing, 0, or nonsense."""
+    return said if type(said) is int and 0 < said <= _MOST_TOKENS else None
 
 
 def encodable(text: str) -> str:

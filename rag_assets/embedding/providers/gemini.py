@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import SecretStr
 
 from rag_assets.embedding.protocol import Purpose
-from rag_assets.embedding.providers.endpoint import SdkEndpoint
+from rag_assets.embedding.providers.endpoint import SdkEndpoint, plausible_tokens
 from rag_assets.embedding.providers.failures import Fault, Refusal, failure_of
 from rag_assets.embedding.remote import Reply
 from rag_assets.errors import BadVectors, EmbeddingError
@@ -100,8 +100,7 @@ class GeminiEndpoint(SdkEndpoint["Client"]):
 
 def _tokens(answer: EmbedContentResponse) -> int | None:
     """What is charged, where the answer says so."""
-    tokens = getattr(answer.usage_metadata, "prompt_token_count", None)
-    return tokens if isinstance(tokens, int) and tokens > 0 else None
+    return plausible_tokens(getattr(answer.usage_metadata, "prompt_token_count", None))
 
 
 def _details(body: Any) -> Iterable[Mapping[str, Any]]:

@@ -12,7 +12,11 @@ import numpy.typing as npt
 from pydantic import SecretStr
 
 from rag_assets.embedding.protocol import Purpose
-from rag_assets.embedding.providers.endpoint import REQUEST_SECONDS, SdkEndpoint
+from rag_assets.embedding.providers.endpoint import (
+    REQUEST_SECONDS,
+    SdkEndpoint,
+    plausible_tokens,
+)
 from rag_assets.embedding.providers.failures import Fault, Refusal, failure_of
 from rag_assets.embedding.remote import Reply
 from rag_assets.errors import BadVectors, EmbeddingError
@@ -117,7 +121,6 @@ def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
 
 
 def _tokens(body: Mapping[str, Any]) -> int | None:
-    """What is charged; many servers say nothing, or 0."""
+    """What is charged, where the answer says so."""
     usage = body.get("usage") or {}
-    tokens = usage.get("total_tokens") or usage.get("prompt_tokens")
-    return tokens if isinstance(tokens, int) and tokens > 0 else None
+    return plausible_tokens(usage.get("total_tokens") or usage.get("prompt_tokens"))

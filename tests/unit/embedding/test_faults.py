@@ -224,6 +224,9 @@ SPOILT = {
     "another dimension": openai_or_gemini(each(embedding=[0.1] * 384), each(values=[0.1] * 384)),
     "zeros": openai_or_gemini(each(embedding=[0.0] * 768), each(values=[0.0] * 768)),
     "not a number": openai_or_gemini(each(embedding=[NAN] * 768), each(values=[NAN] * 768)),
+    "a number of 400 digits": openai_or_gemini(
+        each(embedding=[10**400] * 768), each(values=[10**400] * 768)
+    ),
     "no vector": openai_or_gemini(each(embedding=None), each(values=None)),
     "words": openai_or_gemini(each(embedding=["a"] * 768), each(values=["a"] * 768)),
     "cut off": lambda answer: json.dumps(answer).encode()[:-40],

@@ -184,6 +184,7 @@ def test_something_unforeseen_is_not_tried_again():
         ([[0.0, 0.0]] * 2, "zeros"),
         ([[float("nan"), 0.0]] * 2, "not finite"),
         ([[1.0], [1.0, 2.0]], "not 2 vectors"),
+        ([[1.0, 10**400]] * 2, "not 2 vectors"),
     ],
 )
 def test_an_answer_that_is_not_what_was_asked_for_is_not_taken(vectors, message):

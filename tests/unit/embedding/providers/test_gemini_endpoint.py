@@ -71,6 +71,12 @@ def test_the_second_model_is_told_by_a_prefix_and_gives_a_vector_each(
     assert all("taskType" not in each for each in requests)
 
 
+def test_tokens_that_no_request_has_are_as_good_as_none(httpserver, ask):
+    said = answer(2, 3072, usageMetadata={"promptTokenCount": 10**12})
+    httpserver.expect_request(path("gemini-embedding-2")).respond_with_json(said)
+    assert ask("gemini", model="gemini-embedding-2", dimensions=3072).tokens is None
+
+
 def test_the_former_model_is_filled_up_with_zeros(httpserver, ask):
     httpserver.expect_request(path("text-embedding-004")).respond_with_json(answer(2, 768))
     reply = ask("gemini", model="text-embedding-004", dimensions=1536)

@@ -48,6 +48,13 @@ def test_vectors_come_in_the_order_of_the_texts(httpserver, ask):
     assert request.headers["Authorization"] == f"Bearer {KEY}"
 
 
+@pytest.mark.parametrize("said", [0, -7, 10**25, 1.5, True, "7", None])
+def test_tokens_that_no_request_has_are_as_good_as_none(httpserver, ask, said):
+    body = answer([[1, 0], [0, 1]], usage={"total_tokens": said})
+    httpserver.expect_request(PATH).respond_with_json(body)
+    assert ask(**COMPATIBLE).tokens is None
+
+
 def test_openai_is_asked_for_packed_vectors_of_the_chosen_dimensions(httpserver, ask):
     packed = [base64.b64encode(struct.pack("<2f", *v)).decode() for v in ((1, 0), (0, 1))]
     httpserver.expect_request(PATH).respond_with_json(answer(packed, order=[1, 0]))
