@@ -34,6 +34,10 @@ hold a secret or the text of a document. The command line prints both and never 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal, TypeAlias
+
+Fault: TypeAlias = Literal["key", "model", "quota"]
+"""What a provider refuses a request for, as far as it says so."""
 
 
 class RagAssetsError(Exception):
@@ -141,7 +145,18 @@ class EmbedderUnavailable(EmbeddingHalted):
 
 
 class EmbedderRefused(EmbeddingHalted):
-    """The provider refuses until a person changes something: the key, the model, the quota."""
+    """The provider refuses until a person changes something: the key, the model, the quota.
+
+    Args:
+        message, hint: see RagAssetsError.
+        fault: what it refuses the request for; None if that is something else, or not known.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, fault: Fault | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.fault = fault
 
 
 class NoProviderKey(EmbedderRefused):

@@ -55,7 +55,9 @@ class NotingEmbedder:
         try:
             answer = await self._embedder.embed(texts, purpose=purpose, deadline=deadline)
         except EmbedderRefused as error:
-            if error.requests:  # else the provider was never shown the key
+            # A model, a quota or an address that is refused says nothing of the key; nor does a
+            # request that was never sent.
+            if error.fault == "key" and error.requests:
                 self._worked = False
             raise
         self._worked = True

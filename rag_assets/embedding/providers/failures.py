@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from ssl import SSLCertVerificationError
-from typing import Literal, TypeAlias
 
 from rag_assets.errors import (
     EmbedderRefused,
     EmbedderUnavailable,
     EmbeddingError,
+    Fault,
     InputRejected,
 )
-
-Fault: TypeAlias = Literal["key", "model", "quota"]
-"""What a provider may say that its status does not: whom the refusal is about."""
 
 _LONGEST_WAIT = 86_400.0
 """A server may name any number of seconds: what is beyond a day is no better than a day."""
@@ -125,15 +122,19 @@ def _passing(refusal: Refusal, embedder: str) -> EmbedderUnavailable:
 
 def _for_a_person(fault: Fault, status: int, embedder: str) -> EmbedderRefused:
     if fault == "key":
-        return EmbedderRefused(f"the key for {embedder} is refused (HTTP {status})", hint=_KEY_HINT)
+        return EmbedderRefused(
+            f"the key for {embedder} is refused (HTTP {status})", hint=_KEY_HINT, fault=fault
+        )
     if fault == "quota":
         return EmbedderRefused(
             f"the quota for {embedder} is exhausted (HTTP {status})",
             hint="raise it at the provider, then run `rag-assets sync`",
+            fault=fault,
         )
     return EmbedderRefused(
         f"the provider knows no such model: {embedder} (HTTP {status})",
         hint="check the embedder's model and base_url in tenants.yaml",
+        fault=fault,
     )
 
 

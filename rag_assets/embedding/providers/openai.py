@@ -17,9 +17,9 @@ from rag_assets.embedding.providers.endpoint import (
     SdkEndpoint,
     plausible_tokens,
 )
-from rag_assets.embedding.providers.failures import Fault, Refusal, failure_of
+from rag_assets.embedding.providers.failures import Refusal, failure_of
 from rag_assets.embedding.remote import Reply
-from rag_assets.errors import BadVectors, EmbeddingError
+from rag_assets.errors import BadVectors, EmbeddingError, Fault
 
 if TYPE_CHECKING:
     import httpx2

@@ -17,6 +17,8 @@ from rag_assets.errors import (
     ServiceUnavailable,
 )
 
+REFUSED = EmbedderRefused("401", fault="key")
+
 
 class Scripted(DeterministicEmbedder):
     """Fails as it is told, call by call."""
@@ -59,9 +61,14 @@ def noted_after(*script: EmbeddingError | None, closes: int = 1) -> list[bool]:
     ("script", "noted"),
     [
         ([None, None], [True]),
-        ([EmbedderRefused("401")], [False]),
-        ([EmbedderRefused("401"), None], [True]),
-        ([None, EmbedderRefused("401")], [False]),
+        ([REFUSED], [False]),
+        ([REFUSED, None], [True]),
+        ([None, REFUSED], [False]),
+        ([EmbedderRefused("unknown", fault="model")], []),
+        ([EmbedderRefused("used up", fault="quota")], []),
+        ([EmbedderRefused("a redirect, a certificate")], []),
+        ([None, EmbedderRefused("used up", fault="quota")], [True]),
+        ([REFUSED, EmbedderRefused("unknown", fault="model")], [False]),
         ([None, EmbedderUnavailable("500")], [True]),
         ([EmbedderUnavailable("500")], []),
         ([NoProviderKey("none")], []),

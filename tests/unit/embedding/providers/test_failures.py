@@ -59,6 +59,25 @@ def test_every_status_has_its_meaning(status, fault, kind, message):
 
 
 @pytest.mark.parametrize(
+    ("status", "said", "fault"),
+    [
+        (401, None, "key"),
+        (403, None, "key"),
+        (400, "key", "key"),
+        (402, None, "quota"),
+        (429, "quota", "quota"),
+        (404, None, "model"),
+        (301, None, None),
+        (405, None, None),
+    ],
+)
+def test_a_refusal_tells_what_is_at_fault(status, said, fault):
+    failure = failure_of(Refusal(status, {}, said), "openai/m@3")
+    assert isinstance(failure, EmbedderRefused)
+    assert failure.fault == fault
+
+
+@pytest.mark.parametrize(
     ("headers", "seconds"),
     [
         ({}, None),
