@@ -27,7 +27,8 @@ hold a secret or the text of a document. The command line prints both and never 
     │   │   └── CapReached            the tenant's own cap on spending
     │   ├── InputRejected         this text cannot be embedded: quarantine its documents
     │   ├── OutOfTime             the deadline came before its turn: nothing was sent
-    │   └── BadVectors            wrong count, dimension, or not finite: stop the tenant
+    │   └── BadVectors            malformed, not finite, zeros: stop the tenant for now
+    │       └── WrongShape        wrong count or dimension: until a person changes something
     └── IndexInconsistent         the live index is not the one the catalog knows
 """
 
@@ -120,9 +121,11 @@ class EmbeddingError(RagAssetsError):
 
     Attributes:
         requests: attempts made before it was raised; 0 where it was not even asked.
+        tokens: that they were charged for: an answer is paid for, whatever is in it.
     """
 
     requests: int = 1
+    tokens: int = 0
 
 
 class EmbeddingHalted(EmbeddingError):
@@ -200,6 +203,10 @@ class OutOfTime(EmbeddingError):
 
 class BadVectors(EmbeddingError):
     """The embedder returned vectors that must not be stored."""
+
+
+class WrongShape(BadVectors):
+    """Not one vector for each text, or not of the length that was asked for: another model's."""
 
 
 class IndexInconsistent(RagAssetsError):

@@ -10,7 +10,7 @@ from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.usage import Used
 from rag_assets.embedding.prices import FREE, Price, provider_and_model
-from rag_assets.embedding.protocol import Answer, Charge
+from rag_assets.embedding.protocol import Charge
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,11 +31,11 @@ class Meter:
         self._new: dict[tuple[TenantRef, str], Used] = {}
         self._writer: threading.Thread | None = None
 
-    def count(self, ref: TenantRef, embedder_id: str, answer: Answer, price: Price | None) -> None:
-        """Take the answer to one question into account; what is free is not worth a statement."""
+    def count(self, ref: TenantRef, embedder_id: str, charge: Charge, price: Price | None) -> None:
+        """Count what one question was charged; what is free is not worth a statement."""
         if price == FREE:
             return
-        used = used_of(Charge(answer.tokens, answer.requests, len(answer.vectors)), price)
+        used = used_of(charge, price)
         with self._lock:
             key = (ref, embedder_id)
             self._new[key] = self._new.get(key, Used()) + used

@@ -7,8 +7,9 @@ What is done is kept within seconds, whatever becomes of the rest:
 - it rejects a batch: halves are tried until the single texts at fault are found; others go through;
 - a text is longer than it takes: that text is reported, and never sent;
 - the deadline passes: nothing more is sent, and the outcome counts what remains;
-- it returns bad vectors, or something unforeseen happens, or the run is cancelled: the good
-  vectors so far are kept, then the error goes on.
+- it returns bad vectors: likewise, and then the error goes on;
+- something unforeseen happens, or the run is cancelled: the good vectors so far are kept, then the
+  error goes on.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from rag_assets.embedding.packing import Batch, EmbedItem, Packer
 from rag_assets.embedding.protocol import Answer, Budget, Charge, Embedder
 from rag_assets.embedding.vectors import checked_vectors
 from rag_assets.errors import (
+    BadVectors,
     EmbedderRefused,
     EmbeddingError,
     EmbeddingHalted,
@@ -101,6 +103,7 @@ class _Drive:
         self._calls: dict[_Call, Batch] = {}
         self._rejected: dict[str, str] = {}
         self._outage: EmbeddingHalted | None = None
+        self._bad: BadVectors | None = None
         self._begun = self._late = False
         self._done = self._requests = self._retries = self._tokens = 0
         # Whether it is known to take any text at all: else one rejection may mean all of them.
@@ -117,6 +120,8 @@ class _Drive:
         finally:
             await packer.stop()
         await self._keeper.drain()
+        if self._bad is not None:
+            raise self._bad
 
     async def _drive(self, packer: Packer) -> None:
         while True:
@@ -157,7 +162,7 @@ class _Drive:
 
     def _may_send(self) -> bool:
         in_time = self.deadline is None or time.monotonic() < self.deadline
-        return in_time and not self._late and self._outage is None
+        return in_time and not self._late and self._outage is None and self._bad is None
 
     def _send(self) -> None:
         """Begin as many calls as may be under way, unless keeping cannot follow."""
@@ -198,7 +203,7 @@ class _Drive:
             answer = await self._embedder.embed(texts, deadline=deadline)
             charge = Charge(answer.tokens, answer.requests, len(texts))
         except EmbeddingError as error:
-            charge = Charge(requests=error.requests)
+            charge = Charge(error.tokens, error.requests)
             raise
         finally:
             self.budget.settle(tokens, charge)
@@ -232,6 +237,10 @@ class _Drive:
             # Without its traceback, whose frames would hold on to the batch.
             self._outage = self._outage or error.with_traceback(None)
             self._count(error)
+        except BadVectors as error:
+            # Calls under way are paid for too: they may end, and are settled.
+            self._bad = self._bad or error.with_traceback(None)
+            self._count(error)
         except OutOfTime:
             self._late = True
             self._queue.appendleft(batch)
@@ -244,6 +253,7 @@ class _Drive:
             self.progress(self._state())
 
     def _count(self, error: EmbeddingError) -> None:
+        self._tokens += error.tokens
         self._requests += error.requests
         self._retries += max(0, error.requests - 1)
 

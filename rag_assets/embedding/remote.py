@@ -13,7 +13,7 @@ from rag_assets.embedding.protocol import Answer, CallLimits, Purpose
 from rag_assets.embedding.retrying import PATIENT, PROMPT, Patience, Persistence
 from rag_assets.embedding.traffic import Traffic
 from rag_assets.embedding.vectors import checked_vectors
-from rag_assets.errors import InputRejected
+from rag_assets.errors import BadVectors, InputRejected
 from rag_assets.tokens import count_tokens
 
 
@@ -45,7 +45,8 @@ class Endpoint(Protocol):
                 provider's; retry_after as it says.
             EmbedderRefused: until a person changes something: the key, the model, the quota.
             InputRejected: one of these texts can never be embedded.
-            BadVectors: the answer is malformed, or has not one vector for each text.
+            BadVectors: the answer is malformed, or has not one vector for each text; with the
+                tokens that it says it is charged for.
         """
         ...
 
@@ -145,16 +146,22 @@ class RemoteEmbedder:
         await self._connections.close()
 
     async def _ask(self, texts: Sequence[str], purpose: Purpose) -> Answer:
-        """One attempt, its answer checked."""
-        async with self._connections.use() as endpoint:
-            reply = await endpoint.request(texts, purpose)
-        vectors = checked_vectors(
-            reply.vectors,
-            count=len(texts),
-            dimensions=self._dimensions,
-            source=self._embedder_id,
-        )
-        return Answer(vectors, self._tokens_of(texts) if reply.tokens is None else reply.tokens)
+        """One attempt, its answer checked; it is charged for even where it cannot be used."""
+        said: int | None = None
+        try:
+            async with self._connections.use() as endpoint:
+                reply = await endpoint.request(texts, purpose)
+            said = reply.tokens
+            vectors = checked_vectors(
+                reply.vectors,
+                count=len(texts),
+                dimensions=self._dimensions,
+                source=self._embedder_id,
+            )
+        except BadVectors as error:
+            error.tokens = error.tokens or said or self._tokens_of(texts)
+            raise
+        return Answer(vectors, self._tokens_of(texts) if said is None else said)
 
     def _weight(self, texts: Sequence[str]) -> int:
         """What a call counts for in the traffic; counted only where that is limited."""

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.embedding.protocol import Vectors
-from rag_assets.errors import BadVectors
+from rag_assets.errors import BadVectors, WrongShape
 
 MAX_BATCH = 100
 """Texts that one call to an embedder takes at most, whatever the embedder allows."""
@@ -28,18 +28,20 @@ def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sourc
         source: the embedder's id, for the message.
 
     Raises:
-        BadVectors: wrong count, wrong dimension, not numbers, not finite, or without a direction.
+        WrongShape: wrong count or wrong dimension.
+        BadVectors: not numbers, not finite, or without a direction.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             vectors = np.asarray(answer, dtype=np.float32)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise BadVectors(f"{source} returned something that is not {count} vectors") from error
+    except (TypeError, ValueError, OverflowError):  # which may quote the answer
+        raise BadVectors(f"{source} returned something that is not {count} vectors") from None
     if vectors.shape != (count, dimensions):
-        raise BadVectors(
+        raise WrongShape(
             f"{source} returned an array of shape {vectors.shape} for {count} texts"
             f" of {dimensions} dimensions",
-            hint="the model behind this embedder is not the one that is configured",
+            hint="the model behind it is not the one that is configured: check the embedder's"
+            " model, dimensions and base_url",
         )
     if not np.isfinite(vectors).all():
         raise BadVectors(f"{source} returned a vector that is not finite")

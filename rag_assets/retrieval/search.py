@@ -18,10 +18,10 @@ from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.index_rows import ReadableVersion
 from rag_assets.catalog.tenants import TenantRecord
-from rag_assets.embedding.protocol import Answer, Embedder
+from rag_assets.embedding.protocol import Answer, Charge, Embedder
 from rag_assets.embedding.query import embed_query
 from rag_assets.embedding.registry import EmbedderConfig, price_of
-from rag_assets.errors import IndexInconsistent
+from rag_assets.errors import BadVectors, IndexInconsistent
 from rag_assets.indexing.mapping import PLACES
 from rag_assets.indexing.model import Owner
 from rag_assets.indexing.protocol import VectorStore
@@ -102,10 +102,16 @@ class Retriever:
                     hint="sync the tenant: a new generation is built with the present model",
                 )
             self._made[made] = embedder
-        answer = asyncio.run(_answer_of(embedder, query))
         # What the tenant says now that it pays, or else what was so when it was built.
         price = tenant.embedder.price or price_of(EmbedderConfig.model_validate(serving.embedder))
-        self._meter.count(ref, serving.embedder_id, answer, price)
+        try:
+            answer = asyncio.run(_answer_of(embedder, query))
+        except BadVectors as error:
+            charge = Charge(error.tokens, error.requests)
+            self._meter.count(ref, serving.embedder_id, charge, price)
+            raise
+        charge = Charge(answer.tokens, answer.requests, len(answer.vectors))
+        self._meter.count(ref, serving.embedder_id, charge, price)
         first: npt.NDArray[np.float32] = answer.vectors[0]
         return first
 

@@ -164,10 +164,12 @@ def _sighting(
     embedder_id = one.embedder.embedder_id
     seen = Sighting(one.ref, embedder_id, one.limit)
     stored = before
+    charge = _charge_of(answer)
+    if charge is not None:
+        used = used_of(charge, one.price)
+        catalog.usage.add(one.ref, *provider_and_model(embedder_id), used)
     if isinstance(answer, Answer):
         stored = _stored(before, answer, now)
-        used = used_of(Charge(answer.tokens, answer.requests, len(answer.vectors)), one.price)
-        catalog.usage.add(one.ref, *provider_and_model(embedder_id), used)
     elif answer is not None:
         seen = replace(seen, trouble=answer.advice)
     if stored is None:
@@ -183,6 +185,15 @@ def _sighting(
         moved = {"distance": max(stored.distances), "limit": one.limit}
         catalog.events.write(one.ref, "model_changed", [{"embedder": embedder_id, **moved}])
     return replace(seen, news=news)
+
+
+def _charge_of(answer: Answer | RagAssetsError | None) -> Charge | None:
+    """What is to be recorded of an answer, or of one that could not be used."""
+    if isinstance(answer, Answer):
+        return Charge(answer.tokens, answer.requests, len(answer.vectors))
+    if isinstance(answer, EmbeddingError) and answer.tokens:
+        return Charge(answer.tokens, answer.requests)
+    return None
 
 
 def _stored(before: StoredProbes | None, answer: Answer, now: datetime) -> StoredProbes:

@@ -18,7 +18,7 @@ from rag_assets.embedding.outcome import EmbedProgress
 from rag_assets.embedding.packing import EmbedItem
 from rag_assets.embedding.protocol import Vectors
 from rag_assets.embedding.registry import price_of
-from rag_assets.errors import BadVectors, EmbeddingHalted, RagAssetsError
+from rag_assets.errors import BadVectors, EmbeddingError, EmbeddingHalted, RagAssetsError
 from rag_assets.stages.batch_results import collect
 from rag_assets.stages.batches import send_away, set_aside, under_way
 from rag_assets.stages.context import TenantContext
@@ -161,11 +161,8 @@ def _embed(
             )
         )
     except BadVectors as error:
-        # Nothing of the slice can be trusted; the next run tries again.
         failed = _fail_incomplete(ctx, work, waiting, {}, error)
-        return EmbeddingReport(
-            failed=failed, used=ledger.total, outage=error.message, way_out=error.hint
-        )
+        return _stopped(ctx, work, error, EmbeddingReport(failed=failed, used=ledger.total))
     progress.done()
     failed = _fail_incomplete(ctx, work, waiting, outcome.rejected, outcome.outage)
     report = EmbeddingReport(
@@ -183,7 +180,7 @@ def _halted(
 
 
 def _stopped(
-    ctx: TenantContext, work: Work, outage: EmbeddingHalted, report: EmbeddingReport
+    ctx: TenantContext, work: Work, outage: EmbeddingError, report: EmbeddingReport
 ) -> EmbeddingReport:
     """Tell why nothing more could be embedded; other slices need not try if that lasts."""
     held = hold_back(ctx, work, outage) if lasts(outage) else 0

@@ -11,26 +11,33 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from rag_assets.catalog.document_rows import NEVER, Document, Failure
-from rag_assets.errors import CapReached, EmbedderRefused, EmbedderUnavailable, RagAssetsError
+from rag_assets.errors import (
+    CapReached,
+    EmbedderRefused,
+    EmbedderUnavailable,
+    RagAssetsError,
+    WrongShape,
+)
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.slices import Work, parsed_documents
 
 _FIRST_RETRY = timedelta(minutes=1)
 _LAST_RETRY = timedelta(hours=1)
 _LONGEST_WAIT = timedelta(days=1)
+_FOR_A_PERSON = (EmbedderRefused, WrongShape)
 _BATCH = 2_000
 _ALL = 1 << 60
 
 
 def lasts(outage: RagAssetsError) -> bool:
     """Whether trying again is in vain before a person acts, or a cap on spending is a new one."""
-    return isinstance(outage, (EmbedderRefused, CapReached))
+    return isinstance(outage, (*_FOR_A_PERSON, CapReached))
 
 
 def retry_at(document: Document, outage: RagAssetsError) -> datetime:
     """When a document is tried again by itself; a sync that a person asks for does not wait."""
     now = datetime.now(UTC)
-    if isinstance(outage, EmbedderRefused):
+    if isinstance(outage, _FOR_A_PERSON):
         return NEVER
     if isinstance(outage, CapReached):
         return outage.until or NEVER

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from rag_assets.catalog.document_rows import NEVER
-from tests.embedding_server import EmbeddingServer, Status, embedding_server
+from rag_assets.catalog.usage import today
+from rag_assets.errors import WrongShape
+from tests.embedding_server import EmbeddingServer, Spoilt, Status, embedding_server, tokens_of
 from tests.installation import FAST, Installation
 
 HANDBOOK = {
@@ -125,6 +127,11 @@ def test_a_server_of_another_dimension_stops_the_tenant_before_anything_is_writt
     assert result.error is not None
     assert "shape (4, 384) for 4 texts of 768 dimensions" in result.error.message
     ctx = shared_installation.context("other-length")
+    documents = ctx.catalog.documents.all("other-length")
+    assert {(d.status, d.retry_at) for d in documents} == {("FAILED", NEVER)}
+    [row] = ctx.catalog.usage.rows(today(), "other-length")
+    assert (row.used.requests, row.used.texts) == (1, 0)
+    assert row.used.tokens > 0
     assert ctx.lake.embedders() == []
     (generation,) = ctx.catalog.generations.live(ctx.ref.id)
     ctx.store.refresh(generation.index_name)
@@ -189,6 +196,23 @@ def test_an_outage_costs_nothing_twice_and_keeps_what_was_searchable(
     assert shared_installation.synced("outage")["embeddings"]["embedded"] == 4
     assert set(server.answered.values()) == {1}
     assert len(server.answered) == 1 + 12
+
+
+def test_a_question_whose_answer_cannot_be_used_is_paid_for(
+    shared_installation: Installation, server: EmbeddingServer
+) -> None:
+    folder = shared_installation.add_tenant("asks", embedder=remote(server))
+    write(folder, HANDBOOK)
+    shared_installation.synced("asks")
+    usage = shared_installation.session().catalog.usage
+    [before] = usage.rows(today(), "asks")
+    server.always = Spoilt(lambda answer: {**answer, "data": []})
+    with pytest.raises(WrongShape, match="0 vectors for 1 texts"):
+        shared_installation.search("asks", "Where do I park?")
+    shared_installation.retriever.close()
+    [after] = usage.rows(today(), "asks")
+    assert after.used.requests - before.used.requests == 1
+    assert after.used.tokens - before.used.tokens == tokens_of(["Where do I park?"])
 
 
 def test_one_text_that_a_server_rejects_fails_its_document_alone(

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+import numpy.typing as npt
 from pydantic import SecretStr
 
 from rag_assets.embedding.protocol import Credentials, Purpose
@@ -110,6 +111,16 @@ class SdkEndpoint(ABC, Generic[Sdk]):
     @abstractmethod
     def _refusal(self, error: Exception) -> EmbeddingError | None:
         """What the SDK's error stands for, if it is about an answer of the provider."""
+
+    def _reply(self, vectors: Callable[[], npt.ArrayLike], tokens: int | None) -> Reply:
+        """An answer whose vectors are unpacked; if they cannot be, the error has its tokens."""
+        try:
+            return Reply(vectors(), tokens)
+        except Exception as error:
+            failure = self._named(error)
+        failure.tokens = tokens or 0
+        # Raised out here, it carries no context, as in exchange.
+        raise failure
 
     def _shut(self, sdk: Sdk) -> None:
         """Let go of what the SDK holds beside the HTTP client; as a rule nothing."""

@@ -13,7 +13,7 @@ from rag_assets.embedding.protocol import Purpose
 from rag_assets.embedding.providers.endpoint import SdkEndpoint, plausible_tokens
 from rag_assets.embedding.providers.failures import Refusal, failure_of
 from rag_assets.embedding.remote import Reply
-from rag_assets.errors import BadVectors, EmbeddingError, Fault
+from rag_assets.errors import EmbeddingError, Fault, WrongShape
 
 if TYPE_CHECKING:
     import httpx2
@@ -69,21 +69,23 @@ class GeminiEndpoint(SdkEndpoint["Client"]):
                 output_dimensionality=self.model.asked_dimensions,
             ),
         )
-        return Reply(vectors=self._vectors(answer, len(texts)), tokens=_tokens(answer))
+        return self._reply(lambda: self._vectors(answer, len(texts)), _tokens(answer))
 
     def _vectors(self, answer: EmbedContentResponse, count: int) -> Any:
         rows = [embedding.values for embedding in answer.embeddings or ()]
         if len(rows) != count:
-            raise BadVectors(
-                f"{self.model.embedder_id} returned {len(rows)} vectors for {count} texts"
+            raise WrongShape(
+                f"{self.model.embedder_id} returned {len(rows)} vectors for {count} texts",
+                hint="check the embedder's model and base_url",
             )
         missing = self.model.dimensions - self.model.native
         if not missing:
             return rows
         if any(row is None or len(row) != self.model.native for row in rows):
-            raise BadVectors(
+            raise WrongShape(
                 f"{self.model.embedder_id} returned vectors of other dimensions than its"
-                f" model's {self.model.native}, which were to be filled up with zeros"
+                f" model's {self.model.native}, which were to be filled up with zeros",
+                hint="check the embedder's model and base_url",
             )
         return np.pad(np.array(rows, dtype=np.float32), ((0, 0), (0, missing)))
 

@@ -19,7 +19,7 @@ from rag_assets.embedding.providers.endpoint import (
 )
 from rag_assets.embedding.providers.failures import Refusal, failure_of
 from rag_assets.embedding.remote import Reply
-from rag_assets.errors import BadVectors, EmbeddingError, Fault
+from rag_assets.errors import BadVectors, EmbeddingError, Fault, WrongShape
 
 if TYPE_CHECKING:
     import httpx2
@@ -73,9 +73,8 @@ class OpenAIEndpoint(SdkEndpoint["AsyncOpenAI"]):
         )
         # The SDK's own objects and lists of numbers would take twice the time of all the rest.
         body = json.loads(answer.content)
-        return Reply(
-            vectors=_in_order(body["data"], len(texts), self.model.embedder_id),
-            tokens=_tokens(body),
+        return self._reply(
+            lambda: _in_order(body["data"], len(texts), self.model.embedder_id), _tokens(body)
         )
 
     def _refusal(self, error: Exception) -> EmbeddingError | None:
@@ -96,13 +95,14 @@ def _in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
     """Vectors in the order of the texts; the answer has them in any.
 
     Raises:
-        BadVectors: there is not exactly one for each text.
+        WrongShape: there is not exactly one for each text.
     """
     by_index = {item["index"]: item["embedding"] for item in data}
     if len(data) != count or by_index.keys() != set(range(count)):
-        raise BadVectors(
+        raise WrongShape(
             f"{embedder} returned {len(data)} vectors for {count} texts,"
-            " or did not say which belongs to which"
+            " or did not say which belongs to which",
+            hint="check the embedder's model and base_url",
         )
     return [_unpacked(by_index[position]) for position in range(count)]
 

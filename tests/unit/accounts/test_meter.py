@@ -4,17 +4,16 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from rag_assets.accounts.meter import Meter
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.usage import Used
 from rag_assets.embedding.prices import FREE, Price
-from rag_assets.embedding.protocol import Answer
+from rag_assets.embedding.protocol import Charge
 
 REF = TenantRef("acme", 1)
-ANSWER = Answer(np.ones((1, 2), np.float32), tokens=10)
+CHARGE = Charge(tokens=10, requests=1, texts=1)
 PRICE = Price(per_million=1_000)
 
 
@@ -43,7 +42,7 @@ def test_questions_do_not_wait_and_are_added_up_meanwhile() -> None:
     usage = Slow()
     counting = meter(usage)
     for _ in range(50):
-        counting.count(REF, "openai/small@2", ANSWER, PRICE)
+        counting.count(REF, "openai/small@2", CHARGE, PRICE)
     usage.go.set()
     counting.close()
     assert len(usage.added) <= 2
@@ -56,7 +55,7 @@ def test_what_cannot_be_recorded_fails_no_search_and_not_the_next_one() -> None:
     usage.go.set()
     counting = meter(usage)
     for _ in range(2):
-        counting.count(REF, "openai/small@2", ANSWER, PRICE)
+        counting.count(REF, "openai/small@2", CHARGE, PRICE)
         counting.close()
     assert len(usage.added) == 2
 
@@ -64,6 +63,6 @@ def test_what_cannot_be_recorded_fails_no_search_and_not_the_next_one() -> None:
 def test_what_is_free_is_not_recorded() -> None:
     usage = Slow()
     counting = meter(usage)
-    counting.count(REF, "local/small@2", ANSWER, FREE)
+    counting.count(REF, "local/small@2", CHARGE, FREE)
     counting.close()
     assert usage.added == []

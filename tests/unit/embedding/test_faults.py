@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,11 +15,13 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
+from rag_assets.accounts.spending import Cap, Spending
 from rag_assets.embedding.batching import embed_all
 from rag_assets.embedding.config import EmbedderConfig
 from rag_assets.embedding.outcome import EmbedOutcome
 from rag_assets.embedding.packing import EmbedItem
-from rag_assets.embedding.protocol import Vectors
+from rag_assets.embedding.prices import Price
+from rag_assets.embedding.protocol import Budget, Vectors
 from rag_assets.embedding.providers.endpoint import SdkEndpoint
 from rag_assets.embedding.providers.gemini import GeminiEndpoint
 from rag_assets.embedding.providers.openai import OpenAIEndpoint
@@ -83,14 +86,16 @@ class Drive:
             prompt=patience,
         )
 
-    def run(self, count: int = 3 * BATCH, **options: Any) -> EmbedOutcome:
+    def run(
+        self, count: int = 3 * BATCH, *, budget: Budget | None = None, **options: Any
+    ) -> EmbedOutcome:
         """Embed numbered texts."""
 
         def keep(keys, vectors) -> None:
             self.kept.update(zip(keys, vectors, strict=True))
 
         items = [EmbedItem(f"key-{n}", f"{TEXT} {n}") for n in range(count)]
-        return asyncio.run(embed_all(self.embedder(**options), items, keep=keep))
+        return asyncio.run(embed_all(self.embedder(**options), items, keep=keep, budget=budget))
 
 
 @pytest.fixture(params=["openai-compatible", "gemini"])
@@ -247,6 +252,25 @@ def test_an_answer_that_is_not_what_was_asked_for_stops_the_drive_and_is_not_kep
     assert len(drive.server.requests) == 2
     assert drive.kept.keys() == keys(BATCH)
     assert_silent(caught.value)
+
+
+@pytest.mark.parametrize("how", ["another dimension", "one vector too few", "zeros", "no vector"])
+def test_every_answer_that_is_not_kept_is_paid_for_and_held_against_the_cap(
+    server: EmbeddingServer, how: str
+):
+    server.always, server.seconds = Spoilt(SPOILT[how]), 0.1
+    price = Price(per_million=1.0)
+    cap = Cap("per_day", 2.5 * BATCH * 1_100e-6, 0.0, None)
+    for _ in range(4):
+        budget = Spending("acme", price, [cap])
+        with suppress(BadVectors):
+            Drive(server, "openai-compatible").run(concurrency=2, budget=budget)
+        cap = cap.after(budget.total.cost)
+    paid = price.of(sum(tokens_of(texts) for texts in server.requests))
+    assert cap.spent == pytest.approx(paid)
+    # Two a run; the cap of two and a half batches is broken by the second run, and stops the rest.
+    assert len(server.requests) == 4
+    assert budget.stopped_by is not None
 
 
 def test_the_same_position_twice_is_not_taken(server: EmbeddingServer):

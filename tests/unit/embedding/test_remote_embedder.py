@@ -24,6 +24,7 @@ from rag_assets.errors import (
     InputRejected,
     NoProviderKey,
     OutOfTime,
+    WrongShape,
 )
 
 QUICK = Patience(turn=2.0, tries=4, seconds=5.0, least=0.05, first_pause=0.01, longest_pause=0.05)
@@ -192,6 +193,20 @@ def test_an_answer_that_is_not_what_was_asked_for_is_not_taken(vectors, message)
     with pytest.raises(BadVectors, match=message):
         ask(embedder(service))
     assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize(("said", "charged"), [(900, 900), (None, 2)])
+def test_an_answer_that_is_not_taken_is_charged_for(said, charged):
+    service = Service(lambda number, texts: Reply([[1.0, 0.0, 0.0]] * 2, said))
+    with pytest.raises(WrongShape) as caught:
+        ask(embedder(service))
+    assert (caught.value.tokens, caught.value.requests) == (charged, 1)
+
+
+def test_an_answer_that_nobody_can_read_is_charged_as_its_texts_are_counted():
+    with pytest.raises(BadVectors) as caught:
+        ask(embedder(Service(failing(1, lambda: BadVectors("malformed")))))
+    assert caught.value.tokens == 2
 
 
 def test_an_empty_text_is_refused_without_a_request():

@@ -9,7 +9,13 @@ from typing import cast
 import pytest
 
 from rag_assets.catalog.document_rows import NEVER, Document
-from rag_assets.errors import EmbedderRefused, EmbedderUnavailable, RagAssetsError
+from rag_assets.errors import (
+    BadVectors,
+    EmbedderRefused,
+    EmbedderUnavailable,
+    RagAssetsError,
+    WrongShape,
+)
 from rag_assets.stages.halting import lasts, retry_at
 
 FAILED_TWICE = cast("Document", SimpleNamespace(attempts=2))
@@ -34,7 +40,14 @@ def test_what_passes_is_tried_again_when_the_provider_says_but_within_a_day(
     assert not lasts(outage)
 
 
-@pytest.mark.parametrize("outage", [EmbedderRefused("no such model")])
+def test_bad_vectors_may_be_better_ones_next_time() -> None:
+    assert not lasts(BadVectors("not finite"))
+    assert retry_at(FAILED_TWICE, BadVectors("not finite")) != NEVER
+
+
+@pytest.mark.parametrize(
+    "outage", [EmbedderRefused("no such model"), WrongShape("of 384 dimensions")]
+)
 def test_what_a_person_must_mend_is_not_tried_again_by_itself(outage: RagAssetsError) -> None:
     assert lasts(outage)
     assert retry_at(FAILED_TWICE, outage) == NEVER

@@ -192,6 +192,16 @@ def test_a_malformed_answer_is_no_vectors(httpserver, ask, body, content_type):
     assert "text" not in caught.value.message.replace("texts", "")
 
 
+@pytest.mark.parametrize("vectors", [[[1, 0]], [[1, 0], None], [[1, 0], [0, 1], [1, 1]]])
+def test_vectors_that_cannot_be_read_are_charged_for_all_the_same(httpserver, ask, vectors):
+    said = answer(vectors, usage={"total_tokens": 500})
+    httpserver.expect_request(PATH).respond_with_json(said)
+    with pytest.raises(BadVectors) as caught:
+        ask(**COMPATIBLE)
+    assert caught.value.tokens == 500
+    assert caught.value.__context__ is None
+
+
 def test_packed_vectors_that_cannot_be_unpacked_are_none(httpserver, ask):
     httpserver.expect_request(PATH).respond_with_json(answer(["!!!", "AAA"]))
     with pytest.raises(BadVectors, match="malformed"):
