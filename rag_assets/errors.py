@@ -26,6 +26,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   │   │   └── KeyUnreadable     there is one, and it does not decrypt
     │   │   └── CapReached            the tenant's own cap on spending
     │   ├── InputRejected         this text cannot be embedded: quarantine its documents
+    │   ├── BatchLost             what a provider's batch came to cannot be had any more
     │   ├── OutOfTime             the deadline came before its turn: nothing was sent
     │   └── BadVectors            malformed, not finite, zeros: stop the tenant for now
     │       └── WrongShape        wrong count or dimension: until a person changes something
@@ -193,6 +194,10 @@ class CapReached(EmbeddingHalted):
 
 class InputRejected(EmbeddingError):
     """The embedder refuses these texts for good."""
+
+
+class BatchLost(EmbeddingError):
+    """What a provider's batch came to cannot be had any more: its texts are to be sent again."""
 
 
 class OutOfTime(EmbeddingError):

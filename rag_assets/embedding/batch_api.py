@@ -14,6 +14,9 @@ from rag_assets.embedding.packing import EmbedItem
 LONGEST = timedelta(hours=24)
 """A provider answers, or gives a batch up, within this."""
 
+GIVEN_UP = 2 * LONGEST
+"""A batch that is under way for longer is counted as failed."""
+
 MOST_TEXTS = 50_000
 MOST_BYTES = 100 * 1024 * 1024
 """Of the texts of a batch: half of what a provider's file may have, for what is around them."""
@@ -55,8 +58,8 @@ class BatchResult:
 class BatchApi(Protocol):
     """One model's batch API at one provider.
 
-    Every method may raise EmbedderUnavailable, EmbedderRefused and BadVectors as
-    remote.Endpoint.request does; none tries again by itself.
+    Every method may raise EmbedderUnavailable and EmbedderRefused as remote.Endpoint.request does;
+    none tries again by itself.
     """
 
     @property
@@ -85,7 +88,12 @@ class BatchApi(Protocol):
         ...
 
     def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
-        """What came of its texts, in any order; texts of which nothing came may be left out."""
+        """What came of its texts, in any order; texts of which nothing came may be left out.
+
+        Raises:
+            BatchLost: the provider does not know the batch, or has its results no more.
+            BadVectors: what comes is no result.
+        """
         ...
 
     async def close(self) -> None:
