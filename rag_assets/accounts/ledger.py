@@ -60,18 +60,29 @@ class Ledger:
         """All that was used by now."""
         return self.budget.total
 
+    @property
+    def promised(self) -> float:
+        """Dollars that batches handed over by now will cost."""
+        return self.budget.promised
+
     def record(self) -> None:
         """Record what was used since the last time: one statement, whatever the requests."""
         used = self.budget.take()
         if used:
-            spent = self._before + self.total.cost
-            self._catalog.usage.add(self._ref, self._provider, self._model, used, run=spent)
+            self._catalog.usage.add(self._ref, self._provider, self._model, used, run=self._run)
 
     def close(self) -> None:
         """Record the rest, and note the cap that stopped the run, if one did."""
         self.record()
+        if self.promised:
+            self._catalog.usage.note_run(self._ref, self._run)
         cap = self.budget.stopped_by
         if cap is not None:
             note = {"cap": cap.name, "dollars": cap.most, "spent": cap.spent}
             until = None if cap.until is None else cap.until.isoformat()
             self._catalog.events.write(self._ref, "cap_reached", [{**note, "until": until}])
+
+    @property
+    def _run(self) -> float:
+        """Dollars that the sync has spent by now; what it has promised is as good as spent."""
+        return self._before + self.total.cost + self.promised

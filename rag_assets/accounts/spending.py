@@ -154,6 +154,11 @@ class Spending:
         """All that was used by now."""
         return self._total
 
+    @property
+    def promised(self) -> float:
+        """Dollars that were set aside for good by now."""
+        return self._promised
+
     def reserve(self, tokens: int) -> None:
         """Set the price of a call aside.
 

@@ -44,7 +44,7 @@ def embeddings(
         work = work_of(ctx, context.run.run_id)
         report = embed_chunks(ctx, work, spent=config.spent)
         waiting = ctx.catalog.documents.set_aside_count(ctx.ref.id)
-        usage = usage_table(ctx, report.used, config.spent)
+        usage = usage_table(ctx, report.used, config.spent + report.promised)
     if report.outage:
         context.log.error(f"the embedder stopped: {report.outage}")
     used = report.used
@@ -62,6 +62,7 @@ def embeddings(
             "retries": used.retries,
             "unpriced tokens": used.unpriced_tokens,
             **({} if used.known_cost is None else {"cost in $": used.known_cost}),
+            "promised to batches in $": report.promised,
             "usage": usage,
             "embedder": ctx.embedder.embedder_id,
             "halted": report.halted,

@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, func, select, update
+from sqlalchemy import RowMapping, Update, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.catalog.database import Database, TenantRef
@@ -118,9 +118,12 @@ class UsageTable:
         with self._database.begin_for(ref) as connection:
             connection.execute(statement)
             if run is not None:
-                connection.execute(
-                    update(slices).where(slices.c.tenant == ref.id).values(spent=run)
-                )
+                connection.execute(_of_run(ref, run))
+
+    def note_run(self, ref: TenantRef, dollars: float) -> None:
+        """Note what the sync under way has spent by now, where there is nothing else to add."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(_of_run(ref, dollars))
 
     def spent(self, tenant_id: str, day: date) -> Spent:
         """What a tenant has spent by the end of a day, in one query."""
@@ -142,6 +145,10 @@ class UsageTable:
         )
         with self._database.begin() as connection:
             return [_row(row) for row in connection.execute(ordered).mappings()]
+
+
+def _of_run(ref: TenantRef, dollars: float) -> Update:
+    return update(slices).where(slices.c.tenant == ref.id).values(spent=dollars)
 
 
 def _row(row: RowMapping) -> UsageRow:

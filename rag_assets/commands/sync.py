@@ -37,6 +37,7 @@ class TenantSync:
     runs: list[str] = field(default_factory=list)
     stages: dict[str, dict[str, float]] = field(default_factory=dict)
     cost: float = 0.0
+    promised: float = 0.0
     waiting: int = 0
     seconds: float = 0.0
     error: RagAssetsError | None = None
@@ -58,6 +59,7 @@ class TenantSync:
             total = self.stages.setdefault(name, defaultdict(float))
             total["seconds"] += stage.seconds
             self.cost += stage.cost or 0.0
+            self.promised += stage.promised
             for count, value in stage.counts.items():
                 total[count] = value if count in _SUMMED_NOT else total[count] + value
 
@@ -223,7 +225,7 @@ def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes:
     while True:
         config = {
             "raw_documents": {"config": {"allow_deletes": allow_deletes}},
-            "embeddings": {"config": {"spent": result.cost}},
+            "embeddings": {"config": {"spent": result.cost + result.promised}},
         }
         run = runner.run("sync_tenant", result.tenant, {"ops": config})
         result.add(run)

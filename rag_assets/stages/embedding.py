@@ -44,6 +44,7 @@ class EmbeddingReport:
         failed: documents quarantined because a text of theirs has no vector, those of later
             slices included where nothing more can be embedded.
         used: what was asked of the provider, and what it cost.
+        promised: dollars that the batches handed over now will cost.
         halted: whether nothing can be embedded until a person acts, or until a cap on spending is
             a new one: then every document that lacks a vector is quarantined, in whatever slice.
         outage: why nothing more could be embedded, or what came back must not be kept.
@@ -57,6 +58,7 @@ class EmbeddingReport:
     remaining: int = 0
     failed: int = 0
     used: Used = field(default_factory=Used)
+    promised: float = 0.0
     halted: bool = False
     outage: str | None = None
     way_out: str | None = None
@@ -126,7 +128,7 @@ def _send(
         without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, missing)
         lacking = [(p.document, without & set(hashes[p.chunk_set_key])) for p in waiting]
         set_aside(ctx, work, lacking)
-    return replace(report, handed_over=len(away))
+    return replace(report, handed_over=len(away), promised=ledger.promised)
 
 
 def _embed(
