@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -71,6 +72,19 @@ class BatchServer:
         file["content"] = "\n".join(
             line if isinstance(line, str) else json.dumps(line) for line in lines
         )
+
+    def lose_results(self) -> None:
+        """Have no file of the last batch's results any more."""
+        del self._state._files[self.batches[-1]["output_file_id"]]
+
+    @contextmanager
+    def refusing_results(self) -> Iterator[None]:
+        """Give meanwhile no sensible answer about where the last batch's results are."""
+        batch = self.batches[-1]
+        file_id = batch["output_file_id"]
+        batch["output_file_id"] = "?"
+        yield
+        batch["output_file_id"] = file_id
 
     def _input(self, batch: dict[str, Any]) -> str:
         content: str = self._state._files[batch["input_file_id"]]["content"]

@@ -106,9 +106,17 @@ class Embedders:
     def batch_api(self, ref: TenantRef, config: EmbedderConfig) -> BatchApi:
         """The batch API of such an embedder, for one event loop.
 
+        Args:
+            ref: whose.
+            config: as it was when the batch was handed over; the tenant's present key is used
+                where it is for the same server.
+
         Raises:
-            ConfigurationError: its provider has none.
+            ConfigurationError: its provider has none, or the tenant's configuration is not usable.
         """
+        present = self.tenant(self._catalog.tenants.get(ref.id)).embedder
+        if (present.provider, present.base_url) == (config.provider, config.base_url):
+            config = config.model_copy(update={"api_key": present.api_key})
         return build_batch_api(
             config,
             credentials=self._keys.credentials(ref, config.provider, config.api_key),

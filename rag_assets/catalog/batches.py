@@ -20,6 +20,8 @@ from rag_assets.catalog.tables import tenants
 BatchState = Literal["SUBMITTING", "UNDER_WAY", "ENDED", "COLLECTED", "FAILED"]
 OPEN: tuple[BatchState, ...] = ("SUBMITTING", "UNDER_WAY", "ENDED")
 """States of a batch whose texts need not be sent again."""
+FETCHED_AGAIN = timedelta(hours=1)
+"""After which results that could not be fetched are asked for again."""
 _KEY_BYTES = 32
 
 
@@ -108,7 +110,7 @@ class BatchTable:
 
     def submitted(self, ref: TenantRef, id_: int, batch_id: str) -> None:
         """The provider has it."""
-        self._update(ref, id_, state="UNDER_WAY", batch_id=batch_id)
+        self._update(ref, id_, state="UNDER_WAY", batch_id=batch_id, error=None)
 
     def polled(self, ref: TenantRef, id_: int, error: str | None = None) -> None:
         """It was looked at, and goes on."""
@@ -197,7 +199,12 @@ class BatchTable:
 
 
 def due_to_poll(batch: EmbeddingBatch, now: datetime) -> bool:
-    """Whether a batch should be looked at: every minute at first, later less and less often."""
+    """Whether a batch should be looked at: every minute at first, later less and less often.
+
+    One whose results could not be fetched calls for a run, not for a look.
+    """
+    if batch.state == "ENDED" and batch.error:
+        return now - batch.polled_at >= FETCHED_AGAIN
     age = now - batch.submitted_at
     pause = max(timedelta(minutes=1), min(age / 20, timedelta(minutes=10)))
     return now - batch.polled_at >= pause

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-import numpy.typing as npt
+import numpy as np
 
 from rag_assets.accounts.embedders import Embedders
 from rag_assets.accounts.spending import used_of
 from rag_assets.catalog.batches import EmbeddingBatch, due_to_poll
 from rag_assets.catalog.catalog import Catalog
-from rag_assets.embedding.batch_api import BatchApi, Standing, closing
+from rag_assets.embedding.batch_api import GIVEN_UP, BatchApi, BatchResult, Standing, closing
 from rag_assets.embedding.prices import provider_and_model
-from rag_assets.embedding.protocol import Charge
+from rag_assets.embedding.protocol import Charge, Vectors
 from rag_assets.embedding.registry import EmbedderConfig, price_of
 from rag_assets.embedding.vectors import checked_vectors
 from rag_assets.errors import (
     BadVectors,
+    BatchLost,
     EmbedderRefused,
     EmbedderUnavailable,
+    EmbeddingError,
     EmbeddingHalted,
     RagAssetsError,
     TenantGone,
@@ -32,6 +34,9 @@ from rag_assets.wording import counted
 
 _SUBMISSION = timedelta(hours=1)
 """Longer than any submission takes."""
+_LISTED = timedelta(minutes=2)
+"""Longer than a provider takes to list a batch that it has."""
+_NOT_LISTED = "it is not among the provider's batches, and is looked for once more"
 _GROUP = 1_000
 _CONCURRENCY = 8
 
@@ -60,16 +65,15 @@ def collect(ctx: TenantContext) -> Collected:
     """Fetch what has ended, and find out about submissions that were broken off."""
     done = Collected()
     for batch in ctx.catalog.batches.open(ctx.ref.id):
-        api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
         try:
             if batch.state == "SUBMITTING":
-                asyncio.run(closing(api, _recover(ctx.catalog, api, batch, locked=True)))
+                _settle(ctx, batch)
             elif batch.state == "ENDED":
-                done += _fetch(ctx, api, batch)
-        except EmbeddingHalted as error:
-            # What has ended can be fetched later; what may be under way must not be sent again.
-            away = batch.state == "ENDED" and isinstance(error, EmbedderUnavailable)
-            done += Collected(outage=None if away else error)
+                done += _fetch(ctx, batch)
+        except EmbeddingError as error:
+            # What may be under way must not be sent again, nor what came back unusable.
+            halt = error if isinstance(error, EmbeddingHalted) else _passing(error)
+            done += Collected(outage=halt)
     return done
 
 
@@ -113,109 +117,190 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
             await closing(api, _recover(catalog, api, batch, locked=False))
         elif batch.state == "ENDED":
             # Whoever was to fetch it did not: let its documents call for a run once more.
-            catalog.batches.polled(batch.ref, batch.id)
+            catalog.batches.polled(batch.ref, batch.id, batch.error)
             catalog.documents.release(batch.ref)
         else:
             _note(catalog, batch, await closing(api, api.standing(batch.batch_id or "")))
     except TenantGone:
         return None
-    except RagAssetsError as error:
+    except Exception as error:  # whatever one provider sends, the others' batches are looked at
+        said = f"its batch cannot be looked at ({type(error).__name__})"
+        trouble = error.advice if isinstance(error, RagAssetsError) else said
         with suppress(TenantGone):
-            catalog.batches.polled(batch.ref, batch.id, error.advice)
-        return f"{batch.ref.id}: {error.advice}"
+            catalog.batches.polled(batch.ref, batch.id, trouble)
+        return f"{batch.ref.id}: {trouble}"
     return None
 
 
 def _note(catalog: Catalog, batch: EmbeddingBatch, standing: Standing) -> None:
-    if standing.state == "under way":
+    late = datetime.now(UTC) - batch.submitted_at > GIVEN_UP
+    if standing.state == "under way" and not late:
         catalog.batches.polled(batch.ref, batch.id)
         return
     if standing.state == "ended":
         catalog.batches.ended(batch.ref, batch.id)
+    elif standing.state == "under way":
+        hours = GIVEN_UP.total_seconds() / 3600
+        catalog.batches.failed(batch.ref, batch.id, f"it did not end within {hours:.0f} hours")
     else:
         catalog.batches.failed(batch.ref, batch.id, standing.reason or "for no given reason")
     catalog.documents.release(batch.ref)
 
 
-async def _recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> None:
+def _settle(ctx: TenantContext, batch: EmbeddingBatch) -> None:
+    """Find out about a submission that was broken off, before anything else is sent.
+
+    Raises:
+        EmbedderUnavailable: that is not known yet.
+        EmbeddingError: the provider cannot be asked.
+    """
+    api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
+    if not asyncio.run(closing(api, _recover(ctx.catalog, api, batch, locked=True))):
+        raise EmbedderUnavailable(
+            "the provider may have taken a batch whose submission was broken off",
+            hint="it is looked for once more before its texts are sent again",
+            retry_after=_LISTED.total_seconds(),
+        )
+
+
+async def _recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> bool:
     """Find out whether a submission that was broken off had been taken.
+
+    A provider's list may lack what is new: only what it lacks twice was not taken.
 
     Args:
         locked: whether the tenant's lock proves that nobody is at it just now.
+
+    Returns:
+        whether that is known now.
     """
     batch_id = await api.find(batch.tag, batch.submitted_at - _SUBMISSION)
+    now = datetime.now(UTC)
     if batch_id is not None:
         catalog.batches.submitted(batch.ref, batch.id, batch_id)
-    elif locked or datetime.now(UTC) - batch.submitted_at > _SUBMISSION:
-        catalog.batches.forget(batch.ref, batch.id)
-        catalog.documents.release(batch.ref)
+        return True
+    if not locked and now - batch.submitted_at <= _SUBMISSION:
+        return False
+    if batch.error != _NOT_LISTED:
+        catalog.batches.polled(batch.ref, batch.id, _NOT_LISTED)
+        return False
+    if now - batch.polled_at < _LISTED:
+        return False
+    catalog.batches.forget(batch.ref, batch.id)
+    catalog.documents.release(batch.ref)
+    return True
 
 
-def _fetch(ctx: TenantContext, api: BatchApi, batch: EmbeddingBatch) -> Collected:
-    """Take a batch's vectors over; once more does no harm."""
+def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
+    """Take a batch's vectors over; once more does no harm.
+
+    Returns:
+        what came of it; nothing where it cannot be had, now or any more.
+
+    Raises:
+        EmbedderRefused: what came back is unusable.
+    """
+    api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     keys = ctx.catalog.batches.keys(ctx.ref.id, batch.embedder_id)[batch.id]
-    fetching = _Fetching(
-        ctx, batch, ctx.lake.missing_vectors(batch.embedder_id, keys), api.dimensions
-    )
+    wanted = ctx.lake.missing_vectors(batch.embedder_id, keys)
+    fetching = _Fetching(ctx, batch, keys, wanted, api.dimensions)
     try:
         asyncio.run(closing(api, fetching.run(api)))
     except BadVectors as error:
+        # The provider has charged all of it, and not only what was read.
+        _charge(ctx, batch, max(fetching.tokens, batch.tokens), fetching.texts)
         ctx.catalog.batches.failed(ctx.ref, batch.id, error.message)
         raise EmbedderRefused(
             f"a batch came back unusable: {error.message}",
             hint="check the embedder's model and dimensions; what is sent again is paid for again",
         ) from None
+    except BatchLost as error:
+        ctx.catalog.batches.failed(ctx.ref, batch.id, error.message)
+        ctx.log(f"embeddings: batch {batch.batch_id} failed: {error.message}")
+        return Collected()
+    except EmbeddingHalted as error:
+        # It can be fetched later, and its texts are not sent again: nothing else need wait.
+        ctx.catalog.batches.polled(ctx.ref, batch.id, error.advice)
+        ctx.log(f"embeddings: batch {batch.batch_id} cannot be fetched: {error.advice}")
+        return Collected()
     if not fetching.texts and fetching.refused:
         ctx.catalog.batches.failed(ctx.ref, batch.id, "every text was refused")
         return Collected()
-    price = price_of(EmbedderConfig.model_validate(batch.embedder))
-    used = used_of(Charge(fetching.tokens, 1, fetching.texts), price, batch=True)
-    ctx.catalog.usage.add(ctx.ref, *provider_and_model(batch.embedder_id), used)
-    ctx.catalog.batches.collected(
-        ctx.ref, batch.id, tokens=fetching.tokens, cost=None if price is None else used.cost
-    )
+    cost = _charge(ctx, batch, fetching.tokens, fetching.texts)
+    ctx.catalog.batches.collected(ctx.ref, batch.id, tokens=fetching.tokens, cost=cost)
     ctx.log(f"embeddings: {counted(fetching.texts, 'vector')} from batch {batch.batch_id}")
     return Collected(fetching.texts, fetching.tokens)
+
+
+def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) -> float | None:
+    """Record what a batch cost; returns that in dollars, or None if no price is known."""
+    price = price_of(EmbedderConfig.model_validate(batch.embedder))
+    used = used_of(Charge(tokens, 1, texts), price, batch=True)
+    ctx.catalog.usage.add(ctx.ref, *provider_and_model(batch.embedder_id), used)
+    return None if price is None else used.cost
+
+
+def _passing(error: EmbeddingError) -> EmbedderUnavailable:
+    return EmbedderUnavailable(error.message, hint=error.hint)
 
 
 class _Fetching:
     """The results of one batch on their way into the lake, a group at a time."""
 
     def __init__(
-        self, ctx: TenantContext, batch: EmbeddingBatch, wanted: set[str], dimensions: int
+        self,
+        ctx: TenantContext,
+        batch: EmbeddingBatch,
+        keys: Set[str],
+        wanted: Set[str],
+        dimensions: int,
     ) -> None:
         self._ctx = ctx
         self._batch = batch
+        self._outstanding = set(keys)
         self._wanted = wanted
         self._dimensions = dimensions
         self._keys: list[str] = []
-        self._vectors: list[npt.ArrayLike] = []
+        self._vectors: list[Vectors] = []
         self.texts = self.tokens = self.refused = 0
 
     async def run(self, api: BatchApi) -> None:
-        """Take every result; what comes of none stays lacking."""
-        async for result in api.results(self._batch.batch_id or ""):
-            self.tokens += result.tokens
-            if result.vector is None:
-                self.refused += 1
-                continue
-            self.texts += 1
-            if result.key in self._wanted:
-                self._wanted.discard(result.key)
-                self._keys.append(result.key)
-                self._vectors.append(result.vector)
-            if len(self._keys) >= _GROUP:
-                self._keep()
-        self._keep()
+        """Take every result; what comes of none stays lacking.
+
+        Raises:
+            BadVectors: one is unusable; those before it are kept, for they are paid for.
+            EmbeddingError: as BatchApi.results does.
+        """
+        try:
+            async for result in api.results(self._batch.batch_id or ""):
+                self._take(result)
+        finally:
+            self._keep()
+
+    def _take(self, result: BatchResult) -> None:
+        if result.key not in self._outstanding:
+            return
+        self._outstanding.discard(result.key)
+        self.tokens += result.tokens
+        if result.vector is None:
+            self.refused += 1
+            return
+        vectors = checked_vectors(
+            [result.vector],  # type: ignore[arg-type]
+            count=1,
+            dimensions=self._dimensions,
+            source=self._batch.embedder_id,
+        )
+        self.texts += 1
+        if result.key in self._wanted:
+            self._keys.append(result.key)
+            self._vectors.append(vectors)
+        if len(self._keys) >= _GROUP:
+            self._keep()
 
     def _keep(self) -> None:
         if not self._keys:
             return
-        vectors = checked_vectors(
-            self._vectors,  # type: ignore[arg-type]
-            count=len(self._keys),
-            dimensions=self._dimensions,
-            source=self._batch.embedder_id,
-        )
-        self._ctx.lake.append_vectors(self._batch.embedder_id, self._keys, vectors)
+        keys, vectors = self._keys, np.concatenate(self._vectors)
         self._keys, self._vectors = [], []
+        self._ctx.lake.append_vectors(self._batch.embedder_id, keys, vectors)

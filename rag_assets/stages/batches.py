@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import UTC, datetime, timedelta
 
 from rag_assets.accounts.spending import Spending
-from rag_assets.catalog.batches import EmbeddingBatch
+from rag_assets.catalog.batches import FETCHED_AGAIN, EmbeddingBatch
 from rag_assets.catalog.document_rows import Document, Failure
 from rag_assets.embedding.batch_api import LONGEST, closing, in_batches
 from rag_assets.embedding.packing import EmbedItem
@@ -105,12 +105,15 @@ def set_aside(ctx: TenantContext, work: Work, waiting: Iterable[tuple[Document, 
 
 def _wait(document: Document, batch: EmbeddingBatch) -> Failure:
     hours = LONGEST.total_seconds() / 3600
+    trouble = f"; when it was last asked for: {batch.error}" if batch.error else ""
     return Failure(
         document.document_id,
         document.document_key,
         f"its texts are in batch {batch.batch_id} of {provider_and_model(batch.embedder_id)[0]},"
-        f" submitted {batch.submitted_at:%Y-%m-%d %H:%M} UTC, which takes up to {hours:.0f} hours",
-        batch.submitted_at + _GIVE_UP,
+        f" submitted {batch.submitted_at:%Y-%m-%d %H:%M} UTC, which takes up to {hours:.0f} hours"
+        f"{trouble}",
+        # A batch may be late, or its results not to be had just now: never at once again.
+        max(batch.submitted_at + _GIVE_UP, datetime.now(UTC) + FETCHED_AGAIN),
     )
 
 
