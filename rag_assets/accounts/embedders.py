@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from rag_assets.accounts.choice import ON_THIS_MACHINE, Choice, choose
 from rag_assets.accounts.key_ring import KeyRing
-from rag_assets.accounts.noting import NotingEmbedder
+from rag_assets.accounts.noting import NotingBatchApi, NotingEmbedder
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.generations import Generation
@@ -117,10 +117,15 @@ class Embedders:
         present = self.tenant(self._catalog.tenants.get(ref.id)).embedder
         if (present.provider, present.base_url) == (config.provider, config.base_url):
             config = config.model_copy(update={"api_key": present.api_key})
-        return build_batch_api(
+        api = build_batch_api(
             config,
             credentials=self._keys.credentials(ref, config.provider, config.api_key),
             network=self._settings.private_endpoints,
+        )
+        if config.api_key is not None:
+            return api
+        return NotingBatchApi(
+            api, lambda worked: self._keys.note(ref, config.provider, worked=worked)
         )
 
 

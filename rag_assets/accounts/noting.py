@@ -3,13 +3,98 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
 
+from rag_assets.embedding.batch_api import BatchApi, BatchResult, Standing
+from rag_assets.embedding.packing import EmbedItem
 from rag_assets.embedding.protocol import Answer, CallLimits, Embedder, Purpose
 from rag_assets.errors import EmbedderRefused, ServiceUnavailable
 
 _QUIET_SECONDS = 600.0
+
+
+class _KeyNotes:
+    """What calls tell of a key, until it is noted."""
+
+    def __init__(self, note: Callable[[bool], None]) -> None:
+        self._note = note
+        self._worked: bool | None = None
+        self._noted: tuple[bool, float] | None = None
+
+    @contextmanager
+    def of_call(self) -> Iterator[None]:
+        """Hear what the call in this block tells."""
+        try:
+            yield
+        except EmbedderRefused as error:
+            # A model, a quota or an address that is refused says nothing of the key; nor does a
+            # request that was never sent.
+            if error.fault == "key" and error.requests:
+                self._worked = False
+            raise
+        self._worked = True
+
+    def write(self) -> None:
+        """Note what was heard, where it is news."""
+        worked, now = self._worked, time.monotonic()
+        if worked is None or not self._is_news(worked, now):
+            return
+        # A note is not worth a search.
+        with suppress(ServiceUnavailable):
+            self._note(worked)
+            self._noted = (worked, now)
+
+    def _is_news(self, worked: bool, now: float) -> bool:
+        if self._noted is None:
+            return True
+        before, at = self._noted
+        return worked != before or now - at > _QUIET_SECONDS
+
+
+class NotingBatchApi:
+    """A batch API that has it noted, when it is closed, whether its provider takes the key.
+
+    Args:
+        api: does the work.
+        note: records whether the key worked just now.
+    """
+
+    def __init__(self, api: BatchApi, note: Callable[[bool], None]) -> None:
+        self._api = api
+        self._notes = _KeyNotes(note)
+
+    @property
+    def dimensions(self) -> int:
+        """See BatchApi."""
+        return self._api.dimensions
+
+    async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
+        """See BatchApi."""
+        with self._notes.of_call():
+            return await self._api.submit(items, tag)
+
+    async def find(self, tag: str, since: datetime) -> str | None:
+        """See BatchApi."""
+        with self._notes.of_call():
+            return await self._api.find(tag, since)
+
+    async def standing(self, batch_id: str) -> Standing:
+        """See BatchApi."""
+        with self._notes.of_call():
+            return await self._api.standing(batch_id)
+
+    async def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
+        """See BatchApi."""
+        with self._notes.of_call():
+            async for result in self._api.results(batch_id):
+                yield result
+
+    async def close(self) -> None:
+        """See BatchApi."""
+        await self._api.close()
+        self._notes.write()
 
 
 class NotingEmbedder:
@@ -25,9 +110,7 @@ class NotingEmbedder:
 
     def __init__(self, embedder: Embedder, note: Callable[[bool], None]) -> None:
         self._embedder = embedder
-        self._note = note
-        self._worked: bool | None = None
-        self._noted: tuple[bool, float] | None = None
+        self._notes = _KeyNotes(note)
 
     @property
     def embedder_id(self) -> str:
@@ -52,16 +135,8 @@ class NotingEmbedder:
         deadline: float | None = None,
     ) -> Answer:
         """See Embedder."""
-        try:
-            answer = await self._embedder.embed(texts, purpose=purpose, deadline=deadline)
-        except EmbedderRefused as error:
-            # A model, a quota or an address that is refused says nothing of the key; nor does a
-            # request that was never sent.
-            if error.fault == "key" and error.requests:
-                self._worked = False
-            raise
-        self._worked = True
-        return answer
+        with self._notes.of_call():
+            return await self._embedder.embed(texts, purpose=purpose, deadline=deadline)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """See Embedder."""
@@ -70,16 +145,4 @@ class NotingEmbedder:
     async def close(self) -> None:
         """See Embedder."""
         await self._embedder.close()
-        worked, now = self._worked, time.monotonic()
-        if worked is None or not self._is_news(worked, now):
-            return
-        # A note is not worth a search.
-        with suppress(ServiceUnavailable):
-            self._note(worked)
-            self._noted = (worked, now)
-
-    def _is_news(self, worked: bool, now: float) -> bool:
-        if self._noted is None:
-            return True
-        before, at = self._noted
-        return worked != before or now - at > _QUIET_SECONDS
+        self._notes.write()

@@ -2,12 +2,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pytest
+from pydantic import SecretStr
+from pytest_httpserver import HTTPServer
 
-from rag_assets.accounts.noting import NotingEmbedder
+from rag_assets.accounts.noting import NotingBatchApi, NotingEmbedder
+from rag_assets.embedding.batch_api import closing
+from rag_assets.embedding.config import EmbedderConfig
 from rag_assets.embedding.deterministic import DeterministicEmbedder
 from rag_assets.embedding.protocol import Answer, Purpose
+from rag_assets.embedding.registry import build_batch_api
 from rag_assets.errors import (
     EmbedderRefused,
     EmbedderUnavailable,
@@ -16,6 +22,7 @@ from rag_assets.errors import (
     NoProviderKey,
     ServiceUnavailable,
 )
+from rag_assets.private_endpoints import PrivateEndpoints
 
 REFUSED = EmbedderRefused("401", fault="key")
 
@@ -98,3 +105,27 @@ def test_a_note_that_cannot_be_made_is_made_later() -> None:
 
     asyncio.run(use(NotingEmbedder(DeterministicEmbedder(), note)))
     assert tries == [True, True]
+
+
+@pytest.mark.parametrize(("status", "noted"), [(200, [True]), (401, [False]), (429, []), (503, [])])
+def test_calls_about_batches_tell_of_the_key_as_well(
+    httpserver: HTTPServer, status: int, noted: list[bool]
+) -> None:
+    batch = {"id": "batch_1", "status": "in_progress"}
+    httpserver.expect_request("/v1/batches/batch_1").respond_with_json(batch, status=status)
+    told: list[bool] = []
+
+    async def look() -> None:
+        api = NotingBatchApi(
+            build_batch_api(
+                EmbedderConfig(provider="openai", base_url=httpserver.url_for("/v1")),
+                credentials=lambda: SecretStr("sk-test"),
+                network=PrivateEndpoints.parse(f"{httpserver.host}:{httpserver.port}"),
+            ),
+            told.append,
+        )
+        with suppress(EmbeddingError):
+            await closing(api, api.standing("batch_1"))
+
+    asyncio.run(look())
+    assert told == noted
