@@ -2,9 +2,11 @@
 
     python -m benchmarks.bare dump FILE TENANT   entries of a tenant, as the project writes them
     python -m benchmarks.bare load FILE INDEX    makes an index, and times writing them into it
+    python -m benchmarks.bare graphs FILE INDEX  the same with graphs, as Elasticsearch makes them
 
 What is timed is the official client with two bulk threads and a refresh: serialising, sending,
-indexing. Reading the file and packing the vectors is done before. The mapping is the project's.
+indexing. Reading the file and packing the vectors is done before. The mapping is the project's;
+with graphs, but for its `flat_index_threshold`, which saves them.
 """
 
 from __future__ import annotations
@@ -57,15 +59,18 @@ def _actions(tenant_id: str) -> Iterator[dict[str, Any]]:
         yield {"_id": hit.id, "routing": record.id, "_source": source}
 
 
-def load(path: Path, index_name: str, url: str) -> dict[str, float]:
+def load(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, float]:
     """Write the entries into a new index; returns seconds, CPU seconds and how many."""
     from rag_assets.indexing.mapping import index_body
     from rag_assets.indexing.model import IndexSpec
 
     with path.open() as lines:
         actions = [{"_index": index_name, **json.loads(line)} for line in lines]
+    body = index_body(IndexSpec(384))
+    if graphs:
+        del body["mappings"]["properties"]["vector"]["index_options"]["flat_index_threshold"]
     with Elasticsearch(url, request_timeout=120) as client:
-        client.indices.create(index=index_name, **index_body(IndexSpec(384)))
+        client.indices.create(index=index_name, **body)
         started, cpu = time.perf_counter(), time.process_time()
         # A refused entry raises.
         written = parallel_bulk(
@@ -90,7 +95,8 @@ def main() -> None:
     if what == "dump":
         dump(path, name)
     else:
-        print(json.dumps(load(path, name, os.environ["ELASTICSEARCH_URL"])))
+        url = os.environ["ELASTICSEARCH_URL"]
+        print(json.dumps(load(path, name, url, graphs=what == "graphs")))
 
 
 if __name__ == "__main__":

@@ -203,15 +203,18 @@ class Benchmark:
         install.remove()
 
     def _bare(self, number: int) -> None:
-        index_name = f"bare-{number}"
+        for phase, what in (("bare", "load"), ("bare.graphs", "graphs")):
+            self._load(phase, what, f"bare-{what}-{number}")
+
+    def _load(self, phase: str, what: str, index_name: str) -> None:
         environment = {"ELASTICSEARCH_URL": self._servers.elasticsearch_url}
         meter = Meter(self._servers.pids, environment, self._work / "commands.log")
-        command = ["-m", "benchmarks.bare", "load", str(self._entries), index_name]
+        command = ["-m", "benchmarks.bare", what, str(self._entries), index_name]
         cost = meter.run([sys.executable, *command])
-        self.costs["bare"].append(cost.as_json())
+        self.costs[phase].append(cost.as_json())
         _must_be("entries written bare", self._servers.entries(index_name), self.entries)
         self._servers.drop_indexes(index_name)
-        tell("bare", cost)
+        tell(phase, cost)
 
 
 class _Taker:
