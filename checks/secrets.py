@@ -175,7 +175,7 @@ def _quarantine(ctx: TenantContext, leaking: Sequence[LeakingDocument]) -> None:
     if not failures:
         return
     key = config_key(ctx.tenant, ctx.embedder.embedder_id)
-    ctx.catalog.documents.fail(ctx.ref, failures, config_key=key)
+    ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=key)
     # Another failure keeps the former version searchable; a credential does not.
     ctx.catalog.index.withhold(ctx.ref, [document.document_id for document in leaking])
     reasons = [{"uri": d.uri, "reason": f.message} for d, f in zip(leaking, failures, strict=True)]

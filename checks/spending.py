@@ -90,7 +90,7 @@ def _judge(ctx: TenantContext) -> Verdict:
     day = today()
     spent = ctx.catalog.usage.spent(ctx.ref.id, day)
     caps = caps_of(ctx.tenant.caps, spent, day)
-    waiting = ctx.catalog.documents.waiting_count(ctx.ref.id) if caps else 0
+    waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if caps else 0
     events: Sequence[Event] = ()
     if waiting:
         events = ctx.catalog.events.latest(ctx.ref.id, kind="cap_reached", limit=_LOOKED_AT)

@@ -34,7 +34,7 @@ def search_index(
         work = work_of(ctx, context.run.run_id)
         report = publish_slice(ctx, work)
         outage = waiting_for_embedder(ctx, work)
-        waiting = ctx.catalog.documents.waiting_count(ctx.ref.id) if outage else 0
+        waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
         shown = {
             "what is indexed": what_is_indexed(ctx),
             "failed documents": failed_documents(ctx),

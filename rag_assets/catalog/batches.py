@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from sqlalchemy import Row, delete, func, insert, select, update
 
+from rag_assets.catalog.account_tables import embedding_batches as batches
 from rag_assets.catalog.database import Database, TenantRef
-from rag_assets.catalog.tables import embedding_batches as batches
 from rag_assets.catalog.tables import tenants
 
 BatchState = Literal["SUBMITTING", "UNDER_WAY", "ENDED", "COLLECTED", "FAILED"]

@@ -15,6 +15,7 @@ from rag_assets.catalog.migrate import migrate
 from rag_assets.catalog.overview import Overview
 from rag_assets.catalog.probes import ProbeTable
 from rag_assets.catalog.provider_keys import ProviderKeyTable
+from rag_assets.catalog.quarantine import QuarantineTable
 from rag_assets.catalog.service_tokens import ServiceTokenTable
 from rag_assets.catalog.syncs import SyncTable
 from rag_assets.catalog.tenants import TenantTable
@@ -29,6 +30,7 @@ class Catalog:
         self.tenants = TenantTable(database)
         self.access = AccessTable(database)
         self.documents = DocumentTable(database)
+        self.quarantine = QuarantineTable(database)
         self.index = IndexTable(database)
         self.generations = GenerationTable(database)
         self.syncs = SyncTable(database)

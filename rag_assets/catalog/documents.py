@@ -1,4 +1,4 @@
-"""The documents of a tenant: what was listed, how it stands, and what failed."""
+"""The documents of a tenant: what was listed, how it stands, and what was pruned."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, case, delete, exists, or_, select, update
+from sqlalchemy import and_, case, delete, exists, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
@@ -14,7 +14,6 @@ from rag_assets.catalog.database import Database, TenantRef, among
 from rag_assets.catalog.document_rows import (
     Document,
     DocumentChange,
-    Failure,
     Known,
     document_of,
     row_of,
@@ -100,117 +99,6 @@ class DocumentTable:
                         updated_at=func.now(),
                     )
                 )
-
-    def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
-        """Quarantine documents; a version that is being served stays searchable."""
-        statement = (
-            update(documents)
-            .where(
-                documents.c.tenant == ref.id,
-                documents.c.document_id == bindparam("failed"),
-                documents.c.document_key == bindparam("key"),
-                documents.c.status != "DELETED",
-            )
-            .values(
-                status="FAILED",
-                error_message=bindparam("message"),
-                failed_document_key=documents.c.document_key,
-                failed_config_key=config_key,
-                attempts=documents.c.attempts + 1,
-                retry_at=bindparam("again"),
-                updated_at=func.now(),
-            )
-        )
-        rows = [
-            {
-                "failed": failure.document_id,
-                "key": failure.document_key,
-                "message": failure.message,
-                "again": failure.retry_at,
-            }
-            for failure in failures
-        ]
-        if rows:
-            with self._database.begin_for(ref) as connection:
-                connection.execute(statement, rows)
-
-    def set_aside(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
-        """Let documents wait until their time, out of the way of others; none of them failed."""
-        statement = (
-            update(documents)
-            .where(
-                documents.c.tenant == ref.id,
-                documents.c.document_id == bindparam("waiting"),
-                documents.c.document_key == bindparam("key"),
-                documents.c.status != "DELETED",
-            )
-            .values(
-                status="PROCESSING",
-                error_message=bindparam("message"),
-                failed_document_key=documents.c.document_key,
-                failed_config_key=config_key,
-                retry_at=bindparam("again"),
-                updated_at=func.now(),
-            )
-        )
-        rows = [
-            {
-                "waiting": wait.document_id,
-                "key": wait.document_key,
-                "message": wait.message,
-                "again": wait.retry_at,
-            }
-            for wait in waits
-        ]
-        if rows:
-            with self._database.begin_for(ref) as connection:
-                connection.execute(statement, rows)
-
-    def release(self, ref: TenantRef) -> int:
-        """Let documents that were set aside be worked on at once; returns how many."""
-        with self._database.begin_for(ref) as connection:
-            return connection.execute(
-                update(documents)
-                .where(
-                    documents.c.tenant == ref.id,
-                    documents.c.status == "PROCESSING",
-                    documents.c.retry_at > func.now(),
-                )
-                .values(retry_at=func.now())
-            ).rowcount
-
-    def set_aside_count(self, tenant_id: str) -> int:
-        """How many documents wait for a provider's batch."""
-        query = select(func.count()).where(
-            documents.c.tenant == tenant_id,
-            documents.c.status == "PROCESSING",
-            documents.c.retry_at > func.now(),
-        )
-        with self._database.begin() as connection:
-            return connection.scalar(query) or 0
-
-    def retry_passing_failures(self, ref: TenantRef) -> int:
-        """Let documents be tried again at once whose failure may have passed; returns how many."""
-        with self._database.begin_for(ref) as connection:
-            return connection.execute(
-                update(documents)
-                .where(
-                    documents.c.tenant == ref.id,
-                    documents.c.status == "FAILED",
-                    documents.c.retry_at.is_not(None),
-                )
-                .values(retry_at=func.now())
-            ).rowcount
-
-    def waiting_count(self, tenant_id: str) -> int:
-        """How many documents are quarantined for a failure that may pass."""
-        query = select(func.count()).where(
-            documents.c.tenant == tenant_id,
-            documents.c.status == "FAILED",
-            documents.c.retry_at.is_not(None),
-        )
-        with self._database.begin() as connection:
-            return connection.scalar(query) or 0
 
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
         """The named documents, in the order of their work."""

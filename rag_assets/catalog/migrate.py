@@ -7,8 +7,8 @@ from pathlib import Path
 from sqlalchemy import column, select, table, text
 from sqlalchemy.exc import ProgrammingError
 
+from rag_assets.catalog.columns import SCHEMA
 from rag_assets.catalog.database import Database
-from rag_assets.catalog.tables import SCHEMA
 
 HEAD = "0004"
 _MIGRATIONS = Path(__file__).parent / "migrations"

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Row, delete, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.catalog.account_tables import embedder_probes
 from rag_assets.catalog.database import Database, TenantRef
-from rag_assets.catalog.tables import embedder_probes
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from sqlalchemy import Row, Select, delete, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
+from rag_assets.catalog.account_tables import provider_keys
 from rag_assets.catalog.database import Database, TenantRef
-from rag_assets.catalog.tables import provider_keys, tenants
+from rag_assets.catalog.tables import tenants
 
 _ROTATION_LOCK = 0x7261675F6B657973
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from sqlalchemy import Row, delete, func, insert, or_, select, update
 
+from rag_assets.catalog.account_tables import service_tokens
 from rag_assets.catalog.database import Database, TenantRef
-from rag_assets.catalog.tables import service_tokens
 
 _NOTED_EVERY = timedelta(minutes=1)
 

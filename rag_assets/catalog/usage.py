@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import RowMapping, Update, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.catalog.account_tables import usage
 from rag_assets.catalog.database import Database, TenantRef
-from rag_assets.catalog.tables import slices, usage
+from rag_assets.catalog.tables import slices
 from rag_assets.wording import dollars
 
 _COUNTS = ("requests", "retries", "texts", "tokens", "batch_tokens", "unpriced_tokens", "cost")

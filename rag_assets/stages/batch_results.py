@@ -118,7 +118,7 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
         elif batch.state == "ENDED":
             # Whoever was to fetch it did not: let its documents call for a run once more.
             catalog.batches.polled(batch.ref, batch.id, batch.error)
-            catalog.documents.release(batch.ref)
+            catalog.quarantine.release(batch.ref)
         else:
             _note(catalog, batch, await closing(api, api.standing(batch.batch_id or "")))
     except TenantGone:
@@ -144,7 +144,7 @@ def _note(catalog: Catalog, batch: EmbeddingBatch, standing: Standing) -> None:
         catalog.batches.failed(batch.ref, batch.id, f"it did not end within {hours:.0f} hours")
     else:
         catalog.batches.failed(batch.ref, batch.id, standing.reason or "for no given reason")
-    catalog.documents.release(batch.ref)
+    catalog.quarantine.release(batch.ref)
 
 
 def _settle(ctx: TenantContext, batch: EmbeddingBatch) -> None:
@@ -187,7 +187,7 @@ async def _recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, lo
     if now - batch.polled_at < _LISTED:
         return False
     catalog.batches.forget(batch.ref, batch.id)
-    catalog.documents.release(batch.ref)
+    catalog.quarantine.release(batch.ref)
     return True
 
 

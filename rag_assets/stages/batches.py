@@ -99,7 +99,7 @@ def set_aside(ctx: TenantContext, work: Work, waiting: Iterable[tuple[Document, 
             last = max((batches[away[text]] for text in lacking), key=lambda b: b.submitted_at)
             waits.append(_wait(document, last))
     ctx.guard()
-    ctx.catalog.documents.set_aside(ctx.ref, waits, config_key=work.config_key)
+    ctx.catalog.quarantine.set_aside(ctx.ref, waits, config_key=work.config_key)
     return len(waits)
 
 

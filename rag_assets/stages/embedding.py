@@ -241,7 +241,7 @@ def _fail_incomplete(
             again = retry_at(item.document, outage)
             failures.append(_failure(item.document, outage.advice, again))
     ctx.guard()
-    ctx.catalog.documents.fail(ctx.ref, failures, config_key=work.config_key)
+    ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=work.config_key)
     return len(failures)
 
 

@@ -77,7 +77,7 @@ def hold_back(ctx: TenantContext, work: Work, outage: RagAssetsError) -> int:
             if d.document_id not in complete
         ]
         ctx.guard()
-        ctx.catalog.documents.fail(ctx.ref, failures, config_key=work.config_key)
+        ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=work.config_key)
         held += len(failures)
     return held
 

@@ -211,7 +211,7 @@ class _Parsing:
             Failure(document.document_id, document.document_key, reason)
             for document, reason in self._failures
         ]
-        ctx.catalog.documents.fail(ctx.ref, failures, config_key=self._work.config_key)
+        ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=self._work.config_key)
         ctx.catalog.events.write(
             ctx.ref,
             "document_failed",
@@ -231,7 +231,7 @@ class _Parsing:
             Failure(d.document_id, d.document_key, "not in its source as listed", retry_at)
             for d in self._vanished
         ]
-        self._ctx.catalog.documents.fail(self._ctx.ref, failures, config_key=self._work.config_key)
+        self._ctx.catalog.quarantine.fail(self._ctx.ref, failures, config_key=self._work.config_key)
 
 
 def _workers(sizes: Sequence[int]) -> int:

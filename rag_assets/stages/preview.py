@@ -161,7 +161,7 @@ def preview(ctx: TenantContext) -> Preview:
         per_million=None if price is None else price.of(1_000_000, batch=batch),
         cost=cost,
         batch=batch,
-        waiting=ctx.catalog.documents.set_aside_count(ctx.ref.id),
+        waiting=ctx.catalog.quarantine.set_aside_count(ctx.ref.id),
         cap=cap_that_stops(present_caps(ctx.catalog, ctx.ref, ctx.tenant, run=0.0), cost or 0.0),
     )
 

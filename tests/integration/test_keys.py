@@ -132,10 +132,11 @@ def test_what_waited_for_a_key_is_tried_again(
     folder = installation.home.parent / "sources" / "acme"
     (folder / "a.md").write_text("# A\n\nSome words.\n")
     Driver(installation).sync("acme")
-    documents = installation.session().catalog.documents
+    catalog = installation.session().catalog
+    documents = catalog.documents
     document = documents.all("acme")[0]
     failure = Failure(document.document_id, document.document_key, "no key", NEVER)
-    documents.fail(acme, [failure], config_key="any")
+    catalog.quarantine.fail(acme, [failure], config_key="any")
     said = set_key(KEY, "acme", "openai")
     assert "1 document will be tried again: rag-assets sync acme" in said.out
     assert documents.all("acme")[0].retry_at != NEVER

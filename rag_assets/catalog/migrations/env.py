@@ -2,7 +2,9 @@
 
 from alembic import context
 
-from rag_assets.catalog.tables import SCHEMA, metadata
+# Imported for the tables that they add to the metadata.
+from rag_assets.catalog import account_tables, tables  # noqa: F401
+from rag_assets.catalog.columns import SCHEMA, metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select, update
 
-from rag_assets.catalog.tables import embedder_probes
+from rag_assets.catalog.account_tables import embedder_probes
 from rag_assets.catalog.usage import today
 from rag_assets.commands.session import Session
 from rag_assets.definitions import build_defs

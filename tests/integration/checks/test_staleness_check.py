@@ -112,7 +112,7 @@ def test_what_the_chain_did_not_carry_through_is_late(
         for document in map(tenant.document, ("leave.md", "never.md", "oncall.md"))
     ]
     key = config_key(ctx.tenant, ctx.embedder.embedder_id)
-    ctx.catalog.documents.fail(ctx.ref, failures, config_key=key)
+    ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=key)
     failed = check(tenant)
     assert failed.failing == {STALENESS, "search_index.quarantine"}
     # never.md has nothing that serves; oncall.md failed with the very version that does.
