@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
@@ -14,7 +13,6 @@ from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.diff import Change, deletions_suspicious
 from rag_assets.sources.files import FilesConfig
-from rag_assets.sources.model import ListedDocument, uri_of
 from rag_assets.stages.comparing import (
     SourceListing,
     compare_source,
@@ -23,55 +21,13 @@ from rag_assets.stages.comparing import (
     without_buried,
 )
 from rag_assets.stages.context import TenantContext
-from rag_assets.stages.quarantine import DocumentNote
+from rag_assets.stages.listing_report import ListingReport, Words, rejected_of, sample_of
 
 _BATCH = 500
 _URGENT = 100
 """Of one listing's changes, so many go ahead of a bulk import."""
-_SAMPLE = 20
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class ListedChange:
-    """One document that was added, changed or removed."""
-
-    kind: str
-    uri: str
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class ListingReport:
-    """What a listing of all sources found.
-
-    Attributes:
-        held: documents that vanished in suspicious number and were not deleted.
-        failed: documents that cannot be read, now or ever.
-        bytes: size of what was added or changed.
-        sample: the first changes.
-        rejected: why documents cannot be read, the first of them.
-        unlisted: why sources could not be listed; the others were.
-    """
-
-    added: int = 0
-    changed: int = 0
-    touched: int = 0
-    unchanged: int = 0
-    removed: int = 0
-    held: int = 0
-    failed: int = 0
-    bytes: int = 0
-    sample: tuple[ListedChange, ...] = ()
-    rejected: tuple[DocumentNote, ...] = ()
-    unlisted: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-    @property
-    def documents(self) -> int:
-        """How many documents the sources hold."""
-        return self.added + self.changed + self.touched + self.unchanged + self.failed
 
 
 def list_documents(
@@ -99,38 +55,16 @@ def list_documents(
             message = redact(error.message, scanner)
             if len(ctx.tenant.sources) == 1:
                 raise ListingFailed(message, hint=error.hint) from None
-            total = _sum(total, ListingReport(unlisted=(message,)))
+            total = total.plus(ListingReport(unlisted=(message,)))
             continue
         listing = without_buried(ctx, compared)
-        words = _Words(known, scanner)
+        words = Words(known, scanner)
         report = _record(ctx, config, listing, known, words, allow_deletes=allow_deletes)
-        total = _sum(total, report)
+        total = total.plus(report)
     if len(total.unlisted) == len(named) > 0:
         raise ListingFailed("; ".join(total.unlisted), hint="see that the folders are mounted")
-    total = _sum(total, _drop_other_sources(ctx, named, allow_deletes=allow_deletes))
-    return _sum(total, ListingReport(seconds=time.monotonic() - started))
-
-
-class _Words:
-    """What may be shown of documents: a file's name can be a credential, too.
-
-    Names that the catalog knows were scanned when they came: the scanner, which takes a quarter of
-    a second to load, is not asked again where only contents changed.
-    """
-
-    def __init__(self, known: Iterable[Known], scanner: SecretScanner) -> None:
-        self._uris = {row.document_id: row.uri for row in known}
-        self._scanner = scanner
-
-    def uri(self, document: ListedDocument) -> str:
-        uri = self._uris.get(document.document_id)
-        if uri is None:
-            uri = uri_of(document.source, self.masked(document.path))
-            self._uris[document.document_id] = uri
-        return uri
-
-    def masked(self, text: str) -> str:
-        return redact(text, self._scanner)
+    total = total.plus(_drop_other_sources(ctx, named, allow_deletes=allow_deletes))
+    return total.plus(ListingReport(seconds=time.monotonic() - started))
 
 
 def _record(
@@ -138,7 +72,7 @@ def _record(
     config: FilesConfig,
     listing: SourceListing,
     known: list[Known],
-    words: _Words,
+    words: Words,
     *,
     allow_deletes: bool,
 ) -> ListingReport:
@@ -175,12 +109,12 @@ def _record(
         held=len(listing.removed) if held else 0,
         failed=kinds.count("rejected"),
         bytes=sum(change.document.size for change in fresh),
-        sample=(*_sample(fresh, words), *_removed(known, removed))[:_SAMPLE],
-        rejected=_rejected(listing.changes, words),
+        sample=sample_of(fresh, known, removed, words),
+        rejected=rejected_of(listing.changes, words),
     )
 
 
-def _write_changes(ctx: TenantContext, listing: SourceListing, words: _Words, scope: str) -> None:
+def _write_changes(ctx: TenantContext, listing: SourceListing, words: Words, scope: str) -> None:
     written = 0
     for batch in _batched(listing.changes, _BATCH):
         rows = [_row(change, listing.listed_at_ns, words, scope) for change in batch]
@@ -228,7 +162,7 @@ def _drop_other_sources(
     return ListingReport(removed=removed, held=held)
 
 
-def _row(change: Change, listed_at_ns: int, words: _Words, scope: str) -> DocumentChange:
+def _row(change: Change, listed_at_ns: int, words: Words, scope: str) -> DocumentChange:
     document = change.document
     return DocumentChange(
         document_id=document.document_id,
@@ -242,32 +176,6 @@ def _row(change: Change, listed_at_ns: int, words: _Words, scope: str) -> Docume
         media_type=document.media_type,
         access_scope=scope,
         error=None if change.error is None else words.masked(change.error.message),
-    )
-
-
-def _sample(changes: list[Change], words: _Words) -> Iterator[ListedChange]:
-    for change in changes[:_SAMPLE]:
-        document = change.document
-        yield ListedChange(change.kind, words.uri(document), document.size)
-
-
-def _removed(known: list[Known], removed: list[str]) -> Iterator[ListedChange]:
-    gone = set(removed[:_SAMPLE])
-    for row in known:
-        if row.document_id in gone:
-            yield ListedChange("removed", row.uri, row.facts.size)
-
-
-def _rejected(changes: Iterable[Change], words: _Words) -> tuple[DocumentNote, ...]:
-    refused = [change for change in changes if change.error is not None]
-    return tuple(
-        DocumentNote(
-            change.document.document_id,
-            words.uri(change.document),
-            words.masked(change.error.message),
-        )
-        for change in refused[:_SAMPLE]
-        if change.error is not None
     )
 
 
@@ -293,13 +201,3 @@ def _batched(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
-
-
-def _sum(one: ListingReport, other: ListingReport) -> ListingReport:
-    return ListingReport(
-        *(a + b for a, b in zip(_values(one), _values(other), strict=True)),  # type: ignore[operator]
-    )
-
-
-def _values(report: ListingReport) -> tuple[object, ...]:
-    return tuple(getattr(report, name) for name in report.__dataclass_fields__)

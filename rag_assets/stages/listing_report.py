@@ -1,0 +1,122 @@
+"""What a listing of a tenant's sources found, as people are told it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from itertools import islice
+
+from rag_assets.catalog.document_rows import Known
+from rag_assets.secrets.masking import redact
+from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.sources.diff import Change
+from rag_assets.sources.model import ListedDocument, uri_of
+from rag_assets.stages.quarantine import DocumentNote
+
+_SAMPLE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ListedChange:
+    """One document that was added, changed or removed."""
+
+    kind: str
+    uri: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListingReport:
+    """What a listing of all sources found.
+
+    Attributes:
+        held: documents that vanished in suspicious number and were not deleted.
+        failed: documents that cannot be read, now or ever.
+        bytes: size of what was added or changed.
+        sample: the first changes.
+        rejected: why documents cannot be read, the first of them.
+        unlisted: why sources could not be listed; the others were.
+    """
+
+    added: int = 0
+    changed: int = 0
+    touched: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    held: int = 0
+    failed: int = 0
+    bytes: int = 0
+    sample: tuple[ListedChange, ...] = ()
+    rejected: tuple[DocumentNote, ...] = ()
+    unlisted: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def documents(self) -> int:
+        """How many documents the sources hold."""
+        return self.added + self.changed + self.touched + self.unchanged + self.failed
+
+    def plus(self, other: ListingReport) -> ListingReport:
+        """Both together."""
+        names = [field.name for field in fields(self)]
+        return ListingReport(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
+class Words:
+    """What may be shown of documents: a file's name can be a credential, too.
+
+    Names that the catalog knows were scanned when they came: the scanner, which takes a quarter of
+    a second to load, is not asked again where only contents changed.
+    """
+
+    def __init__(self, known: Iterable[Known], scanner: SecretScanner) -> None:
+        self._uris = {row.document_id: row.uri for row in known}
+        self._scanner = scanner
+
+    def uri(self, document: ListedDocument) -> str:
+        """A document's uri, credentials in its name masked."""
+        uri = self._uris.get(document.document_id)
+        if uri is None:
+            uri = uri_of(document.source, self.masked(document.path))
+            self._uris[document.document_id] = uri
+        return uri
+
+    def masked(self, text: str) -> str:
+        """A text, credentials in it masked."""
+        return redact(text, self._scanner)
+
+
+def sample_of(
+    changes: Sequence[Change], known: Iterable[Known], removed: Iterable[str], words: Words
+) -> tuple[ListedChange, ...]:
+    """The first documents that were added, changed or removed.
+
+    Args:
+        changes: those added or changed.
+        known: what the catalog knew of the source before.
+        removed: ids of those removed, in order.
+        words: what may be shown of them.
+    """
+    shown = [
+        ListedChange(change.kind, words.uri(change.document), change.document.size)
+        for change in changes[:_SAMPLE]
+    ]
+    gone = set(islice(removed, _SAMPLE - len(shown)))
+    shown += [
+        ListedChange("removed", row.uri, row.facts.size) for row in known if row.document_id in gone
+    ]
+    return tuple(shown)
+
+
+def rejected_of(changes: Iterable[Change], words: Words) -> tuple[DocumentNote, ...]:
+    """Why documents could not be read, of the first of them."""
+    refused = [change for change in changes if change.error is not None]
+    return tuple(
+        DocumentNote(
+            change.document.document_id,
+            words.uri(change.document),
+            words.masked(change.error.message),
+        )
+        for change in refused[:_SAMPLE]
+        if change.error is not None
+    )
