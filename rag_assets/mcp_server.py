@@ -1,28 +1,37 @@
-"""The door for agents: a Model Context Protocol server over one tenant's knowledge.
+"""The door for agents: a Model Context Protocol server over tenants' knowledge.
 
-It serves one tenant to one caller, both chosen by whoever starts it, never by the model that asks.
+One server may serve many: which tenant is asked, and in whose name, belongs to each message, and
+is said by whoever opened the door it came through, never by the model that asks.
 See https://modelcontextprotocol.io/specification.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import anyio
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from pydantic import Field
 
-from rag_assets.errors import RagAssetsError
+from rag_assets.errors import RagAssetsError, UnknownDocument
 from rag_assets.retrieval.contexts import as_results, neutralised
-from rag_assets.retrieval.model import MAX_QUERY, MAX_TOP_K, Caller, SearchRequest
+from rag_assets.retrieval.model import (
+    MAX_QUERY,
+    MAX_TOP_K,
+    Caller,
+    SearchAnswer,
+    SearchRequest,
+)
 from rag_assets.retrieval.reading import DocumentReader
-from rag_assets.retrieval.search import Retriever
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 _SECONDS = 30.0
 _MOST_DOCUMENTS = 1_000
@@ -34,33 +43,119 @@ _INSTRUCTIONS = (
 )
 
 
-def build_server(
-    retriever: Retriever,
-    reader: DocumentReader,
-    tenant_id: str,
-    caller: Caller,
-    *,
-    seconds: float = _SECONDS,
-) -> MCPServer[None]:
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """In whose name one message is answered, and from what.
+
+    Attributes:
+        tenant_id: whose knowledge.
+        caller: what may be found is what these principals may read.
+        request_id: under which a log knows the message, if one does.
+    """
+
+    tenant_id: str
+    caller: Caller
+    request_id: str = ""
+
+
+Search: TypeAlias = Callable[[str, SearchRequest], Awaitable[SearchAnswer]]
+
+# Resources are given no context by the SDK. Without a default: who is not known gets nothing.
+_ASKING: ContextVar[Asking] = ContextVar("asking")
+
+
+def advice(error: Exception, _: Asking) -> str:
+    """What went wrong, for whoever runs the server as well; what nobody foresaw is raised."""
+    if isinstance(error, RagAssetsError):
+        return error.advice
+    raise error
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What messages are answered from.
+
+    Attributes:
+        search: answers questions.
+        reader: reads documents.
+        seconds: after which an answer is given up.
+        told: what the agent hears of a failure.
+        turns: bounds the documents that are read at once.
+    """
+
+    search: Search
+    reader: DocumentReader
+    seconds: float = _SECONDS
+    told: Callable[[Exception, Asking], str] = advice
+    turns: CapacityLimiter | None = None
+
+    async def passages(self, query: str, top_k: int | None) -> str:
+        """What is found, between markers."""
+        asking = _ASKING.get()
+        request = SearchRequest.of(query=query, top_k=top_k, caller=asking.caller)
+        return as_results((await self.search(asking.tenant_id, request)).hits)
+
+    async def documents(self) -> str:
+        """The first documents that may be read, as JSON."""
+        asking = _ASKING.get()
+        found = await self._in_thread(
+            lambda: self.reader.list(asking.tenant_id, asking.caller, limit=_MOST_DOCUMENTS)
+        )
+        return json.dumps([asdict(document) for document in found], ensure_ascii=False)
+
+    async def document(self, document_id: str) -> str:
+        """The indexed text of one."""
+        asking = _ASKING.get()
+        found = await self._in_thread(
+            lambda: self.reader.read(asking.tenant_id, asking.caller, document_id)
+        )
+        return neutralised(found.text)
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        return await run_sync(work, abandon_on_cancel=True, limiter=self.turns)
+
+
+def build_server(knowledge: Knowledge, asking_of: Callable[[Any], Asking]) -> MCPServer[None]:
     """A server with the tool `rag_search` and the resources `rag://documents[/ID]`.
 
     Args:
-        retriever: answers questions.
-        reader: reads documents.
-        tenant_id: whose knowledge.
-        caller: what may be found is what these principals may read.
-        seconds: after which a search is given up.
+        knowledge: answers.
+        asking_of: who sent a message, by the HTTP request that it came in; None from a pipe.
     """
     from mcp.server import MCPServer
-    from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+    from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+
+    async def in_their_name(
+        ctx: ServerRequestContext[Any, Any], call_next: CallNext
+    ) -> HandlerResult:
+        before = _ASKING.set(asking_of(ctx.request))
+        try:
+            return await call_next(ctx)
+        finally:
+            _ASKING.reset(before)
 
     server: MCPServer[None] = MCPServer(
-        "rag-assets", instructions=_INSTRUCTIONS, log_level="WARNING"
+        "rag-assets",
+        instructions=_INSTRUCTIONS,
+        log_level="WARNING",
+        subscriptions=False,
+        middleware=[in_their_name],
     )
+
+    async def in_time(answer: Awaitable[str], failure: type[Exception]) -> str:
+        try:
+            with anyio.fail_after(knowledge.seconds):
+                return await answer
+        except TimeoutError:
+            raise failure(f"the search took longer than {knowledge.seconds:g} seconds") from None
+        except UnknownDocument as error:
+            raise ResourceNotFoundError(error.message) from None
+        except Exception as error:
+            raise failure(knowledge.told(error, _ASKING.get())) from None
 
     @server.tool(
         name="rag_search",
-        description=f"Search the documentation of {tenant_id}; returns passages with sources.",
+        description="Search this documentation; returns passages with their sources.",
     )
     async def rag_search(
         query: Annotated[str, Field(max_length=MAX_QUERY, description="What to look for.")],
@@ -68,14 +163,7 @@ def build_server(
             int | None, Field(ge=1, le=MAX_TOP_K, description="Passages at most.")
         ] = None,
     ) -> str:
-        try:
-            request = SearchRequest.of(query=query, top_k=top_k, caller=caller)
-            answer = await _in_time(lambda: retriever.search(tenant_id, request), seconds)
-        except TimeoutError:
-            raise ToolError(f"the search took longer than {seconds:g} seconds") from None
-        except RagAssetsError as error:
-            raise ToolError(error.advice) from None
-        return as_results(answer.hits)
+        return await in_time(knowledge.passages(query, top_k), ToolError)
 
     @server.resource(
         "rag://documents",
@@ -84,10 +172,7 @@ def build_server(
         mime_type="application/json",
     )
     async def documents() -> str:
-        found = await _in_time(
-            lambda: reader.list(tenant_id, caller, limit=_MOST_DOCUMENTS), seconds
-        )
-        return json.dumps([asdict(document) for document in found], ensure_ascii=False)
+        return await in_time(knowledge.documents(), ResourceError)
 
     @server.resource(
         "rag://documents/{document_id}",
@@ -96,20 +181,6 @@ def build_server(
         mime_type="text/plain",
     )
     async def document(document_id: str) -> str:
-        try:
-            found = await _in_time(lambda: reader.read(tenant_id, caller, document_id), seconds)
-        except RagAssetsError as error:
-            raise ResourceNotFoundError(error.message) from None
-        return neutralised(found.text)
+        return await in_time(knowledge.document(document_id), ResourceError)
 
     return server
-
-
-async def _in_time(work: Callable[[], _T], seconds: float) -> _T:
-    """Do blocking work in a thread, which is left behind if it takes too long.
-
-    Raises:
-        TimeoutError: it did.
-    """
-    with anyio.fail_after(seconds):
-        return await run_sync(work, abandon_on_cancel=True)

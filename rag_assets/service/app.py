@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
 
+from rag_assets.service.agents import agents, serving_agents
 from rag_assets.service.backend import Backend
 from rag_assets.service.problems import MEDIA_TYPE, handle_problems
 from rag_assets.service.requests import Figures, Surrounded
@@ -32,16 +35,24 @@ def build_app(backend: Backend) -> FastAPI:
         description=_ABOUT,
         docs_url=None,
         redoc_url=None,
+        lifespan=_lifespan,
     )
     app.state.backend = backend
     app.state.figures = Figures()
     app.include_router(knowledge)
     app.include_router(operation)
+    app.include_router(agents)
     handle_problems(app)
     app.add_middleware(Surrounded, figures=app.state.figures)
     described = app.openapi
     app.openapi = lambda: _with_problems(described())  # type: ignore[method-assign]
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async with serving_agents(app.state.backend) as app.state.agents:
+        yield
 
 
 def _with_problems(schema: dict[str, Any]) -> dict[str, Any]:

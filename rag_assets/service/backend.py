@@ -42,15 +42,16 @@ class Backend:
         self.catalog = catalog
         self.retriever = retriever
         self.reader = DocumentReader(catalog, store)
+        self.settings = settings
         self.authenticator = Authenticator(catalog, settings.jwt)
         self.rates = Rates(settings.rate)
         self._store = store
-        self._turns = CapacityLimiter(settings.threads)
+        self.turns = CapacityLimiter(settings.threads)
         self._probes = CapacityLimiter(1)
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """Do what blocks in a thread; more than the bound wait for their turn, in order."""
-        return await run_sync(work, limiter=self._turns)
+        return await run_sync(work, limiter=self.turns)
 
     async def require_ready(self) -> None:
         """See that the servers answer, however many searches wait.

@@ -19,6 +19,10 @@ class Forbidden(RagAssetsError):
     """The token counts, but not for this."""
 
 
+class ForeignOrigin(RagAssetsError):
+    """A web page asks that is not known to ask on its visitors' behalf."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Who asks.

@@ -33,7 +33,7 @@ from rag_assets.errors import (
     UnknownDocument,
     UnknownTenant,
 )
-from rag_assets.service.identity import Forbidden, Unauthenticated
+from rag_assets.service.identity import Forbidden, ForeignOrigin, Unauthenticated
 from rag_assets.service.rates import TooManyRequests
 
 MEDIA_TYPE = "application/problem+json"
@@ -92,6 +92,7 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     NoProviderKey: Kind(402, "no-provider-key", "The tenant has no key for its provider"),
     CapReached: Kind(402, "cap-reached", "The tenant's cap on spending is reached"),
     Forbidden: Kind(403, "forbidden", "The token is not for this"),
+    ForeignOrigin: Kind(403, "foreign-origin", "Web pages of this origin may not ask"),
     UnknownTenant: Kind(404, "unknown-tenant", "There is no such tenant"),
     UnknownDocument: Kind(404, "unknown-document", "There is no such document"),
     InputRejected: Kind(422, "question-rejected", "The question cannot be embedded"),
@@ -153,10 +154,14 @@ def problem_response(
 
 def unexpected(request_id: str, error: Exception) -> JSONResponse:
     """The response to a failure that nobody foresaw."""
-    # Its message may quote a document or a key, so only its kind is logged.
-    reason = f"unexpected {type(error).__name__}"
-    _LOG.error("problem", extra={"request_id": request_id, "reason": reason})
-    return problem_response(request_id, _KINDS[RagAssetsError])
+    kind, _ = _judged(request_id, error)
+    return problem_response(request_id, kind)
+
+
+def told(error: Exception, request_id: str) -> str:
+    """A problem in one line, for doors that answer in words; logged as if it were a response."""
+    kind, detail = _judged(request_id, error)
+    return detail or f"{kind.title} (request {request_id})"
 
 
 def http_kind(status: int) -> Kind:
@@ -171,13 +176,23 @@ def _described(status: int) -> str:
 
 async def _ours(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RagAssetsError)  # noqa: S101
-    kind = next(_KINDS[base] for base in type(error).__mro__ if base in _KINDS)
     request_id = request.state.request_id
-    detail: str | None = error.advice
-    if kind.status >= _INTERNAL:
-        _LOG.warning("problem", extra={"request_id": request_id, "reason": error.advice})
-        detail = None
+    kind, detail = _judged(request_id, error)
     return problem_response(request_id, kind, detail, headers=_headers(error, kind))
+
+
+def _judged(request_id: str, error: Exception) -> tuple[Kind, str | None]:
+    """The kind of a failure, and what whoever asked may know of it; the log gets the rest."""
+    if not isinstance(error, RagAssetsError):
+        # Its message may quote a document or a key, so only its kind is logged.
+        reason = f"unexpected {type(error).__name__}"
+        _LOG.error("problem", extra={"request_id": request_id, "reason": reason})
+        return _KINDS[RagAssetsError], None
+    kind = next(_KINDS[base] for base in type(error).__mro__ if base in _KINDS)
+    if kind.status < _INTERNAL:
+        return kind, error.advice
+    _LOG.warning("problem", extra={"request_id": request_id, "reason": error.advice})
+    return kind, None
 
 
 def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:

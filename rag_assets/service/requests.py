@@ -20,6 +20,7 @@ MAX_BODY = 1_048_576
 """Bytes of a request: several times the longest question with all its filters."""
 
 _LOG = logging.getLogger("rag_assets.service")
+_SDK_LOG = logging.getLogger("mcp")
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LOGGED = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason")
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -123,9 +124,10 @@ def log_to_standard_error() -> None:
     """Write the service's log lines to standard error, for as long as the process lives."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    _LOG.addHandler(handler)
-    _LOG.setLevel(logging.INFO)
-    _LOG.propagate = False
+    for logger, level in ((_LOG, logging.INFO), (_SDK_LOG, logging.WARNING)):
+        logger.addHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = False
 
 
 async def _body(headers: Headers, receive: Receive) -> bytes | None:

@@ -12,18 +12,21 @@
 | RAG_ASSETS_JWT_ROLE_CLAIM | role | claim that says admin or member |
 | RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim that lists the subject's groups |
 | RAG_ASSETS_SERVICE_RATE | 600/minute | requests that each token may make |
+| RAG_ASSETS_MCP_ORIGINS | none | origins of web pages that may speak MCP, parted by commas |
 | RAG_ASSETS_SERVICE_THREADS | 8 | searches under way at once; others wait their turn |
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rag_assets.errors import ConfigurationError
 
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")
 _SECRET_BYTES = 32
 _MOST_LEEWAY = 300
 _MOST_THREADS = 10
@@ -100,11 +103,13 @@ class ServiceSettings:
         jwt: None: no JWT is taken, only service tokens.
         rate: requests of each token, as in 600/minute.
         threads: searches under way at once.
+        mcp_origins: of web pages that may speak MCP.
     """
 
     jwt: JwtSettings | None = None
     rate: str = "600/minute"
     threads: int = 8
+    mcp_origins: frozenset[str] = frozenset()
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> ServiceSettings:
@@ -118,6 +123,7 @@ class ServiceSettings:
             jwt=JwtSettings.from_environment(env),
             rate=_rate(env.get("RAG_ASSETS_SERVICE_RATE") or "600/minute"),
             threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MOST_THREADS),
+            mcp_origins=_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),
         )
 
 
@@ -131,6 +137,17 @@ def _rate(text: str) -> str:
             f"RAG_ASSETS_SERVICE_RATE is not a rate: {text}", hint="as in 600/minute or 20/second"
         ) from None
     return text
+
+
+def _origins(text: str) -> frozenset[str]:
+    given = {part.strip() for part in text.split(",")} - {""}
+    for origin in sorted(given):
+        if not _ORIGIN.fullmatch(origin):
+            raise ConfigurationError(
+                f"RAG_ASSETS_MCP_ORIGINS holds what is no origin: {origin}",
+                hint="as in https://app.example, without a path",
+            )
+    return frozenset(given)
 
 
 def _whole(environ: Mapping[str, str], name: str, default: int, *, least: int, most: int) -> int:

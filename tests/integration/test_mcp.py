@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -14,10 +13,9 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 from rag_assets.errors import UnknownDocument
-from rag_assets.mcp_server import build_server
+from rag_assets.mcp_server import Asking, Knowledge, build_server
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.retrieval.reading import DocumentReader
-from rag_assets.retrieval.search import Retriever
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -57,8 +55,13 @@ def asked(
     """What an agent gets that is served in the name of these principals."""
     session = installation.session()
     reader = DocumentReader(session.catalog, session.store)
-    retriever = options.pop("retriever", installation.retriever)
-    server = build_server(retriever, reader, "agent", Caller(principals=principals), **options)
+
+    async def search(tenant_id: str, request: SearchRequest) -> SearchAnswer:
+        return await asyncio.to_thread(installation.retriever.search, tenant_id, request)
+
+    asking = Asking("agent", Caller(principals=principals))
+    knowledge = Knowledge(**{"search": search, "reader": reader, **options})
+    server = build_server(knowledge, lambda _: asking)
 
     async def run() -> T:
         async with Client(server) as client:
@@ -105,14 +108,11 @@ def test_a_bad_question_is_told_as_an_error_of_the_tool(agent: Installation) -> 
 
 
 def test_a_search_that_takes_too_long_is_given_up(agent: Installation) -> None:
-    class Slow(Retriever):
-        def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
-            time.sleep(0.5)
-            return SearchAnswer()
+    async def slow(tenant_id: str, request: SearchRequest) -> SearchAnswer:
+        await asyncio.sleep(10)
+        return SearchAnswer()
 
-    session = agent.session()
-    slow = Slow(session.catalog, session.store, session.embedders)
-    result = asked(agent, search, retriever=slow, seconds=0.05)
+    result = asked(agent, search, search=slow, seconds=0.05)
     assert result.is_error
     assert "took longer than 0.05 seconds" in result.content[0].text
 

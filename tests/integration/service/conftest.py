@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,13 +10,14 @@ from typing import Any
 
 import jwt
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 
 from rag_assets.service.app import build_app
 from rag_assets.service.backend import Backend
 from rag_assets.service.settings import JwtSettings, ServiceSettings
 from tests.driving import Driver
-from tests.installation import FAST, Installation
+from tests.installation import FAST, Installation, new_installation
 
 SECRET = "an example secret of more than 32 bytes"
 ISSUER = "https://sign.example"
@@ -53,22 +55,52 @@ class Door:
         return {hit["uri"] for hit in self.ask(token, **body).json()["hits"]}
 
 
-@pytest.fixture(scope="module")
-def door(shared_installation: Installation, driver: Driver) -> Iterator[Door]:
+@pytest.fixture(scope="package")
+def installed(
+    postgres_url: str, elasticsearch_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installation]:
+    """An installation that the modules of this package share."""
+    home = tmp_path_factory.mktemp("service") / "home"
+    with new_installation(home, postgres_url, elasticsearch_url) as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def door(installed: Installation) -> Iterator[Door]:
+    driver = Driver(installed)
     for tenant in ("acme", "other", "asleep"):
-        root = shared_installation.home.parent / "sources" / tenant
+        root = installed.home.parent / "sources" / tenant
         sources = []
         for scope in ("public", "board"):
             folder = root / scope
             folder.mkdir(parents=True)
             (folder / f"{tenant}.md").write_text(f"# Valves\n\nThe {scope} valve of {tenant}.\n")
             sources.append({"name": scope, "root": str(folder), "scope": scope})
-        shared_installation.add_tenant(tenant, root=root, **{**FAST, "sources": sources})
+        installed.add_tenant(tenant, root=root, **{**FAST, "sources": sources})
         driver.sync(tenant)
-    shared_installation.configure("asleep", enabled=False)
-    settings = ServiceSettings(jwt=JwtSettings(secret=SECRET, issuer=ISSUER), rate="100000/minute")
-    session = shared_installation.session()
-    retriever = shared_installation.retriever
+    installed.configure("asleep", enabled=False)
+    settings = ServiceSettings(
+        jwt=JwtSettings(secret=SECRET, issuer=ISSUER),
+        rate="100000/minute",
+        mcp_origins=frozenset({"https://app.example"}),
+    )
+    session = installed.session()
+    retriever = installed.retriever
     backend = Backend(session.catalog, session.store, retriever, settings)
     with TestClient(build_app(backend), raise_server_exceptions=True) as client:
         yield Door(client, driver, backend)
+
+
+@pytest.fixture(scope="package")
+def address(door: Door) -> Iterator[str]:
+    """Where the same service answers over real connections."""
+    server = uvicorn.Server(uvicorn.Config(build_app(door.backend), port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join()

@@ -1,0 +1,82 @@
+"""MCP over HTTP: the tool and the resources of the door for agents, for whoever shows a token.
+
+Each message stands alone: there are no sessions, so nothing of one caller outlives their request.
+See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter, Depends, Request, Response
+from mcp.server import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import Receive, Scope, Send
+
+from rag_assets.mcp_server import Asking, Knowledge, build_server
+from rag_assets.retrieval.model import Caller
+from rag_assets.service.backend import Backend
+from rag_assets.service.identity import ForeignOrigin
+from rag_assets.service.problems import told
+from rag_assets.service.requests import MAX_BODY
+from rag_assets.service.routes import TheBackend, WhoAsks
+
+
+async def _origin(request: Request, backend: TheBackend) -> None:
+    """Refuse web pages: one that rebinds its name to our address would be taken for a neighbour."""
+    origin = request.headers.get("origin")
+    if origin is not None and origin not in backend.settings.mcp_origins:
+        raise ForeignOrigin(
+            "web pages of this origin may not ask", hint="allow it in RAG_ASSETS_MCP_ORIGINS"
+        )
+
+
+agents = APIRouter(dependencies=[Depends(_origin)], include_in_schema=False)
+
+
+class _Exchange(Response):
+    """A response that the SDK writes."""
+
+    def __init__(self, server: MCPServer[None]) -> None:
+        super().__init__()
+        self._server = server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._server.session_manager.handle_request(scope, receive, send)
+
+
+@asynccontextmanager
+async def serving_agents(backend: Backend) -> AsyncIterator[MCPServer[None]]:
+    """A server for messages of all tenants, as long as the context lasts."""
+    knowledge = Knowledge(
+        search=lambda tenant_id, request: backend.run(
+            lambda: backend.retriever.search(tenant_id, request)
+        ),
+        reader=backend.reader,
+        told=lambda error, asking: told(error, asking.request_id),
+        turns=backend.turns,
+    )
+    server = build_server(knowledge, lambda request: request.state.asking)
+    server.streamable_http_app(
+        stateless_http=True,
+        json_response=True,
+        max_request_body_size=MAX_BODY,
+        # Origins are checked above, with problems for answers, and any name may lead here.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    async with server.session_manager.run():
+        yield server
+
+
+@agents.post("/mcp")
+@agents.post("/mcp/{tenant}")
+async def exchange(request: Request, identity: WhoAsks, tenant: str | None = None) -> Response:
+    """Answer one message of an agent.
+
+    The tenant is named in the path if the token is for several.
+    """
+    asked = request.state.tenant = identity.tenant(tenant)
+    caller = Caller(principals=identity.principals)
+    request.state.asking = Asking(asked, caller, request.state.request_id)
+    return _Exchange(request.app.state.agents)
