@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test test-unit fuzz bench bench-linear bench-rivals up down lint format lock lock-rivals docs clean
+.PHONY: setup demo test test-unit fuzz bench bench-linear bench-rivals bench-serving up down lint format lock lock-rivals docs clean
 
 setup: $(READY)
 
@@ -52,6 +52,10 @@ bench-linear: setup
 bench-rivals: setup
 	@$(BIN)/python -m benchmarks.rivals
 	@$(BIN)/python -m benchmarks.parsing
+	@$(BIN)/python -m docs.tools.pages
+
+bench-serving: setup
+	@$(BIN)/python -m benchmarks.serving
 	@$(BIN)/python -m docs.tools.pages
 
 up: setup

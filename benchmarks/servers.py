@@ -51,11 +51,17 @@ class Servers:
 
 
 @contextmanager
-def benchmark_servers(work: Path) -> Iterator[Servers]:
-    """Start both with no data, and stop them at the end; downloaded jars stay."""
+def benchmark_servers(work: Path, *, fresh: bool = True) -> Iterator[Servers]:
+    """Start both, and stop them at the end; downloaded jars stay.
+
+    Args:
+        work: their folder.
+        fresh: start with no data, or with what is there.
+    """
     home = work / "elasticsearch"
-    shutil.rmtree(home / "data", ignore_errors=True)
-    shutil.rmtree(work / "postgres", ignore_errors=True)
+    if fresh:
+        shutil.rmtree(home / "data", ignore_errors=True)
+        shutil.rmtree(work / "postgres", ignore_errors=True)
     postgres, elasticsearch = EmbeddedPostgres(work / "postgres"), EmbeddedElasticsearch(home)
     if elasticsearch.running():
         sys.exit("another benchmark is under way in this folder (--work gives another)")

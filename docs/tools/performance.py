@@ -13,12 +13,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from docs.tools.serving import serving_tables
+from docs.tools.tables import as_table, in_seconds, median_of, origin
+
 PAGE = Path(__file__).resolve().parents[1] / "performance.md"
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 
 _MARKED = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-_LONG = 10
-"""Seconds from which hundredths say nothing."""
 _PHASES = {
     "cold": "cold: everything is new",
     "noop": "no-op",
@@ -75,8 +76,8 @@ def _chain(result: _Result) -> str:
         _phase_row(costs, "bare.graphs", "the same with graphs as Elasticsearch makes them"),
     ]
     columns = ["phase", "as a user", "beside imports", "CPU", "Elasticsearch CPU", "memory"]
-    bare, cold = _median(costs["bare"], "inside"), _median(costs["cold.inside"], "inside")
-    wall, graphs = _median(costs["cold"], "wall"), _median(costs["bare.graphs"], "inside")
+    bare, cold = median_of(costs["bare"], "inside"), median_of(costs["cold.inside"], "inside")
+    wall, graphs = median_of(costs["cold"], "wall"), median_of(costs["bare.graphs"], "inside")
     ratio = (
         f"A first sync takes {cold / bare:.2f} times as long as bare bulk beside imports, and"
         f" {wall / bare:.2f} times with everything; {cold / graphs:.2f} and {wall / graphs:.2f}"
@@ -84,7 +85,7 @@ def _chain(result: _Result) -> str:
         f" {result['files']:,} files; {result['entries'] / cold:,.0f} a second beside imports,"
         f" {result['entries'] / bare:,.0f} bare."
     )
-    return f"{_table(columns, rows)}\n{ratio}\n\n{_origin(result)}"
+    return f"{as_table(columns, rows)}\n{ratio}\n\n{origin(result)}"
 
 
 def _phase_row(costs: _Costs, phase: str, name: str) -> list[str]:
@@ -94,11 +95,11 @@ def _phase_row(costs: _Costs, phase: str, name: str) -> list[str]:
         return [name, *["–"] * 5]
     return [
         name,
-        "–" if phase.startswith("bare") else _seconds(_median(seen, "wall")),
-        _seconds(_median(inside, "inside")) if inside[0]["inside"] is not None else "–",
-        _seconds(_median(seen, "cpu")),
-        _seconds(median(cost["servers_cpu"]["elasticsearch"] for cost in seen)),
-        "–" if phase.startswith("bare") else f"{_median(seen, 'peak_mb'):.0f} MB",
+        "–" if phase.startswith("bare") else in_seconds(median_of(seen, "wall")),
+        in_seconds(median_of(inside, "inside")) if inside[0]["inside"] is not None else "–",
+        in_seconds(median_of(seen, "cpu")),
+        in_seconds(median(cost["servers_cpu"]["elasticsearch"] for cost in seen)),
+        "–" if phase.startswith("bare") else f"{median_of(seen, 'peak_mb'):.0f} MB",
     ]
 
 
@@ -109,9 +110,14 @@ def _linear(result: _Result) -> str:
     for phase, name in _PHASES.items():
         few, many = small["costs"][f"{phase}.inside"], result["costs"].get(f"{phase}.inside")
         if many:
-            before, after = _median(few, "inside"), _median(many, "inside")
-            memory = _median(many, "peak_mb")
-            cells = [_seconds(before), _seconds(after), f"{after / before:.1f}", f"{memory:.0f} MB"]
+            before, after = median_of(few, "inside"), median_of(many, "inside")
+            memory = median_of(many, "peak_mb")
+            cells = [
+                in_seconds(before),
+                in_seconds(after),
+                f"{after / before:.1f}",
+                f"{memory:.0f} MB",
+            ]
             rows.append([name, *cells])
     columns = [
         "phase, beside imports",
@@ -120,7 +126,7 @@ def _linear(result: _Result) -> str:
         f"ratio ({factor:.0f} is linear)",
         "memory then",
     ]
-    return f"{_table(columns, rows)}\n{_origin(result)}"
+    return f"{as_table(columns, rows)}\n{origin(result)}"
 
 
 def _rivals(result: _Result) -> str:
@@ -137,7 +143,7 @@ def _rivals(result: _Result) -> str:
     ]
     facts = [
         ["entries", *(_entries(result, name) for name in names)],
-        ["memory, cold", *(f"{_median(by_name[n]['cold'], 'peak_mb'):.0f} MB" for n in names)],
+        ["memory, cold", *(f"{median_of(by_name[n]['cold'], 'peak_mb'):.0f} MB" for n in names)],
         ["index lost: is it mended", *(_mended(by_name[name]) for name in names)],
     ]
     failures = "".join(
@@ -145,7 +151,7 @@ def _rivals(result: _Result) -> str:
     )
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     return (
-        f"{_table(columns, [*times, *work, *facts])}\n{failures}{_origin(result)}\n\n{versions}.\n"
+        f"{as_table(columns, [*times, *work, *facts])}\n{failures}{origin(result)}\n\n{versions}.\n"
     )
 
 
@@ -154,7 +160,7 @@ def _times(costs: _Costs, phase: str) -> str:
     if not seen:
         return _NOTHING
     inside = costs.get(f"{phase}.inside") or seen
-    return f"{_median(seen, 'wall'):.1f} ({_median(inside, 'inside'):.2f})"
+    return f"{median_of(seen, 'wall'):.1f} ({median_of(inside, 'inside'):.2f})"
 
 
 def _useful(costs: _Costs, phase: str) -> list[Mapping[str, Any]]:
@@ -167,7 +173,7 @@ def _cpu(costs: _Costs, phase: str) -> str:
     if not seen:
         return _NOTHING
     servers = median(sum(cost["servers_cpu"].values()) for cost in seen)
-    return f"{_median(seen, 'cpu'):.1f} + {servers:.1f}"
+    return f"{median_of(seen, 'cpu'):.1f} + {servers:.1f}"
 
 
 def _entries(result: _Result, name: str) -> str:
@@ -195,25 +201,25 @@ def _parsing(result: _Result) -> str:
         ours = (f"{rates['parser']:,.0f}", f"{rates['pool']:,.0f}")
         rows.append([name, libraries or "–", *ours])
     columns = ["a second of CPU", "library alone (parser to it)", "parser", "scanned, in a worker"]
-    return f"{_table(columns, rows)}\n{_origin(result)}"
+    return f"{as_table(columns, rows)}\n{origin(result)}"
 
 
 def _many_tenants(result: _Result) -> str:
     count = result["tenants"]
     rows = [
-        [name, _seconds(wall), _seconds(cpu), f"{1_000 * cpu / count:.0f} ms"]
+        [name, in_seconds(wall), in_seconds(cpu), f"{1_000 * cpu / count:.0f} ms"]
         for name, wall, cpu in (
             ("first sync of all", result["cold"]["wall"], result["cold"]["cpu"]),
             ("no-op of all", result["noop"]["wall"], result["noop"]["cpu"]),
             ("a tick of the sensor", result["tick"]["inside"], result["tick"]["cpu"]),
         )
     ]
-    changes = ", ".join(_seconds(seconds) for seconds in result["change_seconds"])
+    changes = ", ".join(in_seconds(seconds) for seconds in result["change_seconds"])
     memory = ", ".join(f"{name} {size:.0f} MB" for name, size in result["memory_mb"].items())
     columns = [f"{count:,} tenants of {result['files']} files", "wall", "CPU", "CPU a tenant"]
     return (
-        f"{_table(columns, rows)}\nA change in one of them, until it was searchable: {changes}."
-        f" Memory: {memory}.\n\n{_origin(result)}"
+        f"{as_table(columns, rows)}\nA change in one of them, until it was searchable: {changes}."
+        f" Memory: {memory}.\n\n{origin(result)}"
     )
 
 
@@ -228,12 +234,12 @@ def _throughput(result: _Result) -> str:
         for row in result["concurrent"]
     ]
     columns = ["requests at once", "possible, texts a second", "measured", "of what is possible"]
-    tables = [_table(columns, sent)]
+    tables = [as_table(columns, sent)]
     if limited := result.get("limited"):
         tables.append(
             f"With {limited['requests_per_minute']} requests a minute, {limited['requests']}"
-            f" requests took {_seconds(limited['seconds'])}, where"
-            f" {_seconds(limited['possible_seconds'])} are possible; in no sixty seconds did the"
+            f" requests took {in_seconds(limited['seconds'])}, where"
+            f" {in_seconds(limited['possible_seconds'])} are possible; in no sixty seconds did the"
             f" server see more than {limited['most_in_a_minute']}.\n"
         )
     if local := result.get("local"):
@@ -247,34 +253,8 @@ def _throughput(result: _Result) -> str:
             for row in local
         ]
         columns = ["the local model, texts a second", "onnxruntime alone", "embed_all", "of it"]
-        tables.append(_table(columns, rows))
-    return "\n".join([*tables, _origin(result)])
-
-
-def _origin(result: _Result) -> str:
-    facts = result["machine"]
-    server = facts["versions"]["elasticsearch server"]
-    rounds = result["rounds"]
-    return (
-        f"Taken {result['taken']}, {rounds} {'round' if rounds == 1 else 'rounds (medians)'};"
-        f" {facts['cores']} cores of {facts['processor']}, {facts['memory_gb']:.0f} GB,"
-        f" Python {facts['python']}, Elasticsearch {server}; load average before:"
-        f" {facts['load_average'][0]}.\n"
-    )
-
-
-def _median(costs: Sequence[Mapping[str, Any]], field: str) -> float:
-    return median(cost[field] for cost in costs)
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.2f} s" if value < _LONG else f"{value:.1f} s"
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    rule = ["---", *["---:"] * (len(columns) - 1)]
-    lines = [columns, rule, *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        tables.append(as_table(columns, rows))
+    return "\n".join([*tables, origin(result)])
 
 
 _TABLES: Mapping[str, Callable[[_Result], str]] = {
@@ -284,4 +264,5 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "many-tenants": _many_tenants,
     "parsing": _parsing,
     "throughput": _throughput,
+    "serving": serving_tables,
 }

@@ -1,0 +1,1 @@
+"""The service under load, beside bare Elasticsearch asked by its official client."""

@@ -1,0 +1,74 @@
+"""The service under load, beside bare Elasticsearch asked by its official client.
+
+    python -m benchmarks.serving                     2,000 and 16,000 chunks; five minutes, the
+                                                     first time some more for the model
+    python -m benchmarks.serving --large             50,000 chunks as well
+    python -m benchmarks.serving --rounds 1 --only service-hybrid --name trial
+
+Whoever makes load is a process of its own (service_load.py, bare_load.py; wrk where it is
+installed). Ours and bare take turns within each round. CPU is told by process and request: it
+holds on a busy machine, too, where times do not; `elsewhere` tells how busy others kept it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.servers import benchmark_servers
+from benchmarks.serving.cases import Case, cases
+from benchmarks.serving.installation import Installation
+from benchmarks.serving.running import Runner
+
+WORK = PROJECT / ".local" / "benchmark-serving"
+
+
+def measure(runner: Runner, wanted: Sequence[Case], rounds: int) -> list[dict[str, Any]]:
+    """Every case, round after round; cases that matter less take part in the first alone."""
+    runner.warm_up()
+    return [
+        runner.run(case)
+        for number in range(rounds)
+        for case in wanted
+        if number == 0 or case.every_round
+    ]
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--requests", type=int, default=1_000, help="of each case and round")
+    parser.add_argument("--large", action="store_true", help="50,000 chunks as well")
+    parser.add_argument("--only", default="", help="cases whose names begin so")
+    parser.add_argument("--name", default="serving", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    arguments = parser.parse_args()
+    tenants = ["bench", "small", *(["large"] if arguments.large else [])]
+    wanted = [case for case in cases(tenants) if case.name.startswith(arguments.only)]
+    with benchmark_servers(arguments.work, fresh=False) as servers:
+        installation = Installation(servers, arguments.work, tenants)
+        chunks = installation.index()
+        before = machine()
+        with installation.service() as service:
+            runner = Runner(servers, installation, service, arguments.requests)
+            runs = measure(runner, wanted, arguments.rounds)
+    result = {
+        "benchmark": "serving",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": arguments.rounds,
+        "requests": arguments.requests,
+        "chunks": chunks,
+        "machine": before,
+        "load_average_after": load(),
+        "runs": runs,
+    }
+    print(save(arguments.name, result))
+
+
+if __name__ == "__main__":
+    main()

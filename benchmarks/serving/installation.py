@@ -1,0 +1,167 @@
+"""An installation with tenants of several sizes, and the service in front of it.
+
+It stays in its folder from one benchmark to the next: what is indexed already costs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks import corpus
+from benchmarks.measure import PROJECT
+from benchmarks.servers import Servers
+from benchmarks.serving.questions import read
+from rag_assets.local_stack.net import free_port
+
+QUESTIONS = 20_000
+"""Of each tenant: none is asked twice unless it shall be."""
+FILES = {"small": 250, "bench": 2_000, "large": 6_200}
+"""Tenants by the number of their documents: about 2,000, 16,000 and 50,000 chunks."""
+
+_START_SECONDS = 60
+_TENANT = """\
+  - id: {tenant}
+    sources: [{{name: files, type: files, root: {folder}}}]
+    chunker: {{chunker: heading, max_tokens: {max_tokens}, overlap: {overlap}}}
+    index: {{placement: dedicated}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The service in a process of its own.
+
+    Attributes:
+        pid: of the process.
+        tokens: by tenant.
+    """
+
+    url: str
+    pid: int
+    tokens: Mapping[str, str]
+
+
+class Installation:
+    """Tenants whose documents are indexed by the product, with the model that it ships.
+
+    Args:
+        servers: to run on.
+        work: a folder for everything that is made.
+        tenants: of FILES.
+    """
+
+    def __init__(self, servers: Servers, work: Path, tenants: list[str]) -> None:
+        self._work, self._tenants = work, tenants
+        home = work / "home"
+        home.mkdir(parents=True, exist_ok=True)
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": str(PROJECT),
+            "RAG_ASSETS_HOME": str(home),
+            "DATABASE_URL": servers.postgres_url,
+            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            # What is measured is how fast it answers, not how soon it refuses.
+            "RAG_ASSETS_SERVICE_RATE": "100000000/minute",
+        }
+        made = [
+            _TENANT.format(
+                tenant=tenant,
+                folder=self._folder(tenant),
+                max_tokens=corpus.MAX_TOKENS,
+                overlap=corpus.OVERLAP,
+            )
+            for tenant in tenants
+        ]
+        (home / "tenants.yaml").write_text("tenants:\n" + "".join(made))
+
+    def index(self) -> dict[str, int]:
+        """Have everything indexed and questions drawn; returns chunks by tenant."""
+        self._command("rag_assets.cli", "up", "--no-dagster")
+        chunks = {}
+        for tenant in self._tenants:
+            if not self._folder(tenant).exists():
+                corpus.write_corpus(self._folder(tenant), FILES[tenant])
+            print(f"{tenant}: indexing {FILES[tenant]:,} files", flush=True)
+            self._command("rag_assets.cli", "sync", tenant, "--json")
+            self._command(
+                "benchmarks.serving.questions",
+                *(str(self.questions(tenant)), tenant, str(self._folder(tenant))),
+                *("--count", str(QUESTIONS)),
+            )
+            chunks[tenant] = read(self.questions(tenant)).place.chunks
+        return chunks
+
+    def questions(self, tenant: str) -> Path:
+        """The file of a tenant's questions."""
+        return self._work / f"questions-{tenant}.json"
+
+    @contextmanager
+    def service(self) -> Iterator[Service]:
+        """`rag-assets serve`, until the block ends."""
+        tokens = {tenant: self._token(tenant) for tenant in self._tenants}
+        url = f"http://127.0.0.1:{(port := free_port())}"
+        with (
+            (self._work / "service.log").open("a") as log,
+            subprocess.Popen(
+                [sys.executable, "-m", "rag_assets.cli", "serve", "--port", str(port)],
+                cwd=PROJECT,
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+            ) as process,
+        ):
+            try:
+                _wait_for(f"{url}/health/ready", process)
+                yield Service(url, process.pid, tokens)
+            finally:
+                process.terminate()
+
+    def _token(self, tenant: str) -> str:
+        made: dict[str, Any] = json.loads(
+            self._command(
+                "rag_assets.cli", "tokens", "create", tenant, "--principal", "load", "--json"
+            )
+        )
+        return str(made["token"])
+
+    def _folder(self, tenant: str) -> Path:
+        return self._work / f"corpus-{tenant}"
+
+    def _command(self, module: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            cwd=PROJECT,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise SystemExit(f"{module} {' '.join(arguments)} failed: {done.stdout.strip()}")
+        return done.stdout
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while psutil.pid_exists(process.pid) and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url):  # noqa: S310
+                return
+        except urllib.error.URLError:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
+    raise SystemExit(f"the service did not come up at {url}: see service.log")

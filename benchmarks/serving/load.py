@@ -1,0 +1,99 @@
+"""What the processes that make load have in common: how requests are handed out and timed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from rag_assets.tenants.model import SearchMode
+
+
+class Timed:
+    """Times requests; prints what a benchmark wants to know of them.
+
+    CPU is this process's own, between the first request and the last answer: reading questions
+    and looking at answers is no part of it.
+    """
+
+    def __init__(self) -> None:
+        self.latencies: list[float] = []
+        self._seconds = self._cpu = self._idle = 0.0
+
+    @contextmanager
+    def all(self) -> Iterator[None]:
+        """Time the whole load."""
+        started, cpu, idle = time.perf_counter(), time.process_time(), _idle()
+        yield
+        self._seconds = time.perf_counter() - started
+        self._cpu, self._idle = time.process_time() - cpu, _idle() - idle
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Time one request."""
+        started = time.perf_counter()
+        yield
+        self.latencies.append(time.perf_counter() - started)
+
+    def tell(self, hits: Sequence[int]) -> None:
+        """Print the result.
+
+        Args:
+            hits: of each answer, how many; an answer without any ends the benchmark.
+        """
+        if not hits or not all(hits):
+            raise SystemExit(f"{sum(not found for found in hits)} answers without a hit")
+        told = {
+            "seconds": self._seconds,
+            "cpu": self._cpu,
+            "idle": self._idle,
+            "latencies": self.latencies,
+            "hits": sum(hits) / len(hits),
+        }
+        print(json.dumps(told))
+
+
+def _idle() -> float:
+    times = psutil.cpu_times()
+    return float(times.idle + getattr(times, "iowait", 0.0))
+
+
+class Asked(argparse.Namespace):
+    """What is asked of whom, by how many at once."""
+
+    url: str
+    questions: Path
+    callers: int
+    requests: int
+    start: int
+    different: int | None
+    mode: SearchMode
+    top_k: int
+
+    def chosen(self, count: int) -> list[int]:
+        """The numbers of the questions that are asked, in turn.
+
+        Args:
+            count: of the questions there are.
+        """
+        different = self.different or self.requests
+        return [(self.start + n % different) % count for n in range(self.requests)]
+
+
+def parser(about: str) -> argparse.ArgumentParser:
+    """Options that every kind of load takes."""
+    made = argparse.ArgumentParser(description=about.splitlines()[0])
+    made.add_argument("url")
+    made.add_argument("questions", type=Path)
+    made.add_argument("--callers", type=int, default=50)
+    made.add_argument("--requests", type=int, default=1_000)
+    made.add_argument("--start", type=int, default=0, help="the number of the first question")
+    made.add_argument("--different", type=int, help="questions; by default as many as requests")
+    made.add_argument("--mode", choices=("hybrid", "knn", "text"), default="hybrid")
+    made.add_argument("--top-k", type=int, default=5)
+    return made

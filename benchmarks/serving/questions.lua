@@ -1,0 +1,32 @@
+-- For wrk: asks each line of a file in turn, and tells every thousandth of the latencies.
+-- wrk … -s questions.lua URL -- FILE TOKEN
+
+local bodies, asked = {}, 0
+
+function init(arguments)
+   for line in io.lines(arguments[1]) do
+      bodies[#bodies + 1] = line
+   end
+   wrk.method = "POST"
+   wrk.headers["Authorization"] = "Bearer " .. arguments[2]
+   wrk.headers["Content-Type"] = "application/json"
+end
+
+function request()
+   asked = asked + 1
+   return wrk.format(nil, nil, nil, bodies[(asked - 1) % #bodies + 1])
+end
+
+function done(summary, latency, requests)
+   local told = {}
+   for part = 1, 999 do
+      told[part] = string.format("%.6f", latency:percentile(part / 10) / 1000000)
+   end
+   local failures = summary.errors
+   print(string.format(
+      '{"requests": %d, "failed": %d, "latencies": [%s]}',
+      summary.requests,
+      failures.connect + failures.read + failures.write + failures.status + failures.timeout,
+      table.concat(told, ", ")
+   ))
+end

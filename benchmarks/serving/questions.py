@@ -1,0 +1,121 @@
+"""Questions drawn from the documents of a tenant, each with its vector.
+
+    python -m benchmarks.serving.questions FILE TENANT FOLDER --count 5000
+
+FILE (JSON) then holds the questions and where bare Elasticsearch has to look, and beside it their
+vectors, by the embedder that built the index: bare Elasticsearch is given them, the service makes
+its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+_SEED = 11
+_OPENINGS = (
+    "what is known about",
+    "who says that",
+    "where is it written that",
+    "since when is it so that",
+    "what else holds where",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where bare Elasticsearch has to look for what the service would find."""
+
+    index_name: str
+    tenant: str
+    incarnation: int
+    generation: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Questions.
+
+    Attributes:
+        vectors: of shape (questions, dimensions).
+    """
+
+    place: Place
+    queries: Sequence[str]
+    vectors: npt.NDArray[np.float32]
+
+
+def drawn(texts: Sequence[str], count: int) -> list[str]:
+    """Distinct questions in the words of these texts, the same ones for the same texts."""
+    rng = random.Random(_SEED)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        sentences = list(_sentences(rng.choice(texts)))
+        words = rng.choice(sentences).split()
+        length = rng.randint(6, 12)
+        start = rng.randint(0, max(0, len(words) - length))
+        said = " ".join(words[start : start + length]).rstrip(".,:")
+        found[f"{rng.choice(_OPENINGS)} {said}?"] = None
+    return list(found)
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        if line[:1].isalpha():
+            yield from line.split(". ")
+
+
+def read(path: Path) -> Drawn:
+    """What `main` wrote."""
+    found = json.loads(path.read_text())
+    return Drawn(Place(**found["place"]), found["queries"], np.load(_vectors(path), mmap_mode="r"))
+
+
+def _vectors(path: Path) -> Path:
+    return path.with_suffix(".npy")
+
+
+def _write(path: Path, tenant_id: str, asked: list[str]) -> None:
+    from rag_assets.commands.session import Session
+    from rag_assets.indexing.model import Owner
+
+    with Session() as session:
+        record = session.catalog.tenants.get(tenant_id)
+        serving = session.catalog.generations.serving(tenant_id)
+        if serving is None:
+            raise SystemExit(f"{tenant_id} was never indexed")
+        owner = Owner(record.id, record.incarnation, serving.number)
+        chunks = session.store.count(serving.index_name, owner)
+        place = Place(serving.index_name, record.id, record.incarnation, serving.number, chunks)
+        if path.exists() and (drawn := read(path)).place == place and drawn.queries == asked:
+            return
+        tenant = session.embedders.tenant(record)
+        embedder = session.embedders.that_built(record.ref, tenant, serving)
+        answer = asyncio.run(embedder.embed(list(asked), purpose="query"))
+    np.save(_vectors(path), answer.vectors)
+    path.write_text(json.dumps({"place": asdict(place), "queries": asked}))
+
+
+def main() -> None:
+    """Write the file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("tenant")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--count", type=int, required=True)
+    arguments = parser.parse_args()
+    texts = [path.read_text() for path in sorted(arguments.folder.rglob("*.md"))]
+    _write(arguments.file, arguments.tenant, drawn(texts, arguments.count))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Running one case, and telling what it took of whom."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from benchmarks.measure import PROJECT, tree_cpu
+from benchmarks.servers import Servers
+from benchmarks.serving.cases import Case
+from benchmarks.serving.installation import QUESTIONS, Installation, Service
+
+_FEW = 50
+"""Questions that are asked over and over."""
+_WARM_UP = 1_000
+_OURS = {"service": "service_load", "wrk": "wrk_load"}
+
+
+class Runner:
+    """Runs cases.
+
+    Args:
+        servers, service: whose CPU is told.
+        installation: knows the questions.
+        requests: of a case.
+    """
+
+    def __init__(
+        self, servers: Servers, installation: Installation, service: Service, requests: int
+    ) -> None:
+        self._url = servers.elasticsearch_url
+        self._installation, self._service, self._requests = installation, service, requests
+        self._pids = {"service": service.pid, **servers.pids}
+        # What was asked once may be remembered: no question comes twice but where it shall.
+        self._next = 0
+
+    def warm_up(self) -> None:
+        """Have servers compile and load what they need, and few questions be known."""
+        for tenant in self._service.tokens:
+            self._answer(Case("service", tenant=tenant), self._from(_WARM_UP), _WARM_UP)
+        self._answer(Case("bare"), 0, _WARM_UP)
+        self._answer(Case("service", repeated=True), 0, _FEW)
+
+    def run(self, case: Case) -> dict[str, Any]:
+        """Run a case; tells times in milliseconds, and CPU in milliseconds a request."""
+        # Few callers take their time, and their answers hardly differ.
+        requests = self._requests if case.callers > 1 else self._requests // 4
+        start = self._from(requests) if case.door in _OURS and not case.repeated else 0
+        before = self._cpu()
+        answer = self._answer(case, start, requests)
+        after = self._cpu()
+        # wrk is told how long to ask, not how often.
+        requests = answer.get("requests", requests)
+        used = {name: after[name] - before[name] for name in after} | {"load": answer["cpu"]}
+        cores = len(os.sched_getaffinity(0))
+        elsewhere = max(0.0, cores - (answer["idle"] + sum(used.values())) / answer["seconds"])
+        result = {
+            **asdict(case),
+            "requests": requests,
+            "seconds": round(answer["seconds"], 3),
+            "per_second": round(requests / answer["seconds"], 1),
+            **percentiles(answer["latencies"]),
+            "cpu_ms": {k: round(1_000 * cpu / requests, 2) for k, cpu in used.items()},
+            "elsewhere": round(elsewhere, 2),
+        }
+        _tell(case, result)
+        return result
+
+    def _answer(self, case: Case, start: int, requests: int) -> dict[str, Any]:
+        questions = self._installation.questions(case.tenant)
+        token = self._service.tokens[case.tenant]
+        module, url, how = self._how(case)
+        options = {
+            "callers": case.callers,
+            "requests": requests,
+            "start": start,
+            "mode": case.mode,
+            "top-k": case.top_k,
+            **({"different": _FEW} if case.repeated else {}),
+        }
+        command = [sys.executable, "-m", f"benchmarks.serving.{module}", url, str(questions), *how]
+        for name, value in options.items():
+            command += [f"--{name}", str(value)]
+        return _run(command, {"RAG_ASSETS_TOKEN": token})
+
+    def _how(self, case: Case) -> tuple[str, str, list[str]]:
+        if case.door in _OURS:
+            return _OURS[case.door], self._service.url, []
+        client = "threads" if case.door == "bare-threads" else "async"
+        lean = ["--lean"] if case.door == "bare-lean" else []
+        return "bare_load", self._url, ["--client", client, *lean]
+
+    def _from(self, requests: int) -> int:
+        start = self._next
+        self._next = start + requests
+        if self._next > QUESTIONS:
+            raise SystemExit("questions would come twice: ask fewer, or draw more of them")
+        return start
+
+    def _cpu(self) -> dict[str, float]:
+        return {name: tree_cpu(pid) for name, pid in self._pids.items()}
+
+
+def _run(command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
+    done = subprocess.run(
+        command,
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": str(PROJECT), **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"{command[2]} failed")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def percentiles(latencies: Sequence[float]) -> dict[str, float]:
+    """Milliseconds that half, 95 and 99 of a hundred requests took at most.
+
+    Args:
+        latencies: seconds, one or more.
+    """
+    ordered = sorted(latencies)
+    return {
+        f"p{part}": round(1_000 * ordered[math.ceil(part / 100 * len(ordered)) - 1], 2)
+        for part in (50, 95, 99)
+    }
+
+
+def _tell(case: Case, result: Mapping[str, Any]) -> None:
+    cpu = ", ".join(f"{name} {ms}" for name, ms in result["cpu_ms"].items())
+    print(
+        f"{case.name:34} p50 {result['p50']:7.1f} p95 {result['p95']:7.1f}"
+        f" p99 {result['p99']:7.1f} ms {result['per_second']:7.1f}/s"
+        f" | CPU ms: {cpu} | elsewhere {result['elsewhere']}",
+        flush=True,
+    )
