@@ -77,7 +77,7 @@ class Probe:
 
     def __init__(self) -> None:
         from rag_assets.commands.session import Session
-        from rag_assets.retrieval.search import Retriever
+        from rag_assets.retrieval import Retriever
 
         session = Session()
         self._catalog = session.catalog

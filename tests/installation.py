@@ -27,8 +27,8 @@ from ruamel.yaml import YAML
 
 from rag_assets.commands.session import Session
 from rag_assets.commands.sync import TenantSync, sync_tenant
+from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Hit, SearchRequest
-from rag_assets.retrieval.search import Retriever
 from rag_assets.stages.context import TenantContext
 from rag_assets.tenants.file import TenantsFile
 
@@ -56,6 +56,7 @@ class Installation:
     home: Path
     environment: Mapping[str, str]
     _sessions: list[Session] = field(default_factory=list)
+    _retrievers: list[Retriever] = field(default_factory=list)
 
     # -- tenants and their files
 
@@ -145,7 +146,9 @@ class Installation:
     @cached_property
     def retriever(self) -> Retriever:
         session = self.session()
-        return Retriever(session.catalog, session.store, session.embedders)
+        retriever = Retriever(session.catalog, session.store, session.embedders)
+        self._retrievers.append(retriever)
+        return retriever
 
     def context(self, tenant_id: str) -> TenantContext:
         """The context of a tenant's stages, without its lock."""
@@ -184,6 +187,8 @@ class Installation:
         """Give connections back and remove what was indexed."""
         from resources import stores
 
+        for retriever in self._retrievers:
+            retriever.close()
         for session in self._sessions:
             session.close()
         with Session() as remover:

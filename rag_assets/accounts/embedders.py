@@ -32,7 +32,7 @@ class Embedders:
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._catalog = catalog
-        self._settings = settings
+        self.settings = settings
         self._keys = KeyRing(catalog, settings)
 
     def tenant(self, record: TenantRecord) -> Tenant:
@@ -65,7 +65,7 @@ class Embedders:
         embedder = build_embedder(
             config,
             credentials=self._keys.credentials(ref, config.provider, config.api_key),
-            network=self._settings.private_endpoints,
+            network=self.settings.private_endpoints,
             traffic=_traffic(_Way.of(ref, config)),
         )
         if config.api_key is not None:
@@ -120,7 +120,7 @@ class Embedders:
         api = build_batch_api(
             config,
             credentials=self._keys.credentials(ref, config.provider, config.api_key),
-            network=self._settings.private_endpoints,
+            network=self.settings.private_endpoints,
         )
         if config.api_key is not None:
             return api

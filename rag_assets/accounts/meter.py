@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from rag_assets.accounts.spending import used_of
+from rag_assets.aside import Aside
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.usage import Used
@@ -14,12 +16,14 @@ from rag_assets.embedding.protocol import Charge
 
 _LOG = logging.getLogger(__name__)
 
+_Account: TypeAlias = tuple[TenantRef, str]
+
 
 class Meter:
     """Adds to the usage of tenants from a thread of its own.
 
-    While one statement is under way, what comes meanwhile is added up for the next: however many
-    questions are asked, they never queue.
+    What comes while a statement is under way is added up for the next: however many questions
+    are asked, statements never queue.
 
     Args:
         catalog: where usage is recorded.
@@ -27,37 +31,23 @@ class Meter:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._lock = threading.Lock()
-        self._new: dict[tuple[TenantRef, str], Used] = {}
-        self._writer: threading.Thread | None = None
+        self._aside: Aside[tuple[_Account, Used]] = Aside(self._write, name="usage of searches")
 
     def count(self, ref: TenantRef, embedder_id: str, charge: Charge, price: Price | None) -> None:
         """Count what one question was charged; what is free is not worth a statement."""
-        if price == FREE:
-            return
-        used = used_of(charge, price)
-        with self._lock:
-            key = (ref, embedder_id)
-            self._new[key] = self._new.get(key, Used()) + used
-            if self._writer is None:
-                self._writer = threading.Thread(target=self._write, name="usage of searches")
-                self._writer.start()
+        if price != FREE:
+            self._aside.put(((ref, embedder_id), used_of(charge, price)))
 
     def close(self) -> None:
         """Wait until everything is recorded."""
-        writer = self._writer
-        if writer is not None:
-            writer.join()
+        self._aside.close()
 
-    def _write(self) -> None:
-        while True:
-            with self._lock:
-                new, self._new = self._new, {}
-                if not new:
-                    self._writer = None
-                    return
-            for (ref, embedder_id), used in new.items():
-                try:
-                    self._catalog.usage.add(ref, *provider_and_model(embedder_id), used)
-                except Exception as error:
-                    _LOG.warning(f"{ref.id}: usage was not recorded: {type(error).__name__}")
+    def _write(self, lot: Sequence[tuple[_Account, Used]]) -> None:
+        sums: dict[_Account, Used] = {}
+        for account, used in lot:
+            sums[account] = sums.get(account, Used()) + used
+        for (ref, embedder_id), used in sums.items():
+            try:
+                self._catalog.usage.add(ref, *provider_and_model(embedder_id), used)
+            except Exception as error:
+                _LOG.warning(f"{ref.id}: usage was not recorded: {type(error).__name__}")

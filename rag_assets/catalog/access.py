@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from sqlalchemy import ColumnElement, FromClause, delete, exists, or_, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.catalog.database import Database, TenantRef, among
+from rag_assets.catalog.database import Database, TenantRef, Texts, among
 from rag_assets.catalog.tables import access_scopes
 
 PUBLIC = "public"
@@ -58,20 +58,12 @@ class AccessTable:
                 found.setdefault(scope, []).append(principal)
         return found
 
-    def readable(self, tenant_id: str, principals: Collection[str]) -> frozenset[str]:
-        """Every scope that one of these principals may read; without any, the public one."""
-        query = select(access_scopes.c.scope).where(
-            access_scopes.c.tenant == tenant_id, among(access_scopes.c.principal, [*principals])
-        )
-        with self._database.begin() as connection:
-            return frozenset({PUBLIC, *connection.scalars(query)})
 
-
-def is_readable(table: FromClause, principals: Collection[str]) -> ColumnElement[bool]:
+def is_readable(table: FromClause, principals: Texts) -> ColumnElement[bool]:
     """Whether rows with a tenant and an access_scope may be read by one of these principals."""
     granted = exists().where(
         access_scopes.c.tenant == table.c.tenant,
         access_scopes.c.scope == table.c.access_scope,
-        among(access_scopes.c.principal, [*principals]),
+        among(access_scopes.c.principal, principals),
     )
     return or_(table.c.access_scope == PUBLIC, granted)

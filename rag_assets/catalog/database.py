@@ -6,19 +6,23 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sqlalchemy import (
     ARRAY,
+    BindParameter,
     ColumnElement,
     Connection,
     Engine,
     Text,
     any_,
+    bindparam,
     create_engine,
     literal,
     select,
 )
 from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.types import TypeEngine
 
 from rag_assets.catalog import tables
 from rag_assets.errors import ServiceUnavailable, TenantGone
@@ -50,7 +54,7 @@ class Database:
             pool_pre_ping=True,
             # What was to be written is no business of an error's reader.
             hide_parameters=True,
-            connect_args={"connect_timeout": 10, "application_name": "rag-assets"},
+            connect_args=connect_arguments(),
         )
 
     @contextmanager
@@ -108,9 +112,25 @@ class Database:
         self._engine.dispose()
 
 
-def among(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
+def connect_arguments() -> dict[str, str | int]:
+    """How every connection to Postgres is opened."""
+    return {"connect_timeout": 10, "application_name": "rag-assets"}
+
+
+Texts: TypeAlias = Iterable[str] | BindParameter[list[str]]
+"""Some texts, or the parameter of a prepared statement that they are given in."""
+
+
+def texts_given_as(name: str) -> BindParameter[list[str]]:
+    """A parameter of a prepared statement that takes any number of texts."""
+    kind: TypeEngine[list[str]] = ARRAY(Text)  # type: ignore[assignment]
+    return bindparam(name, type_=kind)
+
+
+def among(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
     """Whether a column's value is one of these, however many they are: one parameter for all."""
-    return column == any_(literal(list(values), ARRAY(Text)))
+    given = values if isinstance(values, BindParameter) else literal(list(values), ARRAY(Text))
+    return column == any_(given)
 
 
 def unavailable(error: Exception) -> ServiceUnavailable:

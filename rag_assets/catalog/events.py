@@ -26,6 +26,8 @@ EventKind = Literal[
     "index_repaired",
     "pruned",
     "model_changed",
+    "rag_search_started",
+    "rag_search_completed",
 ]
 
 
@@ -35,6 +37,19 @@ class Event:
 
     id: int
     kind: str
+    at: datetime
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """What has just happened.
+
+    Attributes:
+        payload: holds no secret and no text of a document.
+    """
+
+    kind: EventKind
     at: datetime
     payload: Mapping[str, Any]
 
@@ -52,6 +67,16 @@ class EventTable:
         rows = [{"tenant": ref.id, "kind": kind, "payload": dict(p)} for p in payloads]
         with self._database.begin_for(ref) as connection:
             connection.execute(insert(events), rows)
+
+    def append(self, ref: TenantRef, new: Sequence[NewEvent]) -> None:
+        """Append events of several kinds, in order, each with its own time."""
+        rows = [
+            {"tenant": ref.id, "kind": event.kind, "at": event.at, "payload": dict(event.payload)}
+            for event in new
+        ]
+        if rows:
+            with self._database.begin_for(ref) as connection:
+                connection.execute(insert(events), rows)
 
     def latest(self, tenant_id: str, *, kind: str | None = None, limit: int = 100) -> list[Event]:
         """The newest events first."""

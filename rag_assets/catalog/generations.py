@@ -55,7 +55,7 @@ class GenerationTable:
             .order_by(generations.c.generation)
         )
         with self._database.begin() as connection:
-            return [_generation(row) for row in connection.execute(query)]
+            return [generation_of(row) for row in connection.execute(query)]
 
     def tenants(self) -> set[str]:
         """Tenants that have a build."""
@@ -75,7 +75,7 @@ class GenerationTable:
         )
         with self._database.begin() as connection:
             row = connection.execute(query).first()
-        return _generation(row) if row else None
+        return generation_of(row) if row else None
 
     def create(
         self,
@@ -109,7 +109,7 @@ class GenerationTable:
                 )
                 .returning(generations)
             ).one()
-        return _generation(row)
+        return generation_of(row)
 
     def publish(self, ref: TenantRef, generation: Generation) -> None:
         """Let this generation answer from now on; the former one is retired."""
@@ -175,7 +175,8 @@ class GenerationTable:
         )
 
 
-def _generation(row: Row[Any]) -> Generation:
+def generation_of(row: Row[Any]) -> Generation:
+    """The generation in a row with all of its columns."""
     return Generation(
         number=row.generation,
         key=row.generation_key,

@@ -20,9 +20,10 @@ from rag_assets.catalog.index_rows import (
     ReadableVersion,
     as_ready,
     is_behind,
-    is_behind_source,
     is_pending,
     of_generation,
+    readable_by_document,
+    readable_versions,
     ready,
     returnable,
     same_document,
@@ -260,22 +261,10 @@ class IndexTable:
         document_ids: Sequence[str],
         principals: Collection[str],
     ) -> dict[str, ReadableVersion]:
-        """The version of each named document that one of these principals may be shown.
-
-        Deleted documents are left out, and those whose scope nobody of them may read now.
-        """
-        held = document_index.c
-        query = returnable(
-            tenant_id,
-            generation,
-            *(held.document_id, held.indexed_key, documents.c.content_sha256),
-            is_behind_source().label("stale"),
-        ).where(among(held.document_id, document_ids), is_readable(documents, principals))
+        """The version of each named document that one of these principals may be shown."""
+        query = readable_versions(tenant_id, generation, document_ids, principals)
         with self._database.begin() as connection:
-            return {
-                row.document_id: ReadableVersion(row.indexed_key, row.content_sha256, row.stale)
-                for row in connection.execute(query)
-            }
+            return readable_by_document(connection.execute(query))
 
     def readable_documents(
         self,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     FromClause,
+    Row,
     Select,
     Update,
     and_,
@@ -19,7 +21,8 @@ from sqlalchemy import (
     update,
 )
 
-from rag_assets.catalog.database import TenantRef, among
+from rag_assets.catalog.access import is_readable
+from rag_assets.catalog.database import TenantRef, Texts, among
 from rag_assets.catalog.tables import document_index, documents
 
 
@@ -81,7 +84,9 @@ class ReadableDocument:
 
 
 def of_generation(
-    tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
+    tenant_id: str | BindParameter[str],
+    generation: int | BindParameter[int],
+    document_ids: Sequence[str] | None = None,
 ) -> ColumnElement[bool]:
     """Rows of one generation of a tenant: those of the named documents, or without names all."""
     held = document_index.c
@@ -104,7 +109,11 @@ def with_index(generation: int) -> FromClause:
     )
 
 
-def returnable(tenant_id: str, generation: int, *columns: ColumnElement[Any]) -> Select[Any]:
+def returnable(
+    tenant_id: str | BindParameter[str],
+    generation: int | BindParameter[int],
+    *columns: ColumnElement[Any],
+) -> Select[Any]:
     """Columns of each version that may be returned: held, and its document not deleted."""
     return (
         select(*columns)
@@ -116,6 +125,33 @@ def returnable(tenant_id: str, generation: int, *columns: ColumnElement[Any]) ->
             documents.c.status != "DELETED",
         )
     )
+
+
+def readable_versions(
+    tenant_id: str | BindParameter[str],
+    generation: int | BindParameter[int],
+    document_ids: Texts,
+    principals: Texts,
+) -> Select[Any]:
+    """Rows for `readable_by_document`: what of these documents one of the principals may be shown.
+
+    Deleted documents are left out, and those whose scope nobody of them may read now.
+    """
+    held = document_index.c
+    return returnable(
+        tenant_id,
+        generation,
+        *(held.document_id, held.indexed_key, documents.c.content_sha256),
+        is_behind_source().label("stale"),
+    ).where(among(held.document_id, document_ids), is_readable(documents, principals))
+
+
+def readable_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]:
+    """The version of each document in the rows of `readable_versions`."""
+    return {
+        row.document_id: ReadableVersion(row.indexed_key, row.content_sha256, row.stale)
+        for row in rows
+    }
 
 
 def settled(

@@ -59,10 +59,7 @@ class TenantTable:
         """
         record = self.find(tenant_id)
         if record is None:
-            raise UnknownTenant(
-                f"no tenant {tenant_id!r}",
-                hint="`rag-assets tenants list` shows them; `rag-assets tenants add` makes one",
-            )
+            raise unknown_tenant(tenant_id)
         return record
 
     def is_alive(self, ref: TenantRef) -> bool:
@@ -124,3 +121,11 @@ class TenantTable:
 
 def _record(row: Row[Any]) -> TenantRecord:
     return TenantRecord(row.id, row.incarnation, row.state, row.origin, row.config)
+
+
+def unknown_tenant(tenant_id: str) -> UnknownTenant:
+    """What to raise where there is no tenant of that id."""
+    return UnknownTenant(
+        f"no tenant {tenant_id!r}",
+        hint="`rag-assets tenants list` shows them; `rag-assets tenants add` makes one",
+    )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import textwrap
+from contextlib import closing
 from time import monotonic
 from typing import Any
 
 from rag_assets.commands.check import run_checks, show_checks
-from rag_assets.commands.hits import excerpt, headline, show_hit
+from rag_assets.commands.hits import headline, show_hit
 from rag_assets.commands.holdings import by_type, holdings, stage_lines
 from rag_assets.commands.output import print_json, print_table, progress, say, seconds
 from rag_assets.commands.session import Session, with_session
 from rag_assets.commands.sync import TenantSync, sync_tenant
 from rag_assets.errors import ConfigurationError
+from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit, SearchRequest
-from rag_assets.retrieval.search import Retriever
 from rag_assets.settings import PROJECT_ROOT
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.wording import counted
@@ -120,14 +122,14 @@ def _check(session: Session, synced: TenantSync, *, as_json: bool) -> tuple[bool
 
 
 def _ask(session: Session, *, as_json: bool) -> list[dict[str, Any]]:
-    retriever = Retriever(session.catalog, session.store, session.embedders)
     answers = []
-    for judged in _questions():
-        question = str(judged["question"])
-        found = retriever.search(TENANT, SearchRequest(query=question, top_k=_TOP_K))
-        answers.append({"question": question, "hits": found.hits})
-        if not as_json:
-            _show_answer(question, str(judged["answer"]), found.hits)
+    with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
+        for judged in _questions():
+            question = str(judged["question"])
+            found = retriever.search(TENANT, SearchRequest(query=question, top_k=_TOP_K))
+            answers.append({"question": question, "hits": found.hits})
+            if not as_json:
+                _show_answer(question, str(judged["answer"]), found.hits)
     return answers
 
 
@@ -145,7 +147,7 @@ def _show_answer(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
     say()
     for number, hit in enumerate(hits, start=1):
         if number == 1:
-            show_hit(number, hit, question)
+            show_hit(hit)
         else:
             say(f"{number}. {headline(hit)}\n   │ {excerpt(hit.text, question, _LINE)}")
     say()

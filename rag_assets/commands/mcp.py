@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from anyio.to_thread import run_sync
+import asyncio
 
 from rag_assets.commands.session import Session, with_session
 from rag_assets.mcp_server import Asking, Knowledge, build_server
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.reading import DocumentReader
-from rag_assets.retrieval.search import Retriever
 
 
 @with_session
@@ -19,11 +19,16 @@ def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
         UnknownTenant: there is none of that id.
     """
     session.active(tenant_id)
-    retriever = Retriever(session.catalog, session.store, session.embedders)
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     reader = DocumentReader(session.catalog, session.store)
     asking = Asking(tenant_id, Caller(principals=tuple(principals)))
 
-    async def search(tenant_id: str, request: SearchRequest) -> SearchAnswer:
-        return await run_sync(lambda: retriever.search(tenant_id, request), abandon_on_cancel=True)
+    server = build_server(Knowledge(retriever.search, reader), lambda _: asking)
 
-    build_server(Knowledge(search, reader), lambda _: asking).run("stdio")
+    async def run() -> None:
+        try:
+            await server.run_stdio_async()
+        finally:
+            await retriever.close()
+
+    asyncio.run(run())

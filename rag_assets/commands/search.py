@@ -7,15 +7,18 @@ from contextlib import closing
 from rag_assets.commands.hits import show_hit
 from rag_assets.commands.output import print_json, print_table, say, warn
 from rag_assets.commands.session import Session, with_session
-from rag_assets.retrieval.model import SearchRequest
-from rag_assets.retrieval.search import Retriever
+from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 
 
 @with_session
 def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
     """Answer one question."""
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
-        answer = retriever.search(tenant_id, request)
+        _show(tenant_id, retriever.search(tenant_id, request), as_json=as_json)
+
+
+def _show(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> None:
     if answer.disabled:
         warn(f"tenant {tenant_id} is disabled: it does not answer")
     if as_json:
@@ -23,8 +26,8 @@ def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json:
         return
     if not answer.hits:
         say("Nothing found.")
-    for number, hit in enumerate(answer.hits, start=1):
-        show_hit(number, hit, request.query)
+    for hit in answer.hits:
+        show_hit(hit)
 
 
 @with_session

@@ -10,7 +10,7 @@ from contextlib import closing
 from rag_assets.commands.output import progress
 from rag_assets.commands.session import Session, with_session
 from rag_assets.errors import ConfigurationError
-from rag_assets.retrieval.search import Retriever
+from rag_assets.retrieval import AsyncRetriever
 
 _MOST_CONNECTIONS = 1_000
 _GRACE_SECONDS = 10
@@ -34,8 +34,8 @@ def serve(session: Session, host: str, port: int) -> None:
 
     settings = ServiceSettings.from_environment()
     require_authentication(host, settings.jwt, session.catalog)
-    retriever = Retriever(session.catalog, session.store, session.embedders)
-    with closing(_listening(host, port)) as listener, closing(retriever):
+    with closing(_listening(host, port)) as listener:
+        retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
         app = build_app(Backend(session.catalog, session.store, retriever, settings))
         if settings.jwt is None:
             progress("only service tokens are taken: `rag-assets tokens create` makes one")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
 
 from rag_assets.errors import IndexInconsistent
@@ -22,8 +20,8 @@ from rag_assets.indexing.model import (
     Narrowing,
     Owner,
     Placement,
-    Wanted,
 )
+from rag_assets.indexing.searcher import ElasticsearchSearcher
 
 _PAGE = 1_000
 _STORED = ["*"]
@@ -43,7 +41,11 @@ class ElasticsearchStore:
         self._client = Elasticsearch(
             url, request_timeout=60, max_retries=3, retry_on_status=PASSING, retry_on_timeout=True
         )
+        self._url = url
         self._shared_limit = shared_limit
+
+    def searcher(self) -> ElasticsearchSearcher:
+        return ElasticsearchSearcher(self._url)
 
     def close(self) -> None:
         """Give the connections back."""
@@ -142,22 +144,6 @@ class ElasticsearchStore:
             except NotFoundError:
                 return 0
         return int(answer["count"])
-
-    def rankings(
-        self, index_name: str, owner: Owner, wanted: Sequence[Wanted]
-    ) -> list[list[Candidate]]:
-        bodies = [searches.ranking(owner, one) for one in wanted]
-        found = requests.searches(self._client, index_name, owner, bodies)
-        return [hits.ranking(one, page) for one, page in zip(wanted, found, strict=True)]
-
-    def cosines(
-        self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
-    ) -> dict[str, float]:
-        if not ids:
-            return {}
-        body = {**searches.scored(owner, vector, ids), "_source": False}
-        [found] = requests.searches(self._client, index_name, owner, [body])
-        return {hit["_id"]: hits.cosine(hit) for hit in found}
 
     def alias_name(self, tenant: str) -> str:
         return self._names.alias(tenant)

@@ -86,21 +86,6 @@ class VectorStore(Protocol):
         """How many entries a generation has."""
         ...
 
-    def rankings(
-        self, index_name: str, owner: Owner, wanted: Sequence[Wanted]
-    ) -> list[list[Candidate]]:
-        """What each asks for, in one round trip; best first, ties broken by id.
-
-        The score of a candidate is its cosine where a vector was asked for, else its BM25.
-        """
-        ...
-
-    def cosines(
-        self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
-    ) -> dict[str, float]:
-        """The cosine of each of these entries that is there, by id."""
-        ...
-
     def alias_name(self, tenant: str) -> str:
         """The alias through which the tenant's serving generation can be queried directly."""
         ...
@@ -131,4 +116,41 @@ class VectorStore(Protocol):
 
     def indexes(self) -> list[str]:
         """Names of every index that holds entries of any tenant."""
+        ...
+
+    def searcher(self) -> Searcher:
+        """What questions are asked of, by one event loop."""
+        ...
+
+
+class Searcher(Protocol):
+    """Answers the searches of one event loop; connections are kept.
+
+    Every method raises ServiceUnavailable when the store does not answer.
+    """
+
+    async def rankings(
+        self, index_name: str, owner: Owner, wanted: Sequence[Wanted]
+    ) -> list[list[Candidate]]:
+        """What each asks for, in one round trip; best first, ties broken by id.
+
+        The score of a candidate is its cosine where a vector was asked for, else its BM25.
+
+        Raises:
+            IndexInconsistent: the index is gone, or has not the fields that are searched.
+        """
+        ...
+
+    async def cosines(
+        self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
+    ) -> dict[str, float]:
+        """The cosine of each of these entries that is there, by id."""
+        ...
+
+    async def uuid_of(self, index_name: str) -> str | None:
+        """The UUID of the live index of that name; None when there is none."""
+        ...
+
+    async def close(self) -> None:
+        """Give the connections back, in the loop that asked."""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
@@ -11,15 +11,12 @@ from typing import Any
 from elasticsearch import Elasticsearch, NotFoundError
 from elasticsearch.helpers import streaming_bulk
 
-from rag_assets.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.indexing.answers import PASSING, answering, refused
-from rag_assets.indexing.model import Owner
 
 _BULK_ACTIONS = 500
 _BULK_THREADS = 2
 _BULK_BYTES = 8 * 1024 * 1024
 _PAGE = 1_000
-_NOT_RETURNED = ["terms", "digest"]
 _NOT_FOUND = 404
 
 
@@ -124,39 +121,3 @@ def pages(
                 pit, after = answer["pit_id"], page[-1]["sort"]
         finally:
             client.close_point_in_time(id=pit)
-
-
-def searches(
-    client: Elasticsearch, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
-) -> list[list[Mapping[str, Any]]]:
-    """The hits of several searches of a tenant's entries, in one round trip.
-
-    Raises:
-        IndexInconsistent: the index is gone, or has not the fields that are searched.
-        ServiceUnavailable: Elasticsearch does not answer.
-    """
-    header = {"index": index_name, "routing": owner.tenant}
-    lines: list[Mapping[str, Any]] = []
-    for body in bodies:
-        lines += [
-            header,
-            {"_source": {"excludes": _NOT_RETURNED}, "track_total_hits": False, **body},
-        ]
-    with answering():
-        answers = client.msearch(searches=lines)["responses"]
-    return [_hits(answer, index_name, owner) for answer in answers]
-
-
-def _hits(answer: Mapping[str, Any], index_name: str, owner: Owner) -> list[Mapping[str, Any]]:
-    if "error" not in answer:
-        return list(answer["hits"]["hits"])
-    status, kind = answer.get("status"), answer["error"].get("type", "an error")
-    if status in PASSING:
-        raise ServiceUnavailable(
-            f"Elasticsearch is too busy to search: {kind}", hint="ask again in a moment"
-        )
-    found = "is gone" if status == _NOT_FOUND else f"takes no such search: {kind}"
-    raise IndexInconsistent(
-        f"index {index_name!r} of tenant {owner.tenant!r} {found}",
-        hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
-    )

@@ -77,7 +77,7 @@ def _by_vector(
 ) -> dict[str, Any]:
     nearest: dict[str, Any] = {
         "field": "vector",
-        "query_vector": [float(value) for value in vector],
+        "query_vector": vector,
         "k": limit,
         "num_candidates": min(_MOST_CANDIDATES, max(100, 2 * limit)),
         "filter": [*mapping.owned(owner), *clauses],

@@ -2,5 +2,26 @@
 
 Belongs here: search, fusion, verification against the catalog, what a hit is. Does not: how the
 index is built (stages), doors such as HTTP or the command line.
-May import: errors, catalog, embedding, indexing, tenants.
+May import: errors, aside, accounts, catalog, embedding, indexing, secrets, tenants.
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rag_assets.retrieval.blocking import Retriever
+    from rag_assets.retrieval.search import AsyncRetriever
+
+__all__ = ["AsyncRetriever", "Retriever"]
+
+
+def __getattr__(name: str) -> object:
+    """Import a retriever when it is asked for: what only reads models needs no client."""
+    if name == "AsyncRetriever":
+        from rag_assets.retrieval.search import AsyncRetriever
+
+        return AsyncRetriever
+    if name == "Retriever":
+        from rag_assets.retrieval.blocking import Retriever
+
+        return Retriever
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.index_rows import ReadableVersion
+from rag_assets.catalog.questions import QuestionReader
 from rag_assets.indexing.model import Candidate, Narrowing, Owner, Wanted
-from rag_assets.indexing.protocol import VectorStore
+from rag_assets.indexing.protocol import Searcher
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.tenants.model import SearchMode
 
@@ -45,22 +45,24 @@ class CandidateSearch:
     """The rankings of one request.
 
     Attributes:
+        scopes: that the caller may read.
         limit: hits that are wanted in the end.
         vector: of the query; None where only words count.
         min_cosine: below which nothing is wanted.
     """
 
-    catalog: Catalog
-    store: VectorStore
+    reader: QuestionReader
+    searcher: Searcher
     serving: Generation
     owner: Owner
+    scopes: frozenset[str]
     request: SearchRequest
     mode: SearchMode
     limit: int
     vector: npt.NDArray[np.float32] | None
     min_cosine: float | None
 
-    def found(self) -> Found:
+    async def found(self) -> Found:
         """Candidates of exactly the versions that may be shown to the caller now.
 
         A document can be replaced between the search and the look into the catalog; then the
@@ -69,8 +71,10 @@ class CandidateSearch:
         before: object = None
         found = Found((), {}, 0)
         for _ in range(_ATTEMPTS):
-            rankings = self.store.rankings(self.serving.index_name, self.owner, self._wanted())
-            versions = self._versions(rankings)
+            rankings = await self.searcher.rankings(
+                self.serving.index_name, self.owner, self._wanted()
+            )
+            versions = await self._versions(rankings)
             found = Found(
                 [_shown(ranking, versions) for ranking in rankings],
                 versions,
@@ -101,7 +105,7 @@ class CandidateSearch:
         """What a hit must be, and once more with the paths that shall rank higher."""
         request, filters = self.request, self.request.filters
         wide = Narrowing(
-            scopes=self.catalog.access.readable(self.owner.tenant, request.caller.principals),
+            scopes=self.scopes,
             source_types=request.source_types,
             documents=filters.documents,
             uri_prefixes=filters.paths,
@@ -117,9 +121,13 @@ class CandidateSearch:
             return [wide]
         return [wide, replace(wide, uri_prefixes=tuple(dict.fromkeys(inside)))]
 
-    def _versions(self, rankings: Sequence[Sequence[Candidate]]) -> dict[str, ReadableVersion]:
+    async def _versions(
+        self, rankings: Sequence[Sequence[Candidate]]
+    ) -> dict[str, ReadableVersion]:
         documents = {c.document_id for ranking in rankings for c in ranking}
-        return self.catalog.index.readable(
+        if not documents:
+            return {}
+        return await self.reader.readable(
             self.owner.tenant,
             self.owner.generation,
             [*documents],

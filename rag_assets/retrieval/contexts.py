@@ -38,10 +38,14 @@ def as_results(hits: Sequence[Hit]) -> str:
     if not hits:
         return NOTHING_FOUND
     return "\n\n".join(
-        f"--- Result {hit.number} (score: {hit.score:.3f}, source: {_one_line(hit.uri)}) ---\n"
+        f"--- Result {hit.number} (score: {_score(hit)}, source: {_one_line(hit.uri)}) ---\n"
         f"{neutralised(hit.text)}"
         for hit in hits
     )
+
+
+def _score(hit: Hit) -> str:
+    return "n/a" if hit.score is None else f"{hit.score:.3f}"
 
 
 def neutralised(text: str) -> str:

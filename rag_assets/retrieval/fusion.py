@@ -7,17 +7,17 @@ from collections.abc import Sequence
 _K = 60
 
 
-def fuse(rankings: Sequence[Sequence[str]]) -> list[str]:
+def fuse(rankings: Sequence[Sequence[str]]) -> dict[str, float]:
     """One ranking out of several: each id scores the sum of 1 / (60 + rank).
 
     Args:
         rankings: ids, best first, without repeats.
 
     Returns:
-        every id once, best first, ties broken by id.
+        the score of every id, best first, ties broken by id.
     """
     scores: dict[str, float] = {}
     for ranking in rankings:
         for rank, id_ in enumerate(ranking, start=1):
             scores[id_] = scores.get(id_, 0.0) + 1.0 / (_K + rank)
-    return sorted(scores, key=lambda id_: (-scores[id_], id_))
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))

@@ -33,9 +33,11 @@ class Caller(_Model):
 
     Attributes:
         principals: the names under which access may have been granted: a subject, its groups.
+        name: under which the events of the search are kept; grants nothing.
     """
 
     principals: _Principals = ()
+    name: _Name | None = None
 
 
 class Filters(_Model):
@@ -112,7 +114,9 @@ class Hit:
 
     Attributes:
         number: to cite it by, from 1.
-        score: cosine of question and passage, whatever put the hit in its place.
+        score: cosine of question and passage, whatever put the hit in its place; None where only
+            words were asked for and no threshold, so that the question was not embedded.
+        excerpt: the part of the text that has most of the question's words.
         start, end: character offsets in the document's parsed text, half open.
         media_type: what the document's content is; None in a build of the first schema, which
             answers until the present one is complete.
@@ -126,8 +130,9 @@ class Hit:
     """
 
     number: int
-    score: float
+    score: float | None
     text: str
+    excerpt: str
     uri: str
     title: str | None
     heading_path: tuple[str, ...]
@@ -150,17 +155,37 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Scores:
+    """What put a hit in its place.
+
+    Attributes:
+        number: of the hit.
+        cosine: of question and passage; None where the question was not embedded.
+        fused: sum of 1 / (60 + rank) over the rankings that it stands in.
+        by_vector, by_words: its rank in either, from 1; None where it is not among the candidates.
+    """
+
+    number: int
+    cosine: float | None
+    fused: float
+    by_vector: int | None
+    by_words: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Debug:
     """How an answer came about.
 
     Attributes:
         latency_ms: by step.
         total_candidates: entries that were looked at.
+        scores: of each hit.
     """
 
     strategy: SearchMode
     latency_ms: Mapping[str, float]
     total_candidates: int
+    scores: tuple[Scores, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

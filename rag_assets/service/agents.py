@@ -50,9 +50,7 @@ class _Exchange(Response):
 async def serving_agents(backend: Backend) -> AsyncIterator[MCPServer[None]]:
     """A server for messages of all tenants, as long as the context lasts."""
     knowledge = Knowledge(
-        search=lambda tenant_id, request: backend.run(
-            lambda: backend.retriever.search(tenant_id, request)
-        ),
+        search=backend.retriever.search,
         reader=backend.reader,
         told=lambda error, asking: told(error, asking.request_id),
         turns=backend.turns,

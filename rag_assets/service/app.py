@@ -26,7 +26,7 @@ def build_app(backend: Backend) -> FastAPI:
     """The service over these servers; its description is at /openapi.json.
 
     Args:
-        backend: what requests are answered from; closing it is its owner's business.
+        backend: what requests are answered from; closed when the application ends.
     """
     # Its pages of documentation would load scripts from another site.
     app = FastAPI(
@@ -51,8 +51,11 @@ def build_app(backend: Backend) -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with serving_agents(app.state.backend) as app.state.agents:
-        yield
+    try:
+        async with serving_agents(app.state.backend) as app.state.agents:
+            yield
+    finally:
+        await app.state.backend.close()
 
 
 def _with_problems(schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What requests are answered from, off the event loop."""
+"""What requests are answered from."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sqlalchemy import text
 
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.indexing.protocol import VectorStore
+from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.reading import DocumentReader
-from rag_assets.retrieval.search import Retriever
 from rag_assets.service.authentication import Authenticator
 from rag_assets.service.rates import Rates
 from rag_assets.service.settings import ServiceSettings
@@ -36,7 +36,7 @@ class Backend:
         self,
         catalog: Catalog,
         store: VectorStore,
-        retriever: Retriever,
+        retriever: AsyncRetriever,
         settings: ServiceSettings,
     ) -> None:
         self.catalog = catalog
@@ -48,6 +48,10 @@ class Backend:
         self._store = store
         self.turns = CapacityLimiter(settings.threads)
         self._probes = CapacityLimiter(1)
+
+    async def close(self) -> None:
+        """Let go of what the event loop holds; what was searched is recorded."""
+        await self.retriever.close()
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """Do what blocks in a thread; more than the bound wait for their turn, in order."""

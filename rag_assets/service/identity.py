@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rag_assets.errors import RagAssetsError
+from rag_assets.retrieval.model import Caller
 
 Role = Literal["admin", "member"]
 ROLES: frozenset[str] = frozenset({"admin", "member"})
@@ -38,6 +39,11 @@ class Identity:
     tenants: frozenset[str]
     role: Role
     principals: tuple[str, ...]
+
+    @property
+    def caller(self) -> Caller:
+        """Who asks, as a search takes it."""
+        return Caller(principals=self.principals, name=self.name)
 
     def tenant(self, wanted: str | None) -> str:
         """The tenant that is asked: the one that is wanted, or the only one there is.

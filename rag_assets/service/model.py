@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.catalog.index_rows import ReadableDocument
-from rag_assets.retrieval.model import Caller, Question, SearchRequest
+from rag_assets.retrieval.model import Question, SearchRequest
 from rag_assets.service.identity import Identity
 
 TenantName = Annotated[str, StringConstraints(min_length=1, max_length=63)]
@@ -25,7 +25,7 @@ class QueryRequest(Question):
     def asked_by(self, identity: Identity) -> SearchRequest:
         """The search, by the principals of the token: a request names none."""
         given = {name: getattr(self, name) for name in Question.model_fields}
-        return SearchRequest(**given, caller=Caller(principals=identity.principals))
+        return SearchRequest(**given, caller=identity.caller)
 
 
 class OfTenant(BaseModel):

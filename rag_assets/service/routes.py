@@ -9,7 +9,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from rag_assets.catalog.freshness import Freshness
-from rag_assets.retrieval.model import Caller, SearchAnswer
+from rag_assets.retrieval.model import SearchAnswer
 from rag_assets.service.backend import Backend
 from rag_assets.service.identity import Identity
 from rag_assets.service.model import Documents, Health, OfTenant, Page, QueryRequest
@@ -56,7 +56,7 @@ async def query(
     """
     tenant = request.state.tenant = identity.tenant(asked.tenant)
     search = asked.asked_by(identity)
-    return await backend.run(lambda: backend.retriever.search(tenant, search))
+    return await backend.retriever.search(tenant, search)
 
 
 @knowledge.get("/documents")
@@ -65,9 +65,10 @@ async def documents(
 ) -> Documents:
     """List the documents that are searchable and that the caller may read, by uri."""
     tenant = request.state.tenant = identity.tenant(asked.tenant)
-    caller = Caller(principals=identity.principals)
     found = await backend.run(
-        lambda: backend.reader.list(tenant, caller, limit=asked.limit + 1, after=asked.after)
+        lambda: backend.reader.list(
+            tenant, identity.caller, limit=asked.limit + 1, after=asked.after
+        )
     )
     page = found[: asked.limit]
     return Documents(documents=page, next=page[-1].uri if len(found) > asked.limit else None)

@@ -14,6 +14,7 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from rag_assets.errors import UnknownDocument
 from rag_assets.mcp_server import Asking, Knowledge, build_server
+from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.retrieval.reading import DocumentReader
 from tests.driving import Driver
@@ -56,16 +57,17 @@ def asked(
     session = installation.session()
     reader = DocumentReader(session.catalog, session.store)
 
-    async def search(tenant_id: str, request: SearchRequest) -> SearchAnswer:
-        return await asyncio.to_thread(installation.retriever.search, tenant_id, request)
-
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     asking = Asking("agent", Caller(principals=principals))
-    knowledge = Knowledge(**{"search": search, "reader": reader, **options})
+    knowledge = Knowledge(**{"search": retriever.search, "reader": reader, **options})
     server = build_server(knowledge, lambda _: asking)
 
     async def run() -> T:
-        async with Client(server) as client:
-            return await work(client)
+        try:
+            async with Client(server) as client:
+                return await work(client)
+        finally:
+            await retriever.close()
 
     return asyncio.run(run())
 

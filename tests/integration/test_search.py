@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rag_assets.accounts.meter import Meter
 from rag_assets.chunking.model import embedding_text
-from rag_assets.errors import IndexInconsistent
+from rag_assets.errors import IndexInconsistent, ServiceUnavailable
+from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.retrieval.questions import QuestionVectors
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.stages.listing import list_documents
 from tests.driving import Driver
@@ -102,13 +108,95 @@ def test_a_question_is_embedded_as_the_entries_were(
     assert serving is not None
     altered = replace(serving, embedder={"provider": "deterministic", "dimensions": 64})
     other = replace(altered, embedder_id="other/one@64")
-    record = driver.session.catalog.tenants.get("asked")
-    tenant = driver.session.embedders.tenant(record)
+    session = driver.session
+    record = session.catalog.tenants.get("asked")
+    tenant = session.embedders.tenant(record)
+    vectors = QuestionVectors(session.embedders, Meter(session.catalog))
     with pytest.raises(IndexInconsistent, match="was built by"):
-        shared_installation.retriever.embed(record.ref, tenant, other, "q")
+        asyncio.run(vectors.of(record.ref, tenant, other, "q"))
 
 
 def test_who_was_never_synced_has_no_answer(shared_installation: Installation) -> None:
     shared_installation.add_tenant("unsynced", **FAST)
     shared_installation.session().catalog  # noqa: B018 - reads tenants.yaml
     assert shared_installation.search("unsynced", "anything") == ()
+
+
+def test_a_search_leaves_two_events_without_the_credentials_of_its_question(
+    shared_installation: Installation, driver: Driver, folder: Path
+) -> None:
+    session = driver.session
+    retriever = Retriever(session.catalog, session.store, session.embedders)
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    caller = Caller(principals=("ada",), name="jwt:ada")
+    asked = SearchRequest(query=f"page 3\0{token}", caller=caller, top_k=3)
+    answer = retriever.search("asked", asked)
+    retriever.close()
+    [completed] = session.catalog.events.latest("asked", kind="rag_search_completed", limit=1)
+    [started] = session.catalog.events.latest("asked", kind="rag_search_started", limit=1)
+    assert started.payload["search_id"] == completed.payload["search_id"]
+    assert started.payload["caller"] == completed.payload["caller"] == "jwt:ada"
+    assert started.payload["query"].startswith("page 3")
+    assert token not in str(started.payload)
+    assert completed.payload["chosen"] == [hit.chunk_id for hit in answer.hits]
+    assert set(completed.payload["chosen"]) <= set(completed.payload["ids"])
+    assert len(completed.payload["ids"]) == len(completed.payload["scores"])
+    assert set(completed.payload["latency_ms"]) >= {"catalog", "embed", "search"}
+
+
+def test_events_that_cannot_be_written_are_no_failure_of_the_search(
+    driver: Driver, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = driver.session
+    retriever = Retriever(session.catalog, session.store, session.embedders)
+
+    def fail(*_: object) -> None:
+        raise ServiceUnavailable("Postgres does not answer")
+
+    monkeypatch.setattr(type(session.catalog.events), "append", fail)
+    answer = retriever.search("asked", SearchRequest(query="page", top_k=1))
+    retriever.close()
+    assert len(answer.hits) == 1
+    assert "2 events of searches were lost" in caplog.text
+
+
+def test_a_question_is_embedded_once(
+    shared_installation: Installation, driver: Driver, folder: Path
+) -> None:
+    session = driver.session
+    retriever = Retriever(session.catalog, session.store, session.embedders)
+    question = SearchRequest(query="asked twice")
+    embed = QuestionVectors._embedded
+    embedded: list[str] = []
+
+    async def counted(self: QuestionVectors, *arguments: Any) -> Any:
+        embedded.append(arguments[-1])
+        return await embed(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QuestionVectors, "_embedded", counted)
+        first, again = (retriever.search("asked", question).hits for _ in range(2))
+        retriever.search("asked", SearchRequest(query="words alone", mode="text"))
+    retriever.close()
+    assert first == again
+    assert embedded == ["asked twice"]
+
+
+def test_words_alone_need_no_vector_and_have_no_cosine(
+    shared_installation: Installation, folder: Path
+) -> None:
+    hits = shared_installation.search("asked", "page 7", mode="text", top_k=1)
+    assert (hits[0].uri, hits[0].score) == ("files/7.md", None)
+    [hit] = shared_installation.search("asked", "page 7", mode="text", top_k=1, min_score=-1.0)
+    assert hit.score is not None
+
+
+def test_debug_tells_what_put_each_hit_in_its_place(
+    shared_installation: Installation, folder: Path
+) -> None:
+    answer = shared_installation.retriever.search("asked", SearchRequest(query="page 7", top_k=4))
+    assert answer.debug is not None
+    for hit, scores in zip(answer.hits, answer.debug.scores, strict=True):
+        assert (hit.number, hit.score) == (scores.number, scores.cosine)
+        ranks = [rank for rank in (scores.by_vector, scores.by_words) if rank]
+        assert scores.fused == pytest.approx(sum(1 / (60 + rank) for rank in ranks), abs=1e-5)

@@ -13,6 +13,8 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.service.app import build_app
 from rag_assets.service.backend import Backend
 from rag_assets.service.settings import JwtSettings, ServiceSettings
@@ -21,6 +23,11 @@ from tests.installation import FAST, Installation, new_installation
 
 SECRET = "an example secret of more than 32 bytes"
 ISSUER = "https://sign.example"
+SETTINGS = ServiceSettings(
+    jwt=JwtSettings(secret=SECRET, issuer=ISSUER),
+    rate="100000/minute",
+    mcp_origins=frozenset({"https://app.example"}),
+)
 
 
 @dataclass
@@ -28,8 +35,19 @@ class Door:
     """A running service, and who may come in."""
 
     client: TestClient
+    installation: Installation
     driver: Driver
     backend: Backend
+
+    def another(self, settings: ServiceSettings) -> Backend:
+        """A backend over the same servers, for an event loop of its own."""
+        session = self.driver.session
+        retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+        return Backend(session.catalog, session.store, retriever, settings)
+
+    def core(self, tenant: str, request: SearchRequest) -> SearchAnswer:
+        """What the core answers, without the door."""
+        return self.installation.retriever.search(tenant, request)
 
     def token(self, subject: str = "eve", *tenants: str, **changes: Any) -> str:
         """A JWT; of acme if nothing else is said."""
@@ -79,22 +97,19 @@ def door(installed: Installation) -> Iterator[Door]:
         installed.add_tenant(tenant, root=root, **{**FAST, "sources": sources})
         driver.sync(tenant)
     installed.configure("asleep", enabled=False)
-    settings = ServiceSettings(
-        jwt=JwtSettings(secret=SECRET, issuer=ISSUER),
-        rate="100000/minute",
-        mcp_origins=frozenset({"https://app.example"}),
-    )
     session = installed.session()
-    retriever = installed.retriever
-    backend = Backend(session.catalog, session.store, retriever, settings)
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    backend = Backend(session.catalog, session.store, retriever, SETTINGS)
     with TestClient(build_app(backend), raise_server_exceptions=True) as client:
-        yield Door(client, driver, backend)
+        yield Door(client, installed, driver, backend)
 
 
 @pytest.fixture(scope="package")
 def address(door: Door) -> Iterator[str]:
     """Where the same service answers over real connections."""
-    server = uvicorn.Server(uvicorn.Config(build_app(door.backend), port=0, log_level="warning"))
+    server = uvicorn.Server(
+        uvicorn.Config(build_app(door.another(SETTINGS)), port=0, log_level="warning")
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:

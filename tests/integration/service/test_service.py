@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,8 +20,8 @@ from rag_assets.errors import (
     NoProviderKey,
     RagAssetsError,
 )
+from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller, SearchRequest
-from rag_assets.retrieval.search import Retriever
 from rag_assets.service.app import build_app
 from rag_assets.service.authentication import require_authentication
 from rag_assets.service.backend import Backend
@@ -59,7 +60,7 @@ def assert_problem(response: Any, status: int, kind: str) -> None:
 
 def test_the_answer_is_the_one_of_the_core(door: Door) -> None:
     answer = door.ask(door.token(), mode="hybrid").json()
-    core = door.backend.retriever.search("acme", SearchRequest(query="valve", top_k=50))
+    core = door.core("acme", SearchRequest(query="valve", top_k=50))
     assert [hit["chunk_id"] for hit in answer["hits"]] == [hit.chunk_id for hit in core.hits]
     assert answer["hits"][0]["text"] == core.hits[0].text
     assert (answer["disabled"], answer["needs_clarification"]) == (False, False)
@@ -144,10 +145,8 @@ def test_a_service_token_ends_by_itself(door: Door) -> None:
 
 
 def test_without_a_key_only_service_tokens_count(door: Door) -> None:
-    backend = door.backend
-    core = (backend.catalog, backend._store, backend.retriever)
-    with TestClient(build_app(Backend(*core, ServiceSettings()))) as client:
-        other = Door(client, door.driver, backend)
+    with TestClient(build_app(door.another(ServiceSettings()))) as client:
+        other = replace(door, client=client)
         assert_problem(other.ask(door.token()), 401, "unauthenticated")
         assert other.ask(service_token(door)[0]).status_code == 200
 
@@ -194,8 +193,8 @@ def test_failures_are_problems_that_tell_what_to_do_and_nothing_of_our_servers(
     kind: str,
     told: bool,
 ) -> None:
-    class Failing(Retriever):
-        def search(self, tenant_id: str, request: SearchRequest) -> Any:
+    class Failing(AsyncRetriever):
+        async def search(self, tenant_id: str, request: SearchRequest) -> Any:
             raise error
 
     session = door.driver.session
@@ -203,7 +202,7 @@ def test_failures_are_problems_that_tell_what_to_do_and_nothing_of_our_servers(
     settings = ServiceSettings(jwt=JwtSettings(secret=SECRET))
     backend = Backend(session.catalog, session.store, failing, settings)
     with TestClient(build_app(backend)) as client, caplog.at_level(logging.INFO):
-        response = Door(client, door.driver, backend).ask(door.token())
+        response = replace(door, client=client, backend=backend).ask(door.token())
     assert_problem(response, status, kind)
     assert (str(error) in response.text) == told
     assert ("set one" in response.text) == told
@@ -242,11 +241,10 @@ def test_status_tells_what_waits(door: Door) -> None:
 
 
 def test_a_token_has_a_rate_of_its_own(door: Door) -> None:
-    backend = door.backend
     settings = ServiceSettings(jwt=JwtSettings(secret=SECRET), rate="2/minute")
-    slow = Backend(backend.catalog, backend._store, backend.retriever, settings)
+    slow = door.another(settings)
     with TestClient(build_app(slow)) as client:
-        other = Door(client, door.driver, slow)
+        other = replace(door, client=client, backend=slow)
         codes = [other.ask(door.token()).status_code for _ in range(3)]
         refused = other.ask(door.token())
         assert codes == [200, 200, 429]
@@ -298,7 +296,7 @@ def test_a_server_that_is_away_makes_the_service_not_ready(door: Door) -> None:
 
     store = ElasticsearchStore("http://127.0.0.1:9")
     session = door.driver.session
-    retriever = Retriever(session.catalog, store, session.embedders)
+    retriever = AsyncRetriever(session.catalog, store, session.embedders)
     backend = Backend(session.catalog, store, retriever, ServiceSettings())
     with TestClient(build_app(backend)) as client:
         response = client.get("/health/ready")
@@ -311,7 +309,7 @@ def test_a_server_that_is_away_makes_the_service_not_ready(door: Door) -> None:
 def test_principals_of_a_request_are_the_tokens_alone(door: Door) -> None:
     with granted(door, "ada"):
         caller = Caller(principals=("ada",))
-        found = door.backend.retriever.search("acme", SearchRequest(query="valve", caller=caller))
+        found = door.core("acme", SearchRequest(query="valve", caller=caller))
         assert {hit.uri for hit in found.hits} == {"public/acme.md", "board/acme.md"}
         for body in ({"principals": ["ada"]}, {"as": "ada"}, {"filters": {"caller": "ada"}}):
             assert_problem(door.ask(door.token(), **body), 422, "invalid-request")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rag_assets.catalog.index_rows import ReadableVersion
 from rag_assets.indexing.model import Candidate
 from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.hits import hit_of as made
 from rag_assets.retrieval.model import Hit
-from rag_assets.retrieval.search import _hit
 
 
 def hit_of(
@@ -22,4 +22,5 @@ def hit_of(
         "chunk_id": "team:a.md:0",
     }
     version = ReadableVersion("key", None, stale=False)
-    return _hit(number, Distinct(Candidate("id", "document", "key", score, fields)), score, version)
+    distinct = Distinct(Candidate("id", "document", "key", score, fields))
+    return made(number, distinct, score, version, text)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from rag_assets.catalog.index_rows import ReadableVersion
 from rag_assets.indexing.model import Candidate
 from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.hits import hit_of as made
 from rag_assets.retrieval.model import Hit
-from rag_assets.retrieval.search import _hit
 
 FIRST_SCHEMA = {
     "text": "Turn the wheel.",
@@ -24,7 +24,8 @@ FIRST_SCHEMA = {
 
 def hit_of(fields: Mapping[str, object]) -> Hit:
     version = ReadableVersion("key", "c0ffee", stale=True)
-    return _hit(1, Distinct(Candidate("id", "document", "key", 1.0, fields)), 0.5, version)
+    distinct = Distinct(Candidate("id", "document", "key", 1.0, fields))
+    return made(1, distinct, 0.5, version, "wheel")
 
 
 def test_a_build_of_the_first_schema_answers_until_the_present_one_is_complete() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.chunking.places import place_of
-from rag_assets.commands.hits import excerpt
+from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
 
 FILLER = "The depot opens early and everybody drinks tea. " * 12
@@ -15,6 +15,7 @@ def hit(**places: object) -> Hit:
         number=1,
         score=0.5,
         text="",
+        excerpt="",
         uri="files/a",
         title=None,
         heading_path=(),

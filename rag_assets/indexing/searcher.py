@@ -1,0 +1,97 @@
+"""Searching Elasticsearch from an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+from elasticsearch import AsyncElasticsearch, NotFoundError, OrjsonSerializer
+
+from rag_assets.errors import IndexInconsistent, ServiceUnavailable
+from rag_assets.indexing import hits, searches
+from rag_assets.indexing.answers import PASSING, answering
+from rag_assets.indexing.model import Candidate, Owner, Wanted
+
+_CONNECTIONS = 16
+_SECONDS = 30
+_NOT_RETURNED = ["terms", "digest"]
+_NOT_FOUND = 404
+_JSON = ("application/json", "application/vnd.elasticsearch+json")
+
+
+class ElasticsearchSearcher:
+    """Searches of entries in Elasticsearch (see Searcher).
+
+    Args:
+        url: address of the cluster, with credentials if it wants any.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._client = AsyncElasticsearch(
+            url,
+            connections_per_node=_CONNECTIONS,
+            request_timeout=_SECONDS,
+            max_retries=2,
+            retry_on_status=PASSING,
+            serializers={kind: OrjsonSerializer() for kind in _JSON},
+        )
+
+    async def rankings(
+        self, index_name: str, owner: Owner, wanted: Sequence[Wanted]
+    ) -> list[list[Candidate]]:
+        bodies = [searches.ranking(owner, one) for one in wanted]
+        found = await self._searched(index_name, owner, bodies)
+        return [hits.ranking(one, page) for one, page in zip(wanted, found, strict=True)]
+
+    async def cosines(
+        self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
+    ) -> dict[str, float]:
+        if not ids:
+            return {}
+        body = {**searches.scored(owner, vector, ids), "_source": False}
+        [found] = await self._searched(index_name, owner, [body])
+        return {hit["_id"]: hits.cosine(hit) for hit in found}
+
+    async def uuid_of(self, index_name: str) -> str | None:
+        with answering():
+            try:
+                settings = await self._client.indices.get_settings(
+                    index=index_name, name="index.uuid"
+                )
+            except NotFoundError:
+                return None
+        return str(settings[index_name]["settings"]["index"]["uuid"])
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _searched(
+        self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
+    ) -> list[list[Mapping[str, Any]]]:
+        """The hits of several searches of a tenant's entries, in one round trip."""
+        header = orjson.dumps({"index": index_name, "routing": owner.tenant})
+        lines: list[Any] = []
+        for body in bodies:
+            asked = {"_source": {"excludes": _NOT_RETURNED}, "track_total_hits": False, **body}
+            lines += [header, orjson.dumps(asked, option=orjson.OPT_SERIALIZE_NUMPY)]
+        with answering():
+            answers = (await self._client.msearch(searches=lines)).body["responses"]
+        return [_hits(answer, index_name, owner) for answer in answers]
+
+
+def _hits(answer: Mapping[str, Any], index_name: str, owner: Owner) -> list[Mapping[str, Any]]:
+    if "error" not in answer:
+        return list(answer["hits"]["hits"])
+    status, kind = answer.get("status"), answer["error"].get("type", "an error")
+    if status in PASSING:
+        raise ServiceUnavailable(
+            f"Elasticsearch is too busy to search: {kind}", hint="ask again in a moment"
+        )
+    found = "is gone" if status == _NOT_FOUND else f"takes no such search: {kind}"
+    raise IndexInconsistent(
+        f"index {index_name!r} of tenant {owner.tenant!r} {found}",
+        hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
+    )

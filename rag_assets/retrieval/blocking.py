@@ -1,0 +1,53 @@
+"""The retriever for callers that have no event loop."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from anyio.from_thread import start_blocking_portal
+
+from rag_assets.accounts.embedders import Embedders
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.indexing.protocol import VectorStore
+from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.retrieval.search import AsyncRetriever
+
+if TYPE_CHECKING:
+    from anyio.from_thread import BlockingPortal
+
+
+class Retriever:
+    """Answers questions as AsyncRetriever does, from any thread.
+
+    Searches of several threads run side by side in one event loop, which lives in a thread of
+    its own from the first search until close.
+
+    Args:
+        catalog, store, embedders: see AsyncRetriever.
+    """
+
+    def __init__(self, catalog: Catalog, store: VectorStore, embedders: Embedders) -> None:
+        self._retriever = AsyncRetriever(catalog, store, embedders)
+        self._lock = threading.Lock()
+        self._running = ExitStack()
+        self._portal: BlockingPortal | None = None
+
+    def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
+        """Search one tenant's knowledge; see AsyncRetriever.search for what it raises."""
+        return self._loop().call(self._retriever.search, tenant_id, request)
+
+    def close(self) -> None:
+        """Let go of connections, and wait until what was asked, and its cost, is recorded."""
+        with self._lock:
+            portal, self._portal = self._portal, None
+        if portal is not None:
+            portal.call(self._retriever.close)
+            self._running.close()
+
+    def _loop(self) -> BlockingPortal:
+        with self._lock:
+            if self._portal is None:
+                self._portal = self._running.enter_context(start_blocking_portal(name="retriever"))
+            return self._portal

@@ -1,0 +1,50 @@
+"""From candidates to the hits that are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rag_assets.catalog.index_rows import ReadableVersion
+from rag_assets.indexing.mapping import PLACES
+from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.excerpts import excerpt
+from rag_assets.retrieval.model import Hit
+
+
+def hit_of(
+    number: int,
+    distinct: Distinct,
+    cosine: float | None,
+    version: ReadableVersion,
+    question: str,
+) -> Hit:
+    """A hit.
+
+    Args:
+        number: to cite it by.
+        distinct: the entry, and where else its text stands.
+        cosine: of question and passage; None where the question has no vector.
+        version: of its document.
+        question: what the excerpt is to be about.
+    """
+    fields: Mapping[str, Any] = distinct.candidate.fields
+    places: Mapping[str, Any] = {name: fields.get(name) for name in PLACES}
+    return Hit(
+        number=number,
+        score=None if cosine is None else round(cosine, 6),
+        text=fields["text"],
+        excerpt=excerpt(fields["text"], question),
+        uri=fields["uri"],
+        title=fields.get("title"),
+        heading_path=tuple(fields["heading_path"]),
+        media_type=fields.get("media_type"),
+        start=fields["start"],
+        end=fields["end"],
+        **places,
+        document_id=distinct.candidate.document_id,
+        chunk_id=fields["chunk_id"],
+        source_sha256=version.content_sha256,
+        stale=version.stale,
+        also=distinct.also,
+    )

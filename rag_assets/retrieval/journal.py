@@ -1,0 +1,139 @@
+"""What was searched, written beside the searches, which neither wait for it nor fail by it."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rag_assets.aside import Aside
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.database import TenantRef
+from rag_assets.catalog.events import EventKind, NewEvent
+from rag_assets.errors import RagAssetsError, TenantGone
+from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.retrieval.ranking import Ranked
+from rag_assets.secrets.masking import redact
+from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.tenants.model import SearchMode
+
+_LOG = logging.getLogger(__name__)
+
+_MOST_WAITING = 20_000
+_GATHER_SECONDS = 0.25
+_QUERY = 2_000
+_CANDIDATES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    ref: TenantRef
+    kind: EventKind
+    at: datetime
+    payload: Mapping[str, Any]
+
+
+class SearchJournal:
+    """Writes rag_search_started and rag_search_completed.
+
+    A question passes the scan for credentials before it is written, and is cut where it is long.
+    Of candidates ids and scores are kept, no text. Where more searches are made than can be
+    written, the events of some are left out and counted.
+
+    Args:
+        catalog: where events are kept.
+        cache_dir: of the scanner; see SecretScanner.
+    """
+
+    def __init__(self, catalog: Catalog, cache_dir: Path | None) -> None:
+        self._catalog = catalog
+        self._cache_dir = cache_dir
+        self._aside: Aside[_Noted] = Aside(
+            self._write,
+            name="events of searches",
+            gather_seconds=_GATHER_SECONDS,
+            most=_MOST_WAITING,
+        )
+
+    def started(
+        self, ref: TenantRef, request: SearchRequest, mode: SearchMode, top_k: int
+    ) -> JournaledSearch:
+        """Note that a search begins; what comes of it is told to what this returns."""
+        search = JournaledSearch(self, ref, secrets.token_hex(8), request.caller.name)
+        asked = {"query": request.query, "mode": mode, "top_k": top_k}
+        search.note("rag_search_started", asked)
+        return search
+
+    def note(self, ref: TenantRef, kind: EventKind, payload: Mapping[str, Any]) -> None:
+        """Have an event written soon."""
+        self._aside.put(_Noted(ref, kind, datetime.now(UTC), payload))
+
+    def close(self) -> None:
+        """Wait until everything is written."""
+        self._aside.close()
+
+    def _write(self, lot: Sequence[_Noted]) -> None:
+        by_tenant: dict[TenantRef, list[NewEvent]] = {}
+        for noted in lot:
+            event = NewEvent(noted.kind, noted.at, self._safe(noted.payload))
+            by_tenant.setdefault(noted.ref, []).append(event)
+        for ref, new in by_tenant.items():
+            try:
+                self._catalog.events.append(ref, new)
+            except TenantGone:
+                continue
+            except RagAssetsError as error:
+                _LOG.warning(f"{ref.id}: {len(new)} events of searches were lost: {error.message}")
+
+    def _safe(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        if "query" not in payload:
+            return dict(payload)
+        # Scanned whole: a credential must not pass because it was cut. Postgres takes no zero byte.
+        query = redact(payload["query"], self._scanner).replace("\0", " ")
+        # Nor half of a character that takes two.
+        query = query.encode("utf-8", "replace").decode()
+        return {**payload, "query": query[:_QUERY]}
+
+    @cached_property
+    def _scanner(self) -> SecretScanner:
+        return SecretScanner(self._cache_dir)
+
+
+@dataclass(frozen=True, slots=True)
+class JournaledSearch:
+    """One search that is under way.
+
+    Attributes:
+        search_id: in both of its events.
+    """
+
+    journal: SearchJournal
+    ref: TenantRef
+    search_id: str
+    caller: str | None
+
+    def completed(self, answer: SearchAnswer, found: Ranked) -> None:
+        """Note what came of it: the first candidates, and which of them were chosen."""
+        debug = answer.debug
+        self.note(
+            "rag_search_completed",
+            {
+                **found.first(_CANDIDATES),
+                "chosen": [hit.chunk_id for hit in answer.hits],
+                "latency_ms": dict(debug.latency_ms) if debug else {},
+            },
+        )
+
+    def failed(self, error: BaseException) -> None:
+        """Note that there is no answer."""
+        self.note("rag_search_completed", {"error": type(error).__name__})
+
+    def note(self, kind: EventKind, payload: Mapping[str, Any]) -> None:
+        """Have one of its events written."""
+        common = {"search_id": self.search_id, "caller": self.caller}
+        self.journal.note(self.ref, kind, {**common, **payload})

@@ -1,0 +1,117 @@
+"""The vectors of questions: by the embedder that built what is searched, and each paid for once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from anyio.to_thread import run_sync
+from cachetools import LRUCache
+
+from rag_assets.accounts.embedders import Embedders
+from rag_assets.accounts.meter import Meter
+from rag_assets.catalog.database import TenantRef
+from rag_assets.catalog.generations import Generation
+from rag_assets.embedding.prices import Price
+from rag_assets.embedding.protocol import Charge, Embedder
+from rag_assets.embedding.query import embed_query
+from rag_assets.embedding.registry import EmbedderConfig, price_of
+from rag_assets.errors import BadVectors, IndexInconsistent
+from rag_assets.tenants.model import Tenant
+
+_CACHED_BYTES = 64 * 1024 * 1024
+_MOST_EMBEDDERS = 1_024
+
+Vector: TypeAlias = npt.NDArray[np.float32]
+_Question: TypeAlias = tuple[TenantRef, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """An embedder, and what it costs to ask it."""
+
+    embedder: Embedder
+    price: Price | None
+
+
+class QuestionVectors:
+    """Embeds questions in one event loop; what a tenant asked lately is not embedded again.
+
+    Args:
+        embedders: makes the embedder that built a generation.
+        meter: is told what questions cost.
+    """
+
+    def __init__(self, embedders: Embedders, meter: Meter) -> None:
+        self._embedders = embedders
+        self._meter = meter
+        self._made: LRUCache[tuple[TenantRef, str, EmbedderConfig], _Made] = LRUCache(
+            _MOST_EMBEDDERS
+        )
+        self._vectors: LRUCache[_Question, Vector] = LRUCache(_CACHED_BYTES, _bytes_of)
+
+    async def of(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
+    ) -> Vector:
+        """The question's vector, by exactly the embedder that built the generation.
+
+        Raises:
+            EmbeddingError: it could not be embedded.
+            IndexInconsistent: that embedder cannot be made any more.
+        """
+        key = (ref, serving.embedder_id, question)
+        vector = self._vectors.get(key)
+        if vector is None:
+            vector = await self._embedded(ref, tenant, serving, question)
+            if _bytes_of(vector) + len(question) <= _CACHED_BYTES:
+                self._vectors[key] = vector
+        return vector
+
+    async def close(self) -> None:
+        """Let go of the embedders' connections, in the loop that asked."""
+        made = list(self._made.values())
+        self._made.clear()
+        for one in made:
+            await one.embedder.close()
+
+    async def _embedded(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
+    ) -> Vector:
+        made = await self._embedder(ref, tenant, serving)
+        try:
+            answer = await embed_query(made.embedder, question)
+        except BadVectors as error:
+            charge = Charge(error.tokens, error.requests)
+            self._meter.count(ref, serving.embedder_id, charge, made.price)
+            raise
+        charge = Charge(answer.tokens, answer.requests, len(answer.vectors))
+        self._meter.count(ref, serving.embedder_id, charge, made.price)
+        vector: Vector = answer.vectors[0]
+        return vector
+
+    async def _embedder(self, ref: TenantRef, tenant: Tenant, serving: Generation) -> _Made:
+        key = (ref, serving.embedder_id, tenant.embedder)
+        made = self._made.get(key)
+        if made is None:
+            # It may read a model's files.
+            made = await run_sync(self._make, ref, tenant, serving)
+            self._made[key] = made
+        return made
+
+    def _make(self, ref: TenantRef, tenant: Tenant, serving: Generation) -> _Made:
+        embedder = self._embedders.that_built(ref, tenant, serving)
+        if embedder.embedder_id != serving.embedder_id:
+            raise IndexInconsistent(
+                f"generation {serving.number} was built by {serving.embedder_id},"
+                f" which is now {embedder.embedder_id}",
+                hint="sync the tenant: a new generation is built with the present model",
+            )
+        # What the tenant says now that it pays, or else what was so when it was built.
+        built = EmbedderConfig.model_validate(serving.embedder)
+        return _Made(embedder, tenant.embedder.price or price_of(built))
+
+
+def _bytes_of(vector: Vector) -> int:
+    return vector.nbytes
