@@ -15,7 +15,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
 from rag_assets.mcp_server import Asking, Knowledge, build_server
-from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.service.backend import Backend
 from rag_assets.service.identity import ForeignOrigin
 from rag_assets.service.problems import told
@@ -49,8 +49,12 @@ class _Exchange(Response):
 @asynccontextmanager
 async def serving_agents(backend: Backend) -> AsyncIterator[MCPServer[None]]:
     """A server for messages of all tenants, as long as the context lasts."""
+
+    async def search(tenant_id: str, request: SearchRequest) -> SearchAnswer:
+        return await backend.retriever.search(tenant_id, request)
+
     knowledge = Knowledge(
-        search=backend.retriever.search,
+        search=search,
         reader=backend.reader,
         told=lambda error, asking: told(error, asking.request_id),
         turns=backend.turns,
