@@ -106,11 +106,14 @@ def compare_indexes(context: dg.OpExecutionContext, workbench: Workbench) -> Non
 
 @dg.op
 def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> None:
-    """Prune every tenant's documents that are older than its retention."""
+    """Prune every tenant's documents, and questions, that are older than it keeps them."""
 
     def prune_one(ctx: TenantContext) -> str:
         report = prune(ctx)
-        return f"{report.documents} documents pruned, {report.entries} entries deleted"
+        return (
+            f"{report.documents} documents pruned, {report.entries} entries deleted,"
+            f" {report.events} events of searches forgotten"
+        )
 
     _for_all_tenants(context, workbench, "pruning", prune_one)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select
 
-from rag_assets.catalog.database import Database, TenantRef
+from rag_assets.catalog.database import Database, TenantRef, among
 from rag_assets.catalog.tables import events
 
 EventKind = Literal[
@@ -29,6 +29,10 @@ EventKind = Literal[
     "rag_search_started",
     "rag_search_completed",
 ]
+
+
+SEARCHES: tuple[EventKind, ...] = ("rag_search_started", "rag_search_completed")
+"""Events that every search leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,15 @@ class EventTable:
         if rows:
             with self._database.begin_for(ref) as connection:
                 connection.execute(insert(events), rows)
+
+    def forget(self, ref: TenantRef, kinds: Collection[EventKind], before: datetime) -> int:
+        """Delete events of these kinds that are older; returns how many."""
+        with self._database.begin_for(ref) as connection:
+            return connection.execute(
+                delete(events).where(
+                    events.c.tenant == ref.id, among(events.c.kind, kinds), events.c.at < before
+                )
+            ).rowcount
 
     def latest(self, tenant_id: str, *, kind: str | None = None, limit: int = 100) -> list[Event]:
         """The newest events first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,17 +24,19 @@ from rag_assets.tenants.model import Tenant
 
 _CACHED_BYTES = 64 * 1024 * 1024
 _MOST_EMBEDDERS = 1_024
+_KEY_SECONDS = 60.0
 
 Vector: TypeAlias = npt.NDArray[np.float32]
 _Question: TypeAlias = tuple[TenantRef, str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Made:
-    """An embedder, and what it costs to ask it."""
+    """An embedder, what it costs to ask it, and until when its key need not be looked up anew."""
 
     embedder: Embedder
     price: Price | None
+    renewed_at: float = 0.0
 
 
 class QuestionVectors:
@@ -98,6 +101,11 @@ class QuestionVectors:
             # It may read a model's files.
             made = await run_sync(self._make, ref, tenant, serving)
             self._made[key] = made
+        now = time.monotonic()
+        if now - made.renewed_at > _KEY_SECONDS:
+            made.renewed_at = now
+            # It opens its connections again, with the key that the tenant has by then.
+            await made.embedder.close()
         return made
 
     def _make(self, ref: TenantRef, tenant: Tenant, serving: Generation) -> _Made:

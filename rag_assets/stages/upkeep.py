@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from rag_assets.catalog.events import SEARCHES
 from rag_assets.catalog.generations import Generation
 from rag_assets.lake.model import Compaction, LiveKeys
 from rag_assets.stages.context import TenantContext, config_key, generation_key
@@ -24,17 +25,21 @@ class PruningReport:
     Attributes:
         documents: how many,
         entries: and entries of theirs that were deleted from the index.
+        events: of searches that were forgotten.
     """
 
     documents: int
     entries: int
+    events: int
 
 
 def prune(ctx: TenantContext, *, now: datetime | None = None) -> PruningReport:
-    """Delete documents whose content is older than the tenant's retention, and their entries."""
+    """Delete what is older than the tenant keeps: documents with their entries, and questions."""
     documents = bury_expired(ctx, now=now)
     _, entries = remove_deleted(ctx)
-    return PruningReport(documents, entries)
+    kept = timedelta(days=ctx.tenant.retrieval.events_days)
+    events = ctx.catalog.events.forget(ctx.ref, SEARCHES, (now or datetime.now(UTC)) - kept)
+    return PruningReport(documents, entries, events)
 
 
 def bury_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:

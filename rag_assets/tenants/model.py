@@ -117,11 +117,13 @@ class RetrievalConfig(_Model):
         top_k: how many hits.
         min_score: cosine below which a hit is left out; None for no threshold.
         mode: vectors, words, or both fused.
+        events_days: how long the events of searches, which hold their questions, are kept.
     """
 
     top_k: int = Field(default=5, ge=1, le=100)
     min_score: float | None = Field(default=None, ge=-1.0, le=1.0)
     mode: SearchMode = "hybrid"
+    events_days: int = Field(default=90, ge=1, le=36_500)
 
 
 class AccessConfig(_Model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from rag_assets.catalog.events import NewEvent
 from rag_assets.errors import UnknownTenant
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.stages.upkeep import prune
@@ -140,6 +142,9 @@ def test_what_is_past_its_retention_goes_and_comes_back_only_changed(
     later = datetime.now(UTC) + timedelta(days=31)
     with driver.locked("forgetful") as ctx:
         assert (prune(ctx).documents, prune(ctx, now=later).documents) == (0, 3)
+        asked = NewEvent("rag_search_started", later - timedelta(days=91), {"query": "tide"})
+        ctx.catalog.events.append(ctx.ref, [asked, replace(asked, at=later)])
+        assert prune(ctx, now=later).events == 1
     assert shared_installation.entries("forgetful") == {}
     assert not shared_installation.search("forgetful", "tide", mode="text")
     unchanged = driver.sync("forgetful")
