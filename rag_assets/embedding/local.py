@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from rag_assets.embedding.model_folder import ModelFolder, Pooling, describe_folder
 from rag_assets.embedding.network import Network
+from rag_assets.embedding.onnx_loading import encodable, load_tokenizer
 from rag_assets.embedding.protocol import Answer, CallLimits, Purpose, Vectors
 from rag_assets.embedding.vectors import unit
-from rag_assets.errors import ConfigurationError, InputRejected
+from rag_assets.errors import InputRejected
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -203,12 +204,7 @@ class OnnxEmbedder:
 
 
 def _load_tokenizer(model: ModelFolder) -> Tokenizer:
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer = Tokenizer.from_file(str(model.tokenizer))
-    except Exception as error:  # the Rust library raises Exception itself
-        raise ConfigurationError(f"not a readable tokenizer: {model.tokenizer}") from error
+    tokenizer = load_tokenizer(model.tokenizer)
     # What tokenizer.json says of both is for training; what is cut off comes as further windows.
     tokenizer.enable_truncation(max_length=model.window, stride=0)
     tokenizer.no_padding()
@@ -217,21 +213,12 @@ def _load_tokenizer(model: ModelFolder) -> Tokenizer:
 
 def _windows(tokenizer: Tokenizer, text: str) -> list[Encoding]:
     """Cut a text into pieces of at most the model's window, special tokens in each."""
-    first = tokenizer.encode(_encodable(text))
+    first = tokenizer.encode(encodable(text))
     return [first, *first.overflowing]
 
 
 def _tokens_of(windows: list[Encoding]) -> int:
     return sum(len(window.ids) for window in windows)
-
-
-def _encodable(text: str) -> str:
-    """Replace lone surrogates: no tokenizer takes what has no UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _rejected(position: int, count: int) -> InputRejected:

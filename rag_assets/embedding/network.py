@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_assets.embedding.model_folder import ModelFolder
+from rag_assets.embedding.onnx_loading import feed, load_session, plan_inputs
 from rag_assets.embedding.vectors import unit
 from rag_assets.errors import BadVectors, ConfigurationError
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
 
-_INTEGERS: dict[str, type[np.signedinteger[Any]]] = {
-    "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32,
-}
 _OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
 
 
@@ -32,8 +29,8 @@ class Network:
         model.verify()
         self._dimensions = model.dimensions
         self._pooling = model.pooling
-        self._session = _load_session(model)
-        self._inputs = self._plan_inputs(model)
+        self._session = load_session(model.weights)
+        self._inputs = plan_inputs(self._session, model.weights)
         self._output = self._plan_output(model)
 
     def vector(self, window: Encoding) -> npt.NDArray[np.float64]:
@@ -42,13 +39,7 @@ class Network:
         Raises:
             BadVectors: the model returned something else than finite numbers with a direction.
         """
-        values = {
-            "input_ids": window.ids,
-            "attention_mask": window.attention_mask,
-            "token_type_ids": window.type_ids,
-        }
-        feed = {name: np.array([values[name]], dtype) for name, dtype in self._inputs.items()}
-        answer = self._session.run([self._output], feed)[0][0]
+        answer = self._session.run([self._output], feed(self._inputs, [window]))[0][0]
         if answer.ndim == 1:  # the model pools itself
             pooled = answer
         elif self._pooling == "cls":
@@ -63,17 +54,6 @@ class Network:
                 f" not {self._dimensions} finite numbers with a direction"
             )
         return unit(pooled)
-
-    def _plan_inputs(self, model: ModelFolder) -> dict[str, type[np.signedinteger[Any]]]:
-        known = ("input_ids", "attention_mask", "token_type_ids")
-        wanted = {node.name: node.type for node in self._session.get_inputs()}
-        strange = [n for n, kind in wanted.items() if n not in known or kind not in _INTEGERS]
-        if strange:
-            raise ConfigurationError(
-                f"the ONNX model asks for unknown inputs ({', '.join(strange)}): {model.weights}",
-                hint=f"supported are {', '.join(known)}",
-            )
-        return {name: _INTEGERS[kind] for name, kind in wanted.items()}
 
     def _plan_output(self, model: ModelFolder) -> str:
         outputs = {node.name: node.shape for node in self._session.get_outputs()}
@@ -90,23 +70,3 @@ class Network:
                 hint=f"set the embedder's dimensions to {length}",
             )
         return str(name)
-
-
-def _load_session(model: ModelFolder) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    options.log_severity_level = 3  # errors; its warnings are about devices that are not used
-    try:
-        return onnxruntime.InferenceSession(
-            model.weights, options, providers=["CPUExecutionProvider"]
-        )
-    except Exception as error:  # onnxruntime's own kinds have no common base
-        raise ConfigurationError(
-            f"onnxruntime cannot load the embedding model: {model.weights}",
-            hint=str(error).splitlines()[0][:300] if str(error) else None,
-        ) from error
