@@ -96,12 +96,12 @@ def permitted(
         return resolved
     if scheme != "https":
         raise refused(
-            f"the embedder's base_url is not encrypted: {host}:{port}",
+            f"base_url is not encrypted: {host}:{port}",
             hint="use https://, or let the operator add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
         )
     if not all(is_public(address) or allowed.holds(address) for address in addresses):
         raise refused(
-            f"the embedder's base_url leads to an address that is not public: {host}:{port}",
+            f"base_url leads to an address that is not public: {host}:{port}",
             hint="if that is meant, let the operator add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
         )
     return resolved

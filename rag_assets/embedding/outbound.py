@@ -68,7 +68,7 @@ def tenants_client(
     try:
         url = httpx2.URL(base_url)
     except httpx2.InvalidURL:
-        raise refused("the embedder's base_url is not a URL") from None
+        raise refused("base_url is not a URL") from None
     transport = _Pinned(url, allowed, resolver)
     return _client(transport, most_bytes, trust_env=False)
 
@@ -127,7 +127,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             if good:
-                raise BadVectors("the embedder's answer is compressed, which was not asked for")
+                raise BadVectors("a provider's answer is compressed, which was not asked for")
             return httpx2.Response(response.status_code, headers=taken)
         stream = _BoundedStream(response, self._most_bytes if good else _MOST_REFUSAL_BYTES)
         return httpx2.Response(response.status_code, headers=taken, stream=stream)
@@ -150,7 +150,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
             if taken > self._most_bytes:
                 if not self._response.is_success:
                     return
-                raise BadVectors(f"the embedder's answer is longer than {self._most_bytes:,} bytes")
+                raise BadVectors(f"a provider's answer is longer than {self._most_bytes:,} bytes")
             yield part
 
     async def aclose(self) -> None:
@@ -170,7 +170,7 @@ class _Pinned(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if _origin(request.url) != self._origin:
-            raise refused("a request to another server than the embedder's was held back")
+            raise refused("a request to another server than base_url's was held back")
         for address in await self._pinned():
             try:
                 return await self._inner.handle_async_request(self._to(address, request))
@@ -193,7 +193,7 @@ class _Pinned(httpx2.AsyncBaseTransport):
                     found = []
                 if not found:
                     raise EmbedderUnavailable(
-                        f"the embedder's base_url has no address: {host}",
+                        f"base_url has no address: {host}",
                         hint="check its spelling and this machine's name resolution",
                     )
                 self._addresses = permitted(

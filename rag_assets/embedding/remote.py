@@ -135,7 +135,8 @@ class RemoteEmbedder:
             patience=self._patience[purpose],
             source=self._embedder_id,
         )
-        return await call.answer(deadline)
+        answer = await call.answer(deadline)
+        return replace(answer, requests=call.attempts)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens the provider will charge for each text, as near as can be told."""

@@ -6,9 +6,9 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
-from rag_assets.embedding.protocol import Answer
 from rag_assets.embedding.traffic import Traffic
 from rag_assets.errors import EmbedderUnavailable, EmbeddingError, OutOfTime
 
@@ -53,7 +53,19 @@ PROMPT = Patience(turn=3.0, tries=4, seconds=7.0, least=1.0, first_pause=0.25)
 """For a question: somebody waits for the answer, ten seconds all in all."""
 
 
-class Persistence:
+class Charged(Protocol):
+    """What a provider answers."""
+
+    @property
+    def tokens(self) -> int:
+        """That it is charged for."""
+        ...
+
+
+AnswerT = TypeVar("AnswerT", bound=Charged)
+
+
+class Persistence(Generic[AnswerT]):
     """One call to a provider: attempts when it is our turn, until one succeeds.
 
     Args:
@@ -61,12 +73,12 @@ class Persistence:
         traffic: tells whose turn it is; learns how long the provider wants to be left alone.
         tokens: that an attempt is expected to count for.
         patience: how long to go on.
-        source: the embedder's id, for messages.
+        source: who is asked, for messages.
     """
 
     def __init__(
         self,
-        ask: Callable[[], Awaitable[Answer]],
+        ask: Callable[[], Awaitable[AnswerT]],
         traffic: Traffic,
         *,
         tokens: int,
@@ -82,7 +94,12 @@ class Persistence:
         self._give_up = 0.0
         self._failure: EmbedderUnavailable | None = None
 
-    async def answer(self, deadline: float | None) -> Answer:
+    @property
+    def attempts(self) -> int:
+        """Requests that went out by now."""
+        return self._attempts
+
+    async def answer(self, deadline: float | None) -> AnswerT:
         """The first answer that comes.
 
         Args:
@@ -105,9 +122,9 @@ class Persistence:
                 answer = await self._attempt(self._give_up - self._patience.least)
             except OutOfTime:
                 raise self._failed() from None
-        return replace(answer, requests=self._attempts)
+        return answer
 
-    async def _attempt(self, until: float) -> Answer | None:
+    async def _attempt(self, until: float) -> AnswerT | None:
         """Ask once; None after a failure that may pass."""
         try:
             async with self._traffic.turn(self._tokens, until) as turn:

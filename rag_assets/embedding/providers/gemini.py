@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import SecretStr
 
 from rag_assets.embedding.protocol import Purpose
-from rag_assets.embedding.providers.endpoint import SdkEndpoint, plausible_tokens
+from rag_assets.embedding.providers.connection import SdkConnection, plausible_tokens
+from rag_assets.embedding.providers.endpoint import SdkEndpoint
 from rag_assets.embedding.providers.failures import Refusal, failure_of
 from rag_assets.embedding.remote import Reply
 from rag_assets.errors import EmbeddingError, Fault, WrongShape
@@ -33,8 +34,8 @@ _REASONS: Mapping[str, Fault] = {
 _DELAY = re.compile(r"([0-9]+(?:\.[0-9]+)?)s")
 
 
-class GeminiEndpoint(SdkEndpoint["Client"]):
-    """A model of Google's, or of a server that speaks its language; see SdkEndpoint."""
+class GeminiConnection(SdkConnection["Client"]):
+    """The way to Google, or to a server that speaks its language; see SdkConnection."""
 
     own_server = "https://generativelanguage.googleapis.com"
 
@@ -48,7 +49,7 @@ class GeminiEndpoint(SdkEndpoint["Client"]):
             vertexai=False,
             api_key=key.get_secret_value(),
             http_options=HttpOptions(
-                base_url=self.model.base_url or self.own_server,
+                base_url=self.server.base_url or self.own_server,
                 api_version="v1beta",
                 httpx_async_client=http,
             ),
@@ -56,6 +57,20 @@ class GeminiEndpoint(SdkEndpoint["Client"]):
 
     def _shut(self, sdk: Client) -> None:
         sdk.close()
+
+    def _refusal(self, error: Exception) -> EmbeddingError | None:
+        from google.genai.errors import APIError
+
+        if not isinstance(error, APIError):
+            return None
+        details = list(_details(error.details))
+        headers = getattr(error.response, "headers", None) or {}
+        refusal = Refusal(error.code, headers, _fault(details), _delay(details))
+        return failure_of(refusal, self.server.id)
+
+
+class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
+    """A model of Google's, or of a server that speaks its language; see SdkEndpoint."""
 
     async def _ask(self, sdk: Client, texts: list[str], purpose: Purpose) -> Reply:
         from google.genai.types import Content, EmbedContentConfig, Part
@@ -88,16 +103,6 @@ class GeminiEndpoint(SdkEndpoint["Client"]):
                 hint="check the embedder's model and base_url",
             )
         return np.pad(np.array(rows, dtype=np.float32), ((0, 0), (0, missing)))
-
-    def _refusal(self, error: Exception) -> EmbeddingError | None:
-        from google.genai.errors import APIError
-
-        if not isinstance(error, APIError):
-            return None
-        details = list(_details(error.details))
-        headers = getattr(error.response, "headers", None) or {}
-        refusal = Refusal(error.code, headers, _fault(details), _delay(details))
-        return failure_of(refusal, self.model.embedder_id)
 
 
 def _tokens(answer: EmbedContentResponse) -> int | None:

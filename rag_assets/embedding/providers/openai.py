@@ -12,11 +12,12 @@ import numpy.typing as npt
 from pydantic import SecretStr
 
 from rag_assets.embedding.protocol import Purpose
-from rag_assets.embedding.providers.endpoint import (
+from rag_assets.embedding.providers.connection import (
     REQUEST_SECONDS,
-    SdkEndpoint,
+    SdkConnection,
     plausible_tokens,
 )
+from rag_assets.embedding.providers.endpoint import SdkEndpoint
 from rag_assets.embedding.providers.failures import Refusal, failure_of
 from rag_assets.embedding.remote import Reply
 from rag_assets.errors import BadVectors, EmbeddingError, Fault, WrongShape
@@ -37,8 +38,8 @@ _FAULTS: dict[str, Fault] = {
 }
 
 
-class OpenAIEndpoint(SdkEndpoint["AsyncOpenAI"]):
-    """A model of OpenAI's, or of a compatible server; see SdkEndpoint."""
+class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
+    """The way to OpenAI, or to a compatible server; see SdkConnection."""
 
     own_server = "https://api.openai.com/v1"
 
@@ -50,18 +51,31 @@ class OpenAIEndpoint(SdkEndpoint["AsyncOpenAI"]):
             api_key=secret,
             # Said here as well: else the environment's OPENAI_CUSTOM_HEADERS could replace it.
             default_headers={"Authorization": f"Bearer {secret}"},
-            base_url=self.model.base_url or self.own_server,
+            base_url=self.server.base_url or self.own_server,
             http_client=http,
             timeout=REQUEST_SECONDS,
             max_retries=0,
         )
 
-    async def _ask(self, sdk: AsyncOpenAI, texts: list[str], purpose: Purpose) -> Reply:
-        from openai import Omit
+    def _refusal(self, error: Exception) -> EmbeddingError | None:
+        from openai import APIResponseValidationError, APIStatusError
 
-        options: dict[str, Any] = {}
-        if sdk.api_key == _NO_KEY:
-            options["extra_headers"] = {"Authorization": Omit()}
+        if isinstance(error, APIResponseValidationError):
+            return BadVectors(f"{self.server.id} sent a malformed answer")
+        if not isinstance(error, APIStatusError):
+            return None
+        faults = (_FAULTS.get(str(said)) for said in (error.code, error.type))
+        refusal = Refusal(
+            error.status_code, error.response.headers, fault=next(filter(None, faults), None)
+        )
+        return failure_of(refusal, self.server.id)
+
+
+class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
+    """A model of OpenAI's, or of a compatible server; see SdkEndpoint."""
+
+    async def _ask(self, sdk: AsyncOpenAI, texts: list[str], purpose: Purpose) -> Reply:
+        options: dict[str, Any] = without_key(sdk)
         if self.model.asked_dimensions is not None:
             options["dimensions"] = self.model.asked_dimensions
         answer = await sdk.embeddings.with_raw_response.create(
@@ -77,18 +91,12 @@ class OpenAIEndpoint(SdkEndpoint["AsyncOpenAI"]):
             lambda: _in_order(body["data"], len(texts), self.model.embedder_id), _tokens(body)
         )
 
-    def _refusal(self, error: Exception) -> EmbeddingError | None:
-        from openai import APIResponseValidationError, APIStatusError
 
-        if isinstance(error, APIResponseValidationError):
-            return BadVectors(f"{self.model.embedder_id} sent a malformed answer")
-        if not isinstance(error, APIStatusError):
-            return None
-        faults = (_FAULTS.get(str(said)) for said in (error.code, error.type))
-        refusal = Refusal(
-            error.status_code, error.response.headers, fault=next(filter(None, faults), None)
-        )
-        return failure_of(refusal, self.model.embedder_id)
+def without_key(sdk: AsyncOpenAI) -> dict[str, Any]:
+    """What a request is given besides, so that none without a key has the header of one."""
+    from openai import Omit
+
+    return {"extra_headers": {"Authorization": Omit()}} if sdk.api_key == _NO_KEY else {}
 
 
 def _in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:

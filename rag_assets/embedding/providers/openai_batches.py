@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from rag_assets.embedding.batch_api import BatchResult, Standing
 from rag_assets.embedding.packing import EmbedItem
 from rag_assets.embedding.protocol import Credentials
-from rag_assets.embedding.providers.endpoint import encodable
+from rag_assets.embedding.providers.connection import encodable
 from rag_assets.embedding.providers.openai import OpenAIEndpoint
 from rag_assets.embedding.providers.openai_results import ResultFiles
 from rag_assets.embedding.providers.remote_model import RemoteModel

@@ -37,7 +37,7 @@ class ResultFiles(OpenAIEndpoint):
         Raises:
             BatchLost: the provider has no such file.
             BadVectors: a line is none, or too long.
-            EmbeddingError: as SdkEndpoint.exchange does.
+            EmbeddingError: as SdkConnection.exchange does.
         """
         async with self._client() as client:
             try:

@@ -247,7 +247,7 @@ def test_connections_that_are_cut_are_tried_again_later():
 
 
 def test_an_answer_that_drips_is_given_up(monkeypatch):
-    monkeypatch.setattr("rag_assets.embedding.providers.endpoint.REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr("rag_assets.embedding.providers.connection.REQUEST_SECONDS", 0.3)
 
     async def drip(reader, writer):
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n")
