@@ -7,7 +7,8 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── ConfigurationError        settings, tenants.yaml, arguments
     │   ├── UnknownTenant
     │   ├── UnknownDocument       none of that id, or none that the caller may read
-    │   └── UnknownProfile
+    │   ├── UnknownProfile
+    │   └── NoReranker            the tenant has none, and a search asks for it
     ├── ServiceUnavailable        Postgres or Elasticsearch is away
     ├── ListingFailed             a source could not be listed: never the same as an empty one
     ├── DeletionsHeld             a sync would delete suspiciously much
@@ -30,6 +31,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── OutOfTime             the deadline came before its turn: nothing was sent
     │   └── BadVectors            malformed, not finite, zeros: stop the tenant for now
     │       └── WrongShape        wrong count or dimension: until a person changes something
+    ├── RerankFailed              a search goes on without: never seen by who asks
     └── IndexInconsistent         the live index is not the one the catalog knows
 """
 
@@ -40,6 +42,11 @@ from typing import Literal, TypeAlias
 
 Fault: TypeAlias = Literal["key", "model", "quota"]
 """What a provider refuses a request for, as far as it says so."""
+
+RerankFault: TypeAlias = Literal[
+    "late", "unavailable", "refused", "malformed", "not usable", "resting"
+]
+"""Why a search was not reranked; "resting": it failed several times and is left alone for now."""
 
 
 class RagAssetsError(Exception):
@@ -75,6 +82,10 @@ class UnknownDocument(ConfigurationError):
 
 class UnknownProfile(ConfigurationError):
     """No profile of that name exists."""
+
+
+class NoReranker(ConfigurationError):
+    """The tenant has no reranker, and a search asks for one."""
 
 
 class ServiceUnavailable(RagAssetsError):
@@ -212,6 +223,19 @@ class BadVectors(EmbeddingError):
 
 class WrongShape(BadVectors):
     """Not one vector for each text, or not of the length that was asked for: another model's."""
+
+
+class RerankFailed(RagAssetsError):
+    """Passages could not be reranked; they keep the order in which they were found.
+
+    Args:
+        message, hint: see RagAssetsError.
+        fault: in a word, as a search's answer tells it.
+    """
+
+    def __init__(self, message: str, fault: RerankFault, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.fault = fault
 
 
 class IndexInconsistent(RagAssetsError):
