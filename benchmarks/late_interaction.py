@@ -1,17 +1,17 @@
 """Makes a reranker's folder from the shipped embedding model: a stand-in for a cross-encoder.
 
-No cross-encoder is shipped, and none can be downloaded at run time. This one needs nothing but
-all-MiniLM-L6-v2, and is what ColBERT calls late interaction: question and passage go through the
-model each for itself, every word piece of the question takes the nearest one of the passage, and
-the score is the mean of these cosines ("MaxSim", Khattab and Zaharia, 2020), half and half with
-the cosine of both texts. The model was not trained for it, so what it brings is a lower bound of
-what a second stage can bring; its cost is that of a cross-encoder of its size.
-
     python -m benchmarks.late_interaction FOLDER
 
-The folder is what `retrieval.rerank.folder` takes. The ONNX graph takes a pair as any
-cross-encoder does ([CLS] question [SEP] passage [SEP], told apart by token_type_ids), and cuts it
-in two by itself.
+The folder is what a tenant's `retrieval.rerank.folder` takes. No cross-encoder is shipped, and none
+is downloaded; this one needs nothing but all-MiniLM-L6-v2, and is no cross-encoder by training. It
+is what ColBERT calls late interaction ("MaxSim": Khattab and Zaharia, 2020): question and passage
+go through the model each for itself, every word piece of the question takes the cosine of the
+nearest one of the passage, and the score is the mean of these, rare word pieces counting for more.
+How rare one is follows from its place in BERT's vocabulary, which is in the order of frequency: by
+Zipf's law the logarithm of its rank. Nothing is learned from any judged question.
+
+The ONNX graph takes a pair as cross-encoders do ([CLS] question [SEP] passage [SEP], told apart by
+token_type_ids) and cuts it in two by itself. It costs what a cross-encoder of six such layers does.
 """
 
 from __future__ import annotations
@@ -28,42 +28,52 @@ from onnx import TensorProto, helper, numpy_helper
 
 from rag_assets.embedding.model_folder import DEFAULT_MODEL, MODELS
 
-_OPSET = 17
-_WINDOW = 256
-_MAXSIM_SHARE = 0.5
+_WINDOW = 512
+_SPECIAL = 104
+"""Where the special word pieces of BERT's vocabulary end, and its places not used."""
+_FIRST_WORD = 1996
+"""The most frequent word, "the"; before it are single characters."""
 _LOWEST = -1e4
 
 
-def build(folder: Path, *, maxsim_share: float = _MAXSIM_SHARE) -> None:
+def build(folder: Path) -> None:
     """Write the folder.
 
     Args:
         folder: is made if it is not there.
-        maxsim_share: of the score that is late interaction; the rest is the texts' cosine.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shipped = MODELS / DEFAULT_MODEL
     encoder = onnx.load(str(shipped / "model_quantized.onnx"))
-    onnx.save(_model(encoder, maxsim_share), str(folder / "model.onnx"))
-    shutil.copy(shipped / "tokenizer.json", folder / "tokenizer.json")
     config = json.loads((shipped / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
+    onnx.save(_model(encoder, config["vocab_size"]), str(folder / "model.onnx"))
+    shutil.copy(shipped / "tokenizer.json", folder / "tokenizer.json")
     window = json.dumps({"max_seq_length": _WINDOW})
     (folder / "sentence_bert_config.json").write_text(window, encoding="utf-8")
 
 
-def _model(encoder: onnx.ModelProto, maxsim_share: float) -> onnx.ModelProto:
+def rarity(vocabulary: int) -> np.ndarray:
+    """What each word piece counts for; shape (vocabulary,), float32.
+
+    Args:
+        vocabulary: how many word pieces there are.
+    """
+    ranks = np.maximum(np.arange(vocabulary) - _FIRST_WORD + 1, 1)
+    weights = np.log1p(ranks).astype(np.float32)
+    weights[:_SPECIAL] = 0
+    return weights
+
+
+def _model(encoder: onnx.ModelProto, vocabulary: int) -> onnx.ModelProto:
     constants = {
         "zero": np.array(0, np.int64),
         "one": np.array(1, np.int64),
         "axis1": np.array([1], np.int64),
-        "axis2": np.array([2], np.int64),
         "start": np.array([0], np.int64),
         "lowest": np.array(_LOWEST, np.float32),
-        "unit": np.array(1.0, np.float32),
         "tiny": np.array(1e-9, np.float32),
-        "share": np.array(maxsim_share, np.float32),
-        "rest": np.array(1.0 - maxsim_share, np.float32),
+        "first_word_piece": np.array(_SPECIAL, np.int64),
+        "rarity": rarity(vocabulary),
     }
     nodes = [
         *_cut_in_two(),
@@ -71,12 +81,11 @@ def _model(encoder: onnx.ModelProto, maxsim_share: float) -> onnx.ModelProto:
         *_copy(encoder.graph, "passage"),
         *_scored(),
     ]
-    pair = ["batch", "tokens"]
     graph = helper.make_graph(
         nodes,
         "late_interaction",
         [
-            helper.make_tensor_value_info(name, TensorProto.INT64, pair)
+            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
             for name in ("input_ids", "attention_mask", "token_type_ids")
         ],
         [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 1])],
@@ -151,34 +160,29 @@ def _rename(names: list[str], prefix: str, weights: set[str]) -> None:
 def _scored() -> Iterator[onnx.NodeProto]:
     """From the vectors of all word pieces to one score a pair, shape (batch, 1)."""
     node = helper.make_node
-    for side in ("question", "passage"):
-        vectors, weight = f"{side}.last_hidden_state", f"{side}.weight"
-        yield node("Cast", [f"{side}.attention_mask"], [f"{side}.weight_flat"], to=1)
-        yield node("Unsqueeze", [f"{side}.weight_flat", "axis2"], [weight])
-        yield from _unit(vectors, f"{side}.pieces", axis=2)
-        yield node("Mul", [vectors, weight], [f"{side}.kept"])
-        yield node("ReduceSum", [f"{side}.kept", "axis1"], [f"{side}.sum"], keepdims=0)
-        yield from _unit(f"{side}.sum", f"{side}.text", axis=1)
-    yield node("Mul", ["question.text", "passage.text"], ["both"])
-    yield node("ReduceSum", ["both", "axis1"], ["cosine"], keepdims=1)
+    yield from _unit("question.last_hidden_state", "question.pieces")
+    yield from _unit("passage.last_hidden_state", "passage.pieces")
     yield node("Transpose", ["passage.pieces"], ["passage.pieces_across"], perm=[0, 2, 1])
     yield node("MatMul", ["question.pieces", "passage.pieces_across"], ["cosines"])
-    yield node("Unsqueeze", ["passage.weight_flat", "axis1"], ["passage.weight_across"])
-    yield node("Sub", ["unit", "passage.weight_across"], ["passage.absent"])
-    yield node("Mul", ["passage.absent", "lowest"], ["passage.penalty"])
-    yield node("Add", ["cosines", "passage.penalty"], ["cosines_there"])
+    # Special pieces, and what pads a batch, are nobody's nearest and count for nothing.
+    yield node("Less", ["passage.input_ids", "first_word_piece"], ["passage.special"])
+    yield node("Equal", ["passage.attention_mask", "zero"], ["passage.padding"])
+    yield node("Or", ["passage.special", "passage.padding"], ["passage.left_out"])
+    yield node("Unsqueeze", ["passage.left_out", "axis1"], ["passage.left_out_across"])
+    yield node("Where", ["passage.left_out_across", "lowest", "cosines"], ["cosines_there"])
     yield node("ReduceMax", ["cosines_there"], ["nearest"], axes=[2], keepdims=0)
-    yield node("Mul", ["nearest", "question.weight_flat"], ["nearest_kept"])
-    yield node("ReduceSum", ["nearest_kept", "axis1"], ["nearest_sum"], keepdims=1)
-    yield node("ReduceSum", ["question.weight_flat", "axis1"], ["pieces"], keepdims=1)
-    yield node("Div", ["nearest_sum", "pieces"], ["maxsim"])
-    yield node("Mul", ["maxsim", "share"], ["maxsim_part"])
-    yield node("Mul", ["cosine", "rest"], ["cosine_part"])
-    yield node("Add", ["maxsim_part", "cosine_part"], ["logits"])
+    yield node("Gather", ["rarity", "question.input_ids"], ["rarity_of_pieces"])
+    yield node("Cast", ["question.attention_mask"], ["question.there"], to=TensorProto.FLOAT)
+    yield node("Mul", ["rarity_of_pieces", "question.there"], ["weights"])
+    yield node("Mul", ["nearest", "weights"], ["weighted"])
+    yield node("ReduceSum", ["weighted", "axis1"], ["sum"], keepdims=1)
+    yield node("ReduceSum", ["weights", "axis1"], ["weight"], keepdims=1)
+    yield node("Max", ["weight", "tiny"], ["weight_safe"])
+    yield node("Div", ["sum", "weight_safe"], ["logits"])
 
 
-def _unit(source: str, target: str, *, axis: int) -> Iterator[onnx.NodeProto]:
-    yield helper.make_node("ReduceL2", [source], [f"{target}.length"], axes=[axis], keepdims=1)
+def _unit(source: str, target: str) -> Iterator[onnx.NodeProto]:
+    yield helper.make_node("ReduceL2", [source], [f"{target}.length"], axes=[2], keepdims=1)
     yield helper.make_node("Max", [f"{target}.length", "tiny"], [f"{target}.safe"])
     yield helper.make_node("Div", [source, f"{target}.safe"], [target])
 

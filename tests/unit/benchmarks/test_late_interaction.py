@@ -1,0 +1,43 @@
+"""The stand-in for a cross-encoder computes what it says, out of the shipped model."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.late_interaction import build, rarity
+from rag_assets.embedding.model_folder import describe_folder
+from rag_assets.embedding.onnx_loading import feed, load_session, load_tokenizer, plan_inputs
+from rag_assets.reranking.cross_encoder import CrossEncoder
+
+QUESTION = "How long can I send something back?"
+PASSAGES = (
+    "Returns are accepted within thirty days of delivery.",
+    "The museum opens at nine, and closes when the last visitor has left the building.",
+)
+
+
+def test_a_pair_is_scored_by_the_nearest_word_pieces_of_each_text_alone(tmp_path: Path) -> None:
+    build(tmp_path)
+    scores = asyncio.run(CrossEncoder(tmp_path).scores(QUESTION, PASSAGES, seconds=60))
+    shipped = describe_folder()
+    session, tokenizer = load_session(shipped.weights), load_tokenizer(shipped.tokenizer)
+    tokenizer.no_padding()
+    inputs = plan_inputs(session, shipped.weights)
+
+    def pieces(text: str) -> tuple[list[int], np.ndarray]:
+        encoded = tokenizer.encode(text)
+        vectors = session.run(None, feed(inputs, [encoded]))[0][0][1:-1]
+        return encoded.ids[1:-1], vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    ids, asked = pieces(QUESTION)
+    weights = rarity(30_522)[ids]
+    expected = [
+        float(weights @ (asked @ pieces(passage)[1].T).max(axis=1) / weights.sum())
+        for passage in PASSAGES
+    ]
+    assert scores == pytest.approx(expected, abs=1e-4)
+    assert scores[0] > scores[1]
