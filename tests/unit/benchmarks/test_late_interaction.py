@@ -39,5 +39,6 @@ def test_a_pair_is_scored_by_the_nearest_word_pieces_of_each_text_alone(tmp_path
         float(weights @ (asked @ pieces(passage)[1].T).max(axis=1) / weights.sum())
         for passage in PASSAGES
     ]
-    assert scores == pytest.approx(expected, abs=1e-4)
+    # int8: how onnxruntime fuses a graph decides about roundings of the third digit.
+    assert scores == pytest.approx(expected, abs=0.03)
     assert scores[0] > scores[1]
