@@ -9,6 +9,7 @@ from docstring_parser import DocstringStyle, parse
 from pydantic import TypeAdapter
 
 from rag_assets import settings
+from rag_assets.client import environment as client_settings
 from rag_assets.service import settings as service_settings
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import PROFILES
@@ -40,6 +41,8 @@ def configuration_page() -> str:
     models: dict[str, Schema] = {"Tenant": schema, **schema.get("$defs", {})}
     parts = [_HEAD, "## Environment\n", _environment(settings.__doc__)]
     parts += ["\nOf `rag-assets serve`:\n", _environment(service_settings.__doc__)]
+    parts += ["\nOf programs that ask it through `rag_assets.client`:\n"]
+    parts += [_environment(client_settings.__doc__)]
     parts += ["\n## tenants.yaml\n", _example()]
     for name in _order(models):
         parts += [f"\n### {_title(name, models)}\n", *_section(models[name], models)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rag_assets.retrieval.model import SearchRequest
-from rag_assets.tenants.model import SearchMode, Tenant
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.modes import SearchMode
 
 
 @dataclass(frozen=True, slots=True)

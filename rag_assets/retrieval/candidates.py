@@ -14,7 +14,7 @@ from rag_assets.catalog.questions import QuestionReader
 from rag_assets.indexing.model import Candidate, Narrowing, Owner, Wanted
 from rag_assets.indexing.protocol import Searcher
 from rag_assets.retrieval.model import SearchRequest
-from rag_assets.tenants.model import SearchMode
+from rag_assets.tenants.modes import SearchMode
 
 _OVERFETCH = 30
 _ATTEMPTS = 5

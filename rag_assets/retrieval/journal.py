@@ -20,7 +20,7 @@ from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.retrieval.ranking import Ranked
 from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
-from rag_assets.tenants.model import SearchMode
+from rag_assets.tenants.modes import SearchMode
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from rag_assets.errors import ConfigurationError
-from rag_assets.tenants.model import SearchMode
+from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 
 MAX_TOP_K = 100

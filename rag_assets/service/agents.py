@@ -15,7 +15,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
 from rag_assets.mcp_server import Asking, Knowledge, build_server
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.service.backend import Backend
 from rag_assets.service.identity import ForeignOrigin
 from rag_assets.service.problems import told
@@ -79,6 +79,5 @@ async def exchange(request: Request, identity: WhoAsks, tenant: str | None = Non
     The tenant is named in the path if the token is for several.
     """
     asked = request.state.tenant = identity.tenant(tenant)
-    caller = Caller(principals=identity.principals)
-    request.state.asking = Asking(asked, caller, request.state.request_id)
+    request.state.asking = Asking(asked, identity.caller, request.state.request_id)
     return _Exchange(request.app.state.agents)

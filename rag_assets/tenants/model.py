@@ -24,6 +24,7 @@ from rag_assets.parsing.pdf.ocr import require_languages
 from rag_assets.references import require_reference, resolved
 from rag_assets.sources.files import FilesConfig
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
+from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 from rag_assets.tenants.profiles import with_profile
 
@@ -31,7 +32,6 @@ TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
 ]
 OcrLanguage = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]{3,40}$")]
-SearchMode = Literal["knn", "text", "hybrid"]
 
 
 class _Model(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,15 +108,22 @@ def door(installed: Installation) -> Iterator[Door]:
 @pytest.fixture(scope="package")
 def address(door: Door) -> Iterator[str]:
     """Where the same service answers over real connections."""
-    server = uvicorn.Server(
-        uvicorn.Config(build_app(door.another(SETTINGS)), port=0, log_level="warning")
-    )
+    with running(door.another(SETTINGS)) as address:
+        yield address
+
+
+@contextmanager
+def running(backend: Backend) -> Iterator[str]:
+    """A service with an event loop of its own, meanwhile."""
+    server = uvicorn.Server(uvicorn.Config(build_app(backend), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()

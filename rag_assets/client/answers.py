@@ -1,0 +1,90 @@
+"""What the service answers, beside hits.
+
+Fields that are not known here are left aside, so that a newer service can be asked, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document that may be read.
+
+    Attributes:
+        uri: its address: in the source, or where people read it.
+        media_type: as its name promises it; None where that says nothing.
+    """
+
+    document_id: str
+    uri: str
+    title: str | None
+    media_type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """A page of documents, by uri.
+
+    Attributes:
+        next: the `after` of the next page; None on the last.
+    """
+
+    documents: tuple[Document, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far a tenant's index is behind its documents, as they were listed last.
+
+    Attributes:
+        chunks: that can be found.
+        stale: documents that are found in a former version.
+        last_indexed_at: when a document last came into the index; None before the first.
+        queue_depth: documents that wait for work.
+    """
+
+    chunks: int
+    stale: int
+    last_indexed_at: datetime | None
+    queue_depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """That the service answers."""
+
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidField:
+    """A part of a request that is not usable.
+
+    Attributes:
+        field: where it stands, as in filters.paths.0.
+    """
+
+    field: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A problem document (RFC 9457).
+
+    Attributes:
+        type: names the kind of problem, and stays the same from version to version.
+        request_id: under which the service's log knows it.
+        errors: of a request that is not valid.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str | None = None
+    request_id: str = ""
+    errors: tuple[InvalidField, ...] | None = None

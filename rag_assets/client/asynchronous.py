@@ -1,0 +1,96 @@
+"""The client for programs with an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import anyio
+import httpx2
+
+from rag_assets.client import operations
+from rag_assets.client.base import BaseClient
+from rag_assets.client.calls import Call, Pages
+from rag_assets.client.exchange import Again, failed, judged
+from rag_assets.client.methods import described_by
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+def _asks(build: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncClient, P], Awaitable[T]]:
+    """A method that sends what an operation asks."""
+
+    @described_by(build)
+    async def method(self: AsyncClient, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return await self.send(build(*arguments, **options))
+
+    return method
+
+
+def _lists(
+    build: Callable[P, Pages[T, Item]],
+) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[Item]]:
+    """A method that goes through the pages of a list."""
+
+    @described_by(build)
+    async def method(
+        self: AsyncClient, /, *arguments: P.args, **options: P.kwargs
+    ) -> AsyncIterator[Item]:
+        pages = build(*arguments, **options)
+        call: Call[T] | None = pages.first
+        while call is not None:
+            page = await self.send(call)
+            for item in pages.items(page):
+                yield item
+            call = pages.following(page)
+
+    return method
+
+
+class AsyncClient(BaseClient[httpx2.AsyncClient]):
+    """Asks the service, over connections that are kept, of one event loop.
+
+    Its arguments are those of BaseClient. Every method raises a ClientError; see
+    rag_assets.client.errors.
+    """
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._http.aclose()
+
+    async def send(self, call: Call[T]) -> T:
+        """The answer to one call of rag_assets.client.operations.
+
+        Raises:
+            ClientError: there is none.
+        """
+        pauses = self._wanted.pauses()
+        while isinstance(outcome := await self._attempt(call, next(pauses)), Again):
+            await anyio.sleep(outcome.seconds)
+        return outcome
+
+    def _connections(self, options: Mapping[str, Any]) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(**options)
+
+    async def _attempt(self, call: Call[T], pause: float | None) -> T | Again:
+        try:
+            response = await self._http.request(**self._wanted.request(call))
+        except httpx2.TransportError as error:
+            return failed(call, error, pause)
+        return judged(call, response, self._wanted, pause)
+
+    query = _asks(operations.query)
+    documents = _asks(operations.documents)
+    all_documents = _lists(operations.all_documents)
+    status = _asks(operations.status)
+    live = _asks(operations.live)
+    ready = _asks(operations.ready)
+    metrics = _asks(operations.metrics)

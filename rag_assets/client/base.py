@@ -1,0 +1,57 @@
+"""What both clients are made with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Self, TypeVar
+
+from rag_assets.client.environment import from_environment
+from rag_assets.client.exchange import Wanted
+
+Http = TypeVar("Http")
+
+
+class BaseClient(ABC, Generic[Http]):
+    """Asks the service, over connections that are kept.
+
+    Args:
+        url: where the service answers, as in https://rag.example.
+        token: a service token or a JWT; or what gives one that counts now, before each request.
+        tenant: that is asked where a call names none; needed if the token is for several.
+        timeout: seconds that the service may be silent.
+        retries: further attempts for what may be sent twice, and when the rate was exceeded.
+        patience: seconds at most that are waited before one.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | Callable[[], str],
+        *,
+        tenant: str | None = None,
+        timeout: float = 60.0,
+        retries: int = 2,
+        patience: float = 30.0,
+    ) -> None:
+        self._wanted = Wanted(url, token, tenant, timeout, retries, patience)
+        self._http = self._connections(self._wanted.options())
+
+    @classmethod
+    def from_environment(cls, **options: Any) -> Self:
+        """A client as RAG_ASSETS_URL, RAG_ASSETS_TOKEN and RAG_ASSETS_TENANT say.
+
+        Args:
+            options: whatever else it is to be made with.
+
+        Raises:
+            ConfigurationError: there is no token.
+        """
+        return cls(**{**from_environment(), **options})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._wanted.url!r})"
+
+    @abstractmethod
+    def _connections(self, options: Mapping[str, Any]) -> Http:
+        """What sends requests."""

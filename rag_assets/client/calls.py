@@ -1,0 +1,78 @@
+"""What one request asks, and what its answer is read as: shared by both clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from urllib.parse import quote
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request.
+
+    Attributes:
+        method, path: of the operation, the path as in the service's description.
+        answer: what a successful answer is read as; str for its text.
+        named: what stands in the braces of the path.
+        parameters: of the address; None is left out.
+        body: as JSON; None for none.
+        tenanted: whether it is about one tenant, which may be named.
+        repeatable: whether asking twice comes to the same as asking once.
+    """
+
+    method: Method
+    path: str
+    answer: type[T]
+    named: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str | int | None] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+    tenanted: bool = True
+    repeatable: bool = True
+
+    @property
+    def address(self) -> str:
+        """The path with its names in place; whatever they hold stays between two slashes."""
+        return self.path.format_map({name: _quoted(value) for name, value in self.named.items()})
+
+    def about(self, tenant: str | None) -> Call[T]:
+        """The same about a tenant, unless it names one itself."""
+        if tenant is None or not self.tenanted:
+            return self
+        if self.body is not None and self.method == "POST":
+            return replace(self, body={"tenant": tenant, **self.body})
+        if self.parameters.get("tenant") is not None:
+            return self
+        return replace(self, parameters={**self.parameters, "tenant": tenant})
+
+
+@dataclass(frozen=True, slots=True)
+class Pages(Generic[T, Item]):
+    """A list that comes page by page.
+
+    Attributes:
+        first: asks for the first page.
+        items: what a page holds.
+        next: the `after` of the page that follows; None after the last.
+    """
+
+    first: Call[T]
+    items: Callable[[T], Sequence[Item]]
+    next: Callable[[T], str | int | None]
+
+    def following(self, page: T) -> Call[T] | None:
+        """What asks for the page after one."""
+        after = self.next(page)
+        if after is None:
+            return None
+        return replace(self.first, parameters={**self.first.parameters, "after": after})
+
+
+def _quoted(name: str) -> str:
+    # A dot alone would be taken for a step in the path, by whoever is in between.
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")

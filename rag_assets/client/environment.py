@@ -1,0 +1,43 @@
+"""Where the service is, from the environment.
+
+| variable | default | meaning |
+|---|---|---|
+| RAG_ASSETS_URL | http://127.0.0.1:8000 | where the service answers |
+| RAG_ASSETS_TOKEN | required | a service token or a JWT |
+| RAG_ASSETS_TENANT | none | that is asked where a call names none |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TypedDict
+
+from rag_assets.errors import ConfigurationError
+
+
+class Given(TypedDict):
+    """What a client is made with."""
+
+    url: str
+    token: str
+    tenant: str | None
+
+
+def from_environment(environ: Mapping[str, str] | None = None) -> Given:
+    """Read the settings.
+
+    Raises:
+        ConfigurationError: there is no token.
+    """
+    env = os.environ if environ is None else environ
+    token = env.get("RAG_ASSETS_TOKEN")
+    if not token:
+        raise ConfigurationError(
+            "RAG_ASSETS_TOKEN is not set", hint="`rag-assets tokens create` makes a service token"
+        )
+    return Given(
+        url=env.get("RAG_ASSETS_URL") or "http://127.0.0.1:8000",
+        token=token,
+        tenant=env.get("RAG_ASSETS_TENANT") or None,
+    )

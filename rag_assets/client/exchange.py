@@ -1,0 +1,200 @@
+"""From a call to a request, and from a response to an answer, an error, or another attempt.
+
+Nothing here waits or sends: both clients do that in their own way, and decide nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import httpx2
+from pydantic import TypeAdapter, ValidationError
+
+from rag_assets.client.answers import Problem
+from rag_assets.client.calls import Call
+from rag_assets.client.errors import NotReached, NotUnderstood, refusal
+from rag_assets.errors import ConfigurationError
+
+T = TypeVar("T")
+
+_CONNECT_SECONDS = 5.0
+_PAUSE_SECONDS = 0.2
+_REFUSED = 400
+_RATE_EXCEEDED = 429
+_UNAVAILABLE = 503
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a client asks.
+
+    Attributes:
+        url: where the service answers, without a path of its own or with a proxy's.
+        token: a service token or a JWT, or what gives one that counts now.
+        tenant: that is asked where a call names none.
+        timeout: seconds that the service may be silent.
+        retries: attempts after the first.
+        patience: seconds at most that are waited before another attempt.
+    """
+
+    url: str
+    token: str | Callable[[], str] = field(repr=False)
+    tenant: str | None
+    timeout: float
+    retries: int
+    patience: float
+
+    def __post_init__(self) -> None:
+        if not re.match(r"https?://[^/?#\s]", self.url):
+            raise ConfigurationError(
+                f"the service's address is not usable: {self.url}", hint="as in https://rag.example"
+            )
+
+    def options(self) -> dict[str, Any]:
+        """What an HTTP client is made with."""
+        return {
+            "base_url": self.url,
+            "timeout": httpx2.Timeout(self.timeout, connect=_CONNECT_SECONDS),
+            # A redirect would take the token elsewhere.
+            "follow_redirects": False,
+        }
+
+    def request(self, call: Call[Any]) -> dict[str, Any]:
+        """What an HTTP client is to send."""
+        asked = call.about(self.tenant)
+        given = {name: value for name, value in asked.parameters.items() if value is not None}
+        return {
+            "method": asked.method,
+            "url": asked.address,
+            "params": given,
+            "json": asked.body,
+            "headers": {"Authorization": f"Bearer {self._bearer()}"},
+        }
+
+    def _bearer(self) -> str:
+        token = self.token if isinstance(self.token, str) else self.token()
+        if not re.fullmatch(r"[\x21-\x7e]+", token):
+            raise ConfigurationError("the token is empty, or holds what none may hold")
+        return token
+
+    def pauses(self) -> Iterator[float | None]:
+        """Seconds to wait at least before each further attempt; None once there is no other."""
+        for attempt in range(self.retries):
+            yield _PAUSE_SECONDS * 2**attempt
+        yield None
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The request is to be sent once more.
+
+    Attributes:
+        seconds: after these.
+    """
+
+    seconds: float
+
+
+def judged(
+    call: Call[T], response: httpx2.Response, wanted: Wanted, pause: float | None
+) -> T | Again:
+    """The answer, or when to ask again.
+
+    Args:
+        pause: seconds to wait at least before another attempt; None if there is no other.
+
+    Raises:
+        Refused: the service did not serve the request.
+        NotUnderstood: this is no answer of the service.
+    """
+    if response.is_success:
+        return _answer(call, response)
+    after = _retry_after(response.headers)
+    again = response.status_code == _RATE_EXCEEDED or (
+        response.status_code == _UNAVAILABLE and call.repeatable
+    )
+    if again and pause is not None and after is not None and after <= wanted.patience:
+        return Again(max(pause, after))
+    raise refusal(_problem(response), after)
+
+
+def failed(call: Call[Any], error: httpx2.TransportError, pause: float | None) -> Again:
+    """When to ask again after no answer came.
+
+    Raises:
+        NotReached: not at all.
+    """
+    # A kept connection may have been closed meanwhile. A time that is over is not spent again.
+    passing = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
+    if passing and call.repeatable and pause is not None:
+        return Again(pause)
+    late = isinstance(error, httpx2.TimeoutException)
+    raise NotReached(
+        f"{call.method} {call.path}: {'no answer in time' if late else 'no answer came'}",
+        hint="see that the service runs and can be reached",
+    ) from error
+
+
+def _answer(call: Call[T], response: httpx2.Response) -> T:
+    if call.answer is str:
+        return response.text  # type: ignore[return-value]
+    kind: Any = call.answer
+    try:
+        answer: T = _adapter(kind).validate_json(response.content)
+    except ValidationError as error:
+        # Its message would quote the answer.
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the answer"
+        raise NotUnderstood(
+            f"{call.method} {call.path}: {where}: {first['msg']}",
+            hint="see that the address is the service's, and that its version is this client's",
+        ) from None
+    return answer
+
+
+def _problem(response: httpx2.Response) -> Problem:
+    try:
+        problem: Problem = _adapter(Problem).validate_json(response.content)
+    except ValidationError:
+        # Whoever stands before the service answers in their own way.
+        return Problem(
+            "about:blank",
+            _phrase(response.status_code),
+            response.status_code,
+            request_id=response.headers.get("x-request-id", ""),
+        )
+    return problem
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "unknown status"
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds, as Retry-After says them or by a date."""
+    said = headers.get("retry-after", "").strip()
+    if said.isascii() and said.isdecimal():
+        return float(said)
+    try:
+        until = parsedate_to_datetime(said)
+    except ValueError:
+        return None
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return float(max(0, math.ceil((until - datetime.now(UTC)).total_seconds())))
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

@@ -1,0 +1,25 @@
+"""Methods of clients that are told by an operation what they take and what they are for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def described_by(operation: Callable[..., Any]) -> Callable[[F], F]:
+    """Give a method the name, the description and, after itself, the arguments of an operation."""
+
+    def describe(method: F) -> F:
+        taken = inspect.signature(operation)
+        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        # Not `wraps`: a bound method would be shown without its first argument.
+        described: Any = method
+        described.__name__ = operation.__name__
+        described.__doc__ = operation.__doc__
+        described.__signature__ = taken.replace(parameters=[itself, *taken.parameters.values()])
+        return method
+
+    return describe

@@ -1,0 +1,165 @@
+"""What becomes of responses, decided without sending anything."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import httpx2
+import pytest
+
+from rag_assets.client import operations
+from rag_assets.client.answers import Health
+from rag_assets.client.calls import Call
+from rag_assets.client.errors import (
+    Failed,
+    Invalid,
+    NotReached,
+    NotUnderstood,
+    PaymentRequired,
+    Refused,
+    TooManyRequests,
+    Unavailable,
+)
+from rag_assets.client.exchange import Again, Wanted, failed, judged
+from rag_assets.errors import ConfigurationError
+
+CALL = operations.live()
+ONCE = Call("POST", "/once", Health, repeatable=False)
+
+
+def wanted(**changes: Any) -> Wanted:
+    given = {"url": "http://rag", "token": "t", "tenant": None, "timeout": 1.0}
+    return Wanted(**{**given, "retries": 2, "patience": 30.0, **changes})
+
+
+def response(status: int, *, retry_after: str | None = None, **problem: Any) -> httpx2.Response:
+    headers = {} if retry_after is None else {"Retry-After": retry_after}
+    body = {"type": "urn:rag-assets:problem:x", "title": "X", "status": status, **problem}
+    return httpx2.Response(status, headers=headers, content=json.dumps(body).encode())
+
+
+def test_an_answer_is_read_whatever_else_it_holds() -> None:
+    answer = httpx2.Response(200, json={"status": "ok", "new": 1})
+    assert judged(CALL, answer, wanted(), None) == Health("ok")
+
+
+@pytest.mark.parametrize("body", [b"<html>", b'{"status": 1}', b"", b"[]"])
+def test_what_is_no_answer_is_not_repeated(body: bytes) -> None:
+    with pytest.raises(NotUnderstood) as caught:
+        judged(CALL, httpx2.Response(200, content=body), wanted(), None)
+    assert "html" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(402, PaymentRequired), (422, Invalid), (500, Failed), (502, Failed), (418, Refused)],
+)
+def test_a_problem_is_raised_by_its_status(status: int, kind: type[Refused]) -> None:
+    problem = response(
+        status,
+        detail="mend it",
+        request_id="order-66",
+        errors=[{"field": "top_k", "problem": "too large"}],
+    )
+    with pytest.raises(Refused) as caught:
+        judged(CALL, problem, wanted(), 0.2)
+    error = caught.value
+    assert type(error) is kind
+    assert (error.status, error.kind, error.detail) == (status, "x", "mend it")
+    assert error.request_id == "order-66"
+    assert str(error) == f"{status} X: mend it: top_k: too large"
+
+
+def test_a_proxy_that_fails_is_told_by_its_status() -> None:
+    with pytest.raises(Failed, match="502 Bad Gateway"):
+        judged(CALL, httpx2.Response(502, content=b"<html>"), wanted(), 0.2)
+    with pytest.raises(Refused, match="302 Found"):
+        judged(CALL, httpx2.Response(302, headers={"Location": "http://evil"}), wanted(), 0.2)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_what_passes_is_asked_again_after_as_long_as_was_said(status: int) -> None:
+    assert judged(CALL, response(status, retry_after="7"), wanted(), 0.2) == Again(7.0)
+    assert judged(CALL, response(status, retry_after="0"), wanted(), 0.2) == Again(0.2)
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=9), usegmt=True)
+    later = judged(CALL, response(status, retry_after=date), wanted(), 0.2)
+    assert isinstance(later, Again)
+    assert 7 <= later.seconds <= 10
+
+
+@pytest.mark.parametrize(
+    ("status", "call", "retry_after", "pause"),
+    [
+        (503, ONCE, "1", 0.2),  # it may have been acted upon
+        (503, CALL, None, 0.2),  # nobody says that it passes
+        (503, CALL, "soon", 0.2),
+        (503, CALL, "31", 0.2),  # longer than anybody waits
+        (503, CALL, "1", None),  # no attempt is left
+        (500, CALL, "1", 0.2),
+    ],
+)
+def test_nothing_else_is_asked_again(
+    status: int, call: Call[Any], retry_after: str | None, pause: float | None
+) -> None:
+    with pytest.raises(Failed) as caught:
+        judged(call, response(status, retry_after=retry_after), wanted(), pause)
+    assert isinstance(caught.value, Unavailable) == (status == 503)
+
+
+def test_what_was_never_begun_is_asked_again_even_if_it_is_not_repeatable() -> None:
+    assert judged(ONCE, response(429, retry_after="1"), wanted(), 0.2) == Again(1.0)
+    with pytest.raises(TooManyRequests) as caught:
+        judged(ONCE, response(429, retry_after="1"), wanted(), None)
+    assert caught.value.retry_after == 1.0
+
+
+def test_a_connection_that_broke_is_tried_again_and_a_time_that_is_over_is_not() -> None:
+    broken = httpx2.RemoteProtocolError("closed")
+    assert failed(CALL, broken, 0.2) == Again(0.2)
+    for call, error, pause in (
+        (ONCE, broken, 0.2),
+        (CALL, broken, None),
+        (CALL, httpx2.ReadTimeout("late"), 0.2),
+    ):
+        with pytest.raises(NotReached, match=re.escape(call.path)):
+            failed(call, error, pause)
+
+
+def test_attempts_are_bounded() -> None:
+    assert list(wanted(retries=2).pauses()) == [0.2, 0.4, None]
+    assert list(wanted(retries=0).pauses()) == [None]
+
+
+def test_names_in_a_path_stay_between_their_slashes() -> None:
+    for name, address in (("a/../b?c#d", "/x/a%2F..%2Fb%3Fc%23d"), ("..", "/x/%2E%2E")):
+        call = Call("GET", "/x/{id}", Health, named={"id": name})
+        request = httpx2.Client(base_url="http://rag").build_request("GET", call.address)
+        assert request.url.raw_path.decode() == address
+
+
+def test_a_call_is_about_the_clients_tenant_unless_it_names_one() -> None:
+    asked = wanted(tenant="acme")
+    assert asked.request(operations.status())["params"] == {"tenant": "acme"}
+    assert asked.request(operations.status(tenant="other"))["params"] == {"tenant": "other"}
+    assert asked.request(operations.query("valve"))["json"] == {"tenant": "acme", "query": "valve"}
+    body = asked.request(operations.query("valve", tenant="other"))["json"]
+    assert body == {"query": "valve", "tenant": "other"}
+    assert asked.request(operations.live())["params"] == {}
+
+
+def test_a_token_may_be_asked_for_each_time_and_is_not_shown() -> None:
+    tokens = iter(["one", "two"])
+    asked = wanted(token=lambda: next(tokens))
+    sent = [asked.request(CALL)["headers"]["Authorization"] for _ in range(2)]
+    assert sent == ["Bearer one", "Bearer two"]
+    assert "secret" not in repr(wanted(token="secret"))
+
+
+@pytest.mark.parametrize("given", [{"url": "rag.example"}, {"url": "ftp://x"}, {"token": "a\nb"}])
+def test_what_cannot_be_sent_is_told(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        wanted(**given).request(CALL)

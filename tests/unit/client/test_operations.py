@@ -1,0 +1,143 @@
+"""Operations are those of the service's own description, with all that they take and answer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import pytest
+from pydantic import TypeAdapter
+
+from rag_assets.client import AsyncClient, Client, Filters, Question, operations
+from rag_assets.client.calls import Call, Pages
+from rag_assets.client.methods import described_by
+from rag_assets.service.app import build_app
+from rag_assets.service.backend import Backend
+
+_ASIDE = {"title", "description", "default", "required", "discriminator", "$defs"}
+QUESTION = Question(
+    query="valve",
+    **{name: None for name, field in Question.model_fields.items() if field.default is None},
+    filters=Filters(),
+    source_types=(),
+    must_include_paths=(),
+)
+WHOLE = [
+    operations.query(QUESTION, tenant="acme"),
+    operations.documents(after="a", limit=1, tenant="acme"),
+    operations.status(tenant="acme"),
+    operations.live(),
+    operations.ready(),
+    operations.metrics(),
+]
+"""Each operation with everything that it takes."""
+
+
+@pytest.fixture(scope="module")
+def description() -> Mapping[str, Any]:
+    return build_app(cast("Backend", None)).openapi()
+
+
+def described(description: Mapping[str, Any], call: Call[Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = description["paths"][call.path][call.method.lower()]
+    return found
+
+
+def resolved(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """A schema without references, and without what is only said to people."""
+    if isinstance(schema, list):
+        return [resolved(part, definitions) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return resolved(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    kept = {name: value for name, value in schema.items() if name not in _ASIDE}
+    if "properties" in kept:
+        of_fields = {n: resolved(part, definitions) for n, part in kept["properties"].items()}
+        return {**kept, "properties": of_fields}
+    return {name: resolved(value, definitions) for name, value in kept.items()}
+
+
+def made() -> Iterator[str]:
+    for name, made in inspect.getmembers(operations, inspect.isfunction):
+        if made.__module__ == operations.__name__ and not name.startswith("_"):
+            yield name
+
+
+def test_no_operation_of_the_service_lacks_one_here(description: Mapping[str, Any]) -> None:
+    theirs = {
+        (method.upper(), path)
+        for path, methods in description["paths"].items()
+        for method in methods
+    }
+    assert {(call.method, call.path) for call in WHOLE} == theirs
+
+
+@pytest.mark.parametrize("call", WHOLE, ids=lambda call: call.path)
+def test_everything_that_an_operation_takes_can_be_given(
+    description: Mapping[str, Any], call: Call[Any]
+) -> None:
+    theirs = described(description, call)
+    taken: dict[str, set[str]] = {"path": set(), "query": set()}
+    for parameter in theirs.get("parameters", ()):
+        taken[parameter["in"]].add(parameter["name"])
+    assert set(call.named) == taken["path"]
+    assert set(call.parameters) == taken["query"]
+    body = theirs.get("requestBody", {}).get("content", {}).get("application/json", {})
+    schema = resolved(body.get("schema", {}), description["components"]["schemas"])
+    fields = set(schema.get("properties", ()))
+    for variant in schema.get("oneOf", ()):
+        fields |= set(variant["properties"])
+    assert set(call.body or ()) == fields
+
+
+@pytest.mark.parametrize("call", WHOLE, ids=lambda call: call.path)
+def test_answers_are_read_as_they_are_described(
+    description: Mapping[str, Any], call: Call[Any]
+) -> None:
+    [content] = [
+        response["content"]
+        for status, response in described(description, call)["responses"].items()
+        if status.startswith("2")
+    ]
+    [theirs] = [body["schema"] for body in content.values()]
+    ours = TypeAdapter(call.answer).json_schema()
+    assert resolved(ours, ours.get("$defs", {})) == resolved(
+        theirs, description["components"]["schemas"]
+    )
+
+
+def test_problems_are_read_as_they_are_described(description: Mapping[str, Any]) -> None:
+    from rag_assets.client.answers import Problem
+
+    ours = TypeAdapter(Problem).json_schema()
+    theirs = description["components"]["schemas"]
+    assert resolved(ours, ours["$defs"]) == resolved(theirs["Problem"], theirs)
+
+
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_each_client_has_a_method_for_each_operation(client: type) -> None:
+    for name in made():
+        method, operation = getattr(client, name), getattr(operations, name)
+        assert method.__doc__ == operation.__doc__
+        [itself, *taken] = inspect.signature(method).parameters
+        assert (itself, taken) == ("self", list(inspect.signature(operation).parameters))
+
+
+def test_a_bound_method_shows_what_it_takes() -> None:
+    class Asks:
+        @described_by(operations.query)
+        def method(self, *_: object, **__: object) -> None: ...
+
+    assert list(inspect.signature(Asks().method).parameters) == ["question", "tenant"]
+
+
+def test_pages_follow_each_other_until_the_last() -> None:
+    pages = cast("Pages[Any, Any]", operations.all_documents(tenant="acme"))
+    from rag_assets.client.answers import Documents
+
+    second = pages.following(Documents((), next="b"))
+    assert second is not None
+    assert second.parameters == {"after": "b", "limit": 100, "tenant": "acme"}
+    assert pages.following(Documents((), next=None)) is None
