@@ -9,11 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.indexing import mapping
+from rag_assets.indexing.common_words import telling_words
 from rag_assets.indexing.identifiers import lexical_terms
 from rag_assets.indexing.model import Narrowing, Owner, Wanted
 
 _MOST_CANDIDATES = 10_000
 """Elasticsearch takes no more."""
+_OTHER_FIELDS = 0.3
+"""What fields count for in which a word stands besides the one that it fits best."""
 
 
 def entries(
@@ -91,16 +94,19 @@ def _by_words(
     owner: Owner, query: str, limit: int, clauses: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """By words as they are written, and as the client splits them."""
+    words = telling_words(query)
     prose = {
         "multi_match": {
-            "query": query,
-            "fields": ["text", "title^2", "heading_path^2"],
-            "type": "most_fields",
+            "query": words,
+            # What a title says is said of all its passages: it must not outweigh what one says.
+            "fields": ["text", "title", "heading_path"],
+            "type": "best_fields",
+            "tie_breaker": _OTHER_FIELDS,
         }
     }
     found = entries(owner, clauses)
     found["bool"] |= {
-        "should": [prose, {"match": {"terms": {"query": lexical_terms(query)}}}],
+        "should": [prose, {"match": {"terms": {"query": lexical_terms(words)}}}],
         "minimum_should_match": 1,
     }
     return {"query": found, "size": limit}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_K = 60
+_K = 10
 
 
 def fuse(rankings: Sequence[Sequence[str]]) -> dict[str, float]:
-    """One ranking out of several: each id scores the sum of 1 / (60 + rank).
+    """One ranking out of several: each id scores the sum of 1 / (10 + rank).
 
     Args:
         rankings: ids, best first, without repeats.

@@ -161,7 +161,7 @@ class Scores:
     Attributes:
         number: of the hit.
         cosine: of question and passage; None where the question was not embedded.
-        fused: sum of 1 / (60 + rank) over the rankings that it stands in.
+        fused: sum of 1 / (10 + rank) over the rankings that it stands in.
         by_vector, by_words: its rank in either, from 1; None where it is not among the candidates.
     """
 

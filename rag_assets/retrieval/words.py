@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from rag_assets.indexing.common_words import COMMON_WORDS
 from rag_assets.indexing.identifiers import lexical_terms
-
-_COMMON = (
-    "a an and any are as at be by can did do does for from had has have how i if in is it its may"
-    " me must my no not of on or our than that the them then they this to us was we were what when"
-    " where which who why will with you your"
-)
-"""Words that stand in every text, and so tell nothing of where the answer is."""
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -21,4 +15,4 @@ def content_words(text: str) -> frozenset[str]:
 
 @cache
 def _common() -> frozenset[str]:
-    return frozenset(lexical_terms(_COMMON).split())
+    return frozenset(lexical_terms(" ".join(COMMON_WORDS)).split())

@@ -199,4 +199,4 @@ def test_debug_tells_what_put_each_hit_in_its_place(
     for hit, scores in zip(answer.hits, answer.debug.scores, strict=True):
         assert (hit.number, hit.score) == (scores.number, scores.cosine)
         ranks = [rank for rank in (scores.by_vector, scores.by_words) if rank]
-        assert scores.fused == pytest.approx(sum(1 / (60 + rank) for rank in ranks), abs=1e-5)
+        assert scores.fused == pytest.approx(sum(1 / (10 + rank) for rank in ranks), abs=1e-5)

@@ -23,7 +23,7 @@ def test_ties_are_broken_by_id() -> None:
 
 
 def test_the_sum_of_reciprocal_ranks_decides() -> None:
-    # 1/61 + 1/64 < 1/62 + 1/62
+    # 1/11 + 1/14 < 1/12 + 1/12
     assert [*fuse([["x", "y", "p", "q"], ["s", "y", "t", "x"]])][:2] == ["y", "x"]
 
 
