@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rag_assets.catalog.generations import Generation
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
@@ -25,15 +26,17 @@ class Asked:
     min_cosine: float | None
 
     @classmethod
-    def of(cls, tenant: Tenant, request: SearchRequest) -> Asked:
-        """What the request says, or else the tenant's defaults."""
-        default = tenant.retrieval
+    def of(cls, tenant: Tenant, request: SearchRequest, serving: Generation | None) -> Asked:
+        """What the request says, or else the tenant's defaults for what answers it."""
+        default, least = tenant.retrieval, request.min_score
+        if least is None and serving is not None:
+            least = tenant.min_score(serving.embedder_id)
         return cls(
             tenant,
             request,
             mode=request.mode or default.mode,
             limit=request.top_k or default.top_k,
-            min_cosine=default.min_score if request.min_score is None else request.min_score,
+            min_cosine=least,
         )
 
     @property

@@ -60,7 +60,7 @@ class AsyncRetriever:
             standing = await self._reader.standing(tenant_id, request.caller.principals)
         if standing.state != "ACTIVE":
             return SearchAnswer(disabled=True)
-        asked = Asked.of(self._tenant_of(standing.config), request)
+        asked = Asked.of(self._tenant_of(standing.config), request, standing.serving)
         if standing.serving is None:
             return SearchAnswer(mode=asked.mode, needs_clarification=True)
         noted = self._journal.started(standing.ref, request, asked.mode, asked.limit)

@@ -27,6 +27,7 @@ from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 from rag_assets.tenants.profiles import with_profile
+from rag_assets.tenants.thresholds import threshold_of
 
 TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
@@ -115,7 +116,8 @@ class RetrievalConfig(_Model):
 
     Attributes:
         top_k: how many hits.
-        min_score: cosine below which a hit is left out; None for no threshold.
+        min_score: cosine below which a hit is left out; null for no threshold. Unless it is given,
+            what suits the profile with the embedder, which is none for the local model.
         mode: vectors, words, or both fused.
         events_days: how long the events of searches, which hold their questions, are kept.
     """
@@ -200,6 +202,16 @@ class Tenant(_Model):
             if rule.matches(source=source, source_type=source_type, media_type=media_type)
         )
         return next(rules, self.chunker).parameters
+
+    def min_score(self, embedder_id: str) -> float | None:
+        """The cosine below which a hit is left out; None for no threshold.
+
+        Args:
+            embedder_id: of the vectors that are searched.
+        """
+        if "min_score" in self.retrieval.model_fields_set:
+            return self.retrieval.min_score
+        return threshold_of(self.profile, embedder_id)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
