@@ -11,7 +11,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test test-unit fuzz bench bench-linear bench-rivals bench-serving up down lint format lock lock-rivals docs clean
+.PHONY: setup demo test test-unit fuzz bench bench-linear bench-quality bench-rivals bench-serving \
+	up down lint format lock lock-rivals docs clean
 
 setup: $(READY)
 
@@ -47,6 +48,10 @@ bench: setup
 bench-linear: setup
 	@$(BIN)/python -m benchmarks.chain --files 20000 --rounds 1 --ways inside --only cold noop edit \
 		rename delete --name chain-20000
+	@$(BIN)/python -m docs.tools.pages
+
+bench-quality: setup
+	@$(BIN)/python -m benchmarks.quality
 	@$(BIN)/python -m docs.tools.pages
 
 bench-rivals: setup

@@ -12,6 +12,8 @@ from pathlib import Path
 from docs.tools.configuration import configuration_page
 from docs.tools.performance import PAGE as PERFORMANCE
 from docs.tools.performance import performance_page
+from docs.tools.quality import PAGE as QUALITY
+from docs.tools.quality import quality_page
 
 DOCS = Path(__file__).resolve().parents[1]
 
@@ -38,6 +40,7 @@ def pages() -> Mapping[Path, str]:
         DOCS / "configuration.md": configuration_page(),
         DOCS / "decisions" / "index.md": decisions_page(),
         PERFORMANCE: performance_page(),
+        QUALITY: quality_page(),
     }
 
 

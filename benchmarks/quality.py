@@ -1,0 +1,263 @@
+"""How well searches answer the judged questions in every mode, and what a threshold would do.
+
+    python -m benchmarks.quality                  about three minutes
+    python -m benchmarks.quality --name trial     writes a file that git ignores
+    python -m benchmarks.quality --pool           shows what nobody judged yet, and notes it as read
+
+The handbook and the annex are synced into real servers, once under each profile, with the shipped
+model, and asked through the retriever that every door uses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.quality_metrics import (
+    DEPTH,
+    MEASURES,
+    best_separating,
+    difference_of,
+    harmless,
+    judged_share,
+    kept_by,
+    mean_of,
+    values_of,
+)
+from benchmarks.servers import Servers, benchmark_servers
+from examples.judge import HANDBOOK
+from examples.judged.judgements import (
+    ANNEX,
+    JudgedQuestion,
+    halves,
+    judged_questions,
+    passage_hash,
+    save_pool,
+)
+from rag_assets.commands.demo import INCLUDE, SETTINGS
+from rag_assets.commands.session import Session
+from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.wording import counted
+
+WORK = PROJECT / ".local" / "benchmark-quality"
+MODES: Mapping[str, Mapping[str, Any]] = {
+    "text": {"mode": "text"},
+    "knn": {"mode": "knn"},
+    "hybrid": {"mode": "hybrid"},
+}
+COMPARED = (("hybrid", "text"), ("hybrid", "knn"))
+PROFILES = ("documents", "workspace")
+TOP_K = 5
+"""Hits of an answer, where thresholds are judged."""
+NO_THRESHOLD = -1.0
+THRESHOLDS = (NO_THRESHOLD, *(hundredths / 100 for hundredths in range(10, 75, 5)))
+
+Answers = Mapping[str, Sequence[Hit]]
+"""Hits by question id."""
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--name", default="quality", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--pool", action="store_true", help="show what nobody judged, and note it")
+    arguments = parser.parse_args()
+    before = machine()
+    questions = judged_questions()
+    answerable = [question for question in questions if question.answerable]
+    with benchmark_servers(arguments.work) as servers, asking(servers, arguments.work) as asked:
+        rankings = {
+            name: asked.answers("documents", answerable, top_k=DEPTH, **mode)
+            for name, mode in MODES.items()
+        }
+        if arguments.pool:
+            note_pool(answerable, rankings)
+            return
+        curves = {
+            profile: {
+                least: asked.answers(profile, questions, top_k=TOP_K, min_score=least)
+                for least in THRESHOLDS
+            }
+            for profile in PROFILES
+        }
+        corpus = asked.corpus()
+    result = {
+        "benchmark": "quality",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
+        "corpus": corpus,
+        **ranked(answerable, rankings),
+        "thresholds": {name: calibrated(questions, curve) for name, curve in curves.items()},
+        "machine": before,
+        "load_average_after": load(),
+    }
+    print(save(arguments.name, result))
+
+
+class Asked:
+    """An installation with a tenant for each profile, all with the same documents."""
+
+    def __init__(self, session: Session) -> None:
+        self._catalog = session.catalog
+        self._retriever = Retriever(session.catalog, session.store, session.embedders)
+
+    def answers(
+        self, tenant: str, questions: Sequence[JudgedQuestion], **request: Any
+    ) -> dict[str, Sequence[Hit]]:
+        """The hits of every question."""
+        return {
+            question.id: self._retriever.search(
+                tenant, SearchRequest(query=question.question, **request)
+            ).hits
+            for question in questions
+        }
+
+    def corpus(self) -> dict[str, dict[str, int]]:
+        """How many documents and passages each tenant has."""
+        documents = {
+            profile: [d for d in self._catalog.documents.all(profile) if d.status == "READY"]
+            for profile in PROFILES
+        }
+        return {
+            profile: {
+                "documents": len(found),
+                "passages": sum(document.chunk_count for document in found),
+            }
+            for profile, found in documents.items()
+        }
+
+    def close(self) -> None:
+        """Wait until what the questions cost is recorded."""
+        self._retriever.close()
+
+
+@contextmanager
+def asking(servers: Servers, work: Path) -> Iterator[Asked]:
+    """Sync an installation of its own, and ask it."""
+    home = work / "home"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    write_tenants(home / "tenants.yaml")
+    os.environ |= {
+        "RAG_ASSETS_HOME": str(home),
+        "DATABASE_URL": servers.database("quality"),
+        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+    }
+    cli = [sys.executable, "-m", "rag_assets.cli"]
+    subprocess.run([*cli, "up", "--no-dagster"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*cli, "sync", "--all"], check=True)
+    with Session() as session:
+        asked = Asked(session)
+        try:
+            yield asked
+        finally:
+            asked.close()
+
+
+def write_tenants(path: Path) -> None:
+    """Write a tenant for each profile, called like it; the demo's settings hold for documents."""
+    sources = [
+        {"name": name, "type": "files", "root": str(root), "include": INCLUDE}
+        for name, root in (("handbook", HANDBOOK), ("annex", ANNEX))
+    ]
+    settings: dict[str, Any] = {"workspace": {"parser": SETTINGS["parser"]}, "documents": SETTINGS}
+    tenants = [
+        {**settings[profile], "id": profile, "profile": profile, "sources": sources}
+        for profile in PROFILES
+    ]
+    path.write_text(json.dumps({"tenants": tenants}))  # JSON is YAML
+
+
+def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> dict[str, Any]:
+    """What each mode's rankings are worth, by kind of question too, and how the modes differ."""
+    tell_unanswered(questions, rankings)
+    kinds: dict[str, list[str]] = {"all": [question.id for question in questions]}
+    for question in questions:
+        kinds.setdefault(question.kind, []).append(question.id)
+    values = {mode: values_of(questions, found) for mode, found in rankings.items()}
+    return {
+        "questions": {kind: len(ids) for kind, ids in kinds.items()},
+        "modes": {
+            mode: {
+                kind: {measure: mean_of(of[measure], ids) for measure in MEASURES}
+                for kind, ids in kinds.items()
+            }
+            for mode, of in values.items()
+        },
+        "judged": {mode: judged_share(questions, found) for mode, found in rankings.items()},
+        "differences": [
+            {
+                "of": one,
+                "to": other,
+                **{
+                    name: difference_of(values[one][name], values[other][name]) for name in MEASURES
+                },
+            }
+            for one, other in COMPARED
+        ],
+    }
+
+
+def calibrated(
+    questions: Sequence[JudgedQuestion], by_threshold: Mapping[float, Answers]
+) -> dict[str, Any]:
+    """What every threshold keeps, and two of them: chosen by one half, reported on the other."""
+    first, second = halves(questions)
+    curves = [
+        [kept_by(least, part, found) for least, found in by_threshold.items()]
+        for part in (questions, first, second)
+    ]
+    whole, to_choose, to_report = curves
+    reported = {kept.min_score: kept for kept in to_report}
+    return {
+        "curve": [kept.as_json() for kept in whole],
+        "chosen": {
+            name: reported[choose(to_choose).min_score].as_json()
+            for name, choose in (("harmless", harmless), ("separating", best_separating))
+        },
+    }
+
+
+def tell_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
+    """Say which questions no mode answers at all: a judgement may be wrong."""
+    never = [
+        question.id
+        for question in questions
+        if not any(
+            question.is_answered_by(hit)
+            for found in rankings.values()
+            for hit in found[question.id]
+        )
+    ]
+    if never:
+        print(f"{counted(len(never), 'question')} that no mode answers: {', '.join(never)}")
+
+
+def note_pool(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
+    """Print the passages that nobody judged, to be judged now, and remember that they were read."""
+    pool: dict[str, frozenset[str]] = {}
+    for question in questions:
+        hits = [hit for found in rankings.values() for hit in found[question.id]]
+        pool[question.id] = question.pool | {passage_hash(hit.text) for hit in hits}
+        unknown = {hit.text: hit for hit in hits if not question.knows(hit)}
+        if unknown:
+            print(f"\n{question.id}: {question.question}")
+        for hit in unknown.values():
+            print(f"  {hit.uri}: {' '.join(hit.text.split())}")
+    save_pool(pool)
+
+
+if __name__ == "__main__":
+    main()

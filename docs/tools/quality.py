@@ -1,0 +1,137 @@
+"""The tables of the page about quality, from what benchmarks/quality.py found."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from docs.tools.tables import as_table, origin
+
+PAGE = Path(__file__).resolve().parents[1] / "quality.md"
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "quality.json"
+
+_MARKED = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_MEASURES = ("nDCG@10", "recall@5", "MRR")
+_LEAST_P = 0.001
+_KINDS = {
+    "paraphrase": "in a user's words",
+    "identifier": "an exact name or code",
+    "several": "spread over documents",
+    "lookalike": "something else says nearly the same",
+    "all": "all",
+}
+_CHOSEN = {
+    "harmless": "the highest that loses at most 2 % of the answers",
+    "separating": "the one that separates best",
+}
+
+_Result = Mapping[str, Any]
+
+
+def quality_page() -> str:
+    """The page with its tables as the results are now."""
+    result = json.loads(RESULTS.read_text(encoding="utf-8"))
+
+    def filled(mark: re.Match[str]) -> str:
+        return f"{mark[1]}\n{_TABLES[mark[2]](result)}\n{mark[3]}"
+
+    return _MARKED.sub(filled, PAGE.read_text(encoding="utf-8"))
+
+
+def _modes(result: _Result) -> str:
+    rows = [
+        [
+            mode,
+            *(_interval(by_kind["all"][measure]) for measure in _MEASURES),
+            f"{result['judged'][mode]:.0%}",
+        ]
+        for mode, by_kind in result["modes"].items()
+    ]
+    columns = ["mode", *_MEASURES, "judged of the first 10"]
+    differences = "".join(_difference(found) for found in result["differences"])
+    return f"{as_table(columns, rows)}\n{differences}\n{origin(result)}"
+
+
+def _interval(found: Mapping[str, float]) -> str:
+    return f"{found['mean']:.3f} ({found['low']:.2f} to {found['high']:.2f})"
+
+
+def _difference(found: _Result) -> str:
+    parts = ", ".join(
+        f"{measure} {found[measure]['mean']:+.3f} (p {_chance(found[measure]['p'])})"
+        for measure in _MEASURES
+    )
+    return f"- {found['of']} against {found['to']}: {parts}\n"
+
+
+def _chance(p: float) -> str:
+    return f"= {p:.3f}" if p >= _LEAST_P else f"< {_LEAST_P}"
+
+
+def _kinds(result: _Result) -> str:
+    modes = result["modes"]
+    rows = [
+        [
+            f"{name} ({result['questions'][kind]})",
+            *(
+                f"{modes[mode][kind][measure]['mean']:.2f}"
+                for measure in _MEASURES[:2]
+                for mode in modes
+            ),
+        ]
+        for kind, name in _KINDS.items()
+    ]
+    columns = ["questions", *(f"{measure}, {mode}" for measure in _MEASURES[:2] for mode in modes)]
+    return as_table(columns, rows)
+
+
+def _thresholds(result: _Result) -> str:
+    found: Mapping[str, Any] = result["thresholds"]
+    profiles = list(found)
+    rows = [
+        [
+            _least(kept[0]),
+            *(cell for of_profile in kept for cell in _kept(of_profile)),
+        ]
+        for kept in zip(*(found[profile]["curve"] for profile in profiles), strict=True)
+    ]
+    columns = [
+        "least cosine",
+        *(f"{profile}, {what}" for profile in profiles for what in ("answered", "rejected")),
+    ]
+    chosen = "".join(
+        f"- {profile}, {name}: {_least(kept)}; on the other half {' and '.join(_said(kept))}\n"
+        for profile in profiles
+        for name, kept in (
+            (_CHOSEN[which], kept) for which, kept in found[profile]["chosen"].items()
+        )
+    )
+    return f"{as_table(columns, rows)}\n{chosen}"
+
+
+def _least(kept: _Result) -> str:
+    return "none" if kept["min_score"] < 0 else f"{kept['min_score']:.2f}"
+
+
+def _kept(kept: _Result) -> tuple[str, str]:
+    return (
+        f"{kept['answered'] / kept['answerable']:.0%}",
+        f"{kept['rejected'] / kept['unanswerable']:.0%}",
+    )
+
+
+def _said(kept: _Result) -> tuple[str, str]:
+    return (
+        f"{kept['answered']} of {kept['answerable']} are answered",
+        f"{kept['rejected']} of {kept['unanswerable']} are rejected",
+    )
+
+
+_TABLES: Mapping[str, Callable[[_Result], str]] = {
+    "quality": _modes,
+    "kinds": _kinds,
+    "thresholds": _thresholds,
+}

@@ -1,0 +1,1 @@
+"""A judged set: documents, questions, and which passages answer them how well."""
