@@ -29,7 +29,7 @@ def serve(session: Session, host: str, port: int) -> None:
     from rag_assets.service.app import build_app
     from rag_assets.service.authentication import require_authentication
     from rag_assets.service.backend import Backend
-    from rag_assets.service.requests import log_to_standard_error
+    from rag_assets.service.log_lines import logging_to_standard_error
     from rag_assets.service.settings import ServiceSettings
 
     settings = ServiceSettings.from_environment()
@@ -40,7 +40,6 @@ def serve(session: Session, host: str, port: int) -> None:
         if settings.jwt is None:
             progress("only service tokens are taken: `rag-assets tokens create` makes one")
         progress(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        log_to_standard_error()
         # Uvicorn raises the signal again once it has stopped; what is open is then closed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         config = uvicorn.Config(
@@ -52,7 +51,8 @@ def serve(session: Session, host: str, port: int) -> None:
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
-        uvicorn.Server(config).run(sockets=[listener])
+        with logging_to_standard_error():
+            uvicorn.Server(config).run(sockets=[listener])
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -6,7 +6,6 @@ under the request's id.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,10 +33,10 @@ from rag_assets.errors import (
     UnknownTenant,
 )
 from rag_assets.service.identity import Forbidden, ForeignOrigin, Unauthenticated
+from rag_assets.service.log_lines import LOGGER
 from rag_assets.service.rates import TooManyRequests
 
 MEDIA_TYPE = "application/problem+json"
-_LOG = logging.getLogger("rag_assets.service")
 _INTERNAL = 500
 _RETRY_SECONDS = 5
 
@@ -186,12 +185,12 @@ def _judged(request_id: str, error: Exception) -> tuple[Kind, str | None]:
     if not isinstance(error, RagAssetsError):
         # Its message may quote a document or a key, so only its kind is logged.
         reason = f"unexpected {type(error).__name__}"
-        _LOG.error("problem", extra={"request_id": request_id, "reason": reason})
+        LOGGER.error("problem", extra={"request_id": request_id, "reason": reason})
         return _KINDS[RagAssetsError], None
     kind = next(_KINDS[base] for base in type(error).__mro__ if base in _KINDS)
     if kind.status < _INTERNAL:
         return kind, error.advice
-    _LOG.warning("problem", extra={"request_id": request_id, "reason": error.advice})
+    LOGGER.warning("problem", extra={"request_id": request_id, "reason": error.advice})
     return kind, None
 
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import re
-import sys
 import time
 import uuid
-from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rag_assets.service.log_lines import LOGGER
 from rag_assets.service.problems import http_kind, problem_response, unexpected
 
 MAX_BODY = 1_048_576
 """Bytes of a request: several times the longest question with all its filters."""
 
-_LOG = logging.getLogger("rag_assets.service")
-_SDK_LOG = logging.getLogger("mcp")
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_LOGGED = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason")
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _TOO_LARGE = 413
 
@@ -103,31 +97,7 @@ class Surrounded:
         state = scope["state"]
         said = {"method": _method(scope), "route": route, "status": status}
         said |= {name: state[name] for name in ("request_id", "caller", "tenant") if name in state}
-        _LOG.info("request", extra={**said, "ms": round(1_000 * seconds, 1)})
-
-
-class JsonLines(logging.Formatter):
-    """One JSON object a line: what was named when it was logged, and nothing else."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line."""
-        line: dict[str, object] = {
-            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "event": record.getMessage(),
-        }
-        line |= {name: getattr(record, name) for name in _LOGGED if hasattr(record, name)}
-        return json.dumps(line, ensure_ascii=True)
-
-
-def log_to_standard_error() -> None:
-    """Write the service's log lines to standard error, for as long as the process lives."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    for logger, level in ((_LOG, logging.INFO), (_SDK_LOG, logging.WARNING)):
-        logger.addHandler(handler)
-        logger.setLevel(level)
-        logger.propagate = False
+        LOGGER.info("request", extra={**said, "ms": round(1_000 * seconds, 1)})
 
 
 async def _body(headers: Headers, receive: Receive) -> bytes | None:

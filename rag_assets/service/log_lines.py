@@ -1,0 +1,130 @@
+"""The service's log: JSON lines on standard error, which nobody waits for.
+
+A log is often a pipe, and whoever reads it may stop. A thread of its own therefore writes: while
+it is stuck, requests are answered, lines wait, and those beyond a bound are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from queue import Empty, Full, Queue
+from time import sleep
+
+LOGGER = logging.getLogger("rag_assets.service")
+
+_SDK_LOGGER = logging.getLogger("mcp")
+_LOGGED = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason", "lines")
+_MOST_WAITING = 10_000
+_GATHER_SECONDS = 0.02
+_LAST_SECONDS = 1.0
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: what was named when it was logged, and nothing else."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        line |= {name: getattr(record, name) for name in _LOGGED if hasattr(record, name)}
+        return json.dumps(line, ensure_ascii=True)
+
+
+class WritingAside(logging.Handler):
+    """Writes lines from a thread of its own; see the module.
+
+    Args:
+        descriptor: of an open file. Not a stream: Python could not end while another thread is
+            stuck in one.
+        most: lines that may wait.
+    """
+
+    def __init__(self, descriptor: int, most: int = _MOST_WAITING) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._waiting: Queue[str | None] = Queue(most)
+        self._dropped = 0
+        self._counting = threading.Lock()
+        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Have a line written soon; returns at once."""
+        try:
+            self._waiting.put_nowait(self.format(record))
+        except Full:
+            with self._counting:
+                self._dropped += 1
+
+    def close(self) -> None:
+        """Write what waits, unless that takes longer than a second."""
+        try:
+            self._waiting.put(None, timeout=_LAST_SECONDS)
+        except Full:
+            pass
+        else:
+            self._thread.join(_LAST_SECONDS)
+        super().close()
+
+    def _write(self) -> None:
+        ending = False
+        while not ending:
+            lines = [self._waiting.get()]
+            # What comes in a moment is written together: waking up costs more than a line.
+            if lines[0] is not None:
+                sleep(_GATHER_SECONDS)
+            lines += self._rest()
+            ending = None in lines
+            self._put([line for line in lines if line is not None] + self._about_dropped())
+
+    def _rest(self) -> list[str | None]:
+        rest: list[str | None] = []
+        try:
+            while True:
+                rest.append(self._waiting.get_nowait())
+        except Empty:
+            return rest
+
+    def _about_dropped(self) -> list[str]:
+        with self._counting:
+            lines, self._dropped = self._dropped, 0
+        if not lines:
+            return []
+        about = logging.makeLogRecord(
+            {"msg": "log lines were dropped", "levelname": "WARNING", "lines": lines}
+        )
+        return [self.format(about)]
+
+    def _put(self, lines: list[str]) -> None:
+        rest = "".join(f"{line}\n" for line in lines).encode()
+        with suppress(OSError):  # nobody reads any more
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+
+
+@contextmanager
+def logging_to_standard_error() -> Iterator[None]:
+    """Write the service's log lines to standard error until the block ends."""
+    handler = WritingAside(sys.stderr.fileno())
+    handler.setFormatter(JsonLines())
+    loggers = ((LOGGER, logging.INFO), (_SDK_LOGGER, logging.WARNING))
+    for logger, level in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger, _ in loggers:
+            logger.removeHandler(handler)
+        handler.close()
