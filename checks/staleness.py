@@ -193,7 +193,7 @@ def _behind_at_sources(
     by_source: dict[str, dict[str, Document]] = {}
     for row in documents:
         by_source.setdefault(row.source, {})[row.document_id] = row
-    opened = open_sources(ctx.tenant, ctx.settings)
+    opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
     for config, source in zip(ctx.tenant.sources, opened, strict=True):
         rows = by_source.pop(source.name, {})
         sync = syncs.get(source.name)

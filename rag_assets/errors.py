@@ -7,6 +7,8 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── ConfigurationError        settings, tenants.yaml, arguments
     │   ├── UnknownTenant
     │   ├── UnknownDocument       none of that id, or none that the caller may read
+    │   ├── UnknownSource
+    │   ├── NoRecordsSource       no source, or not just one, takes a tenant's records
     │   ├── UnknownProfile
     │   └── NoReranker            the tenant has none, and a search asks for it
     ├── ServiceUnavailable        Postgres or Elasticsearch is away
@@ -78,6 +80,14 @@ class UnknownTenant(ConfigurationError):
 
 class UnknownDocument(ConfigurationError):
     """No document of that id exists, or none that whoever asks may read: which, is not told."""
+
+
+class UnknownSource(ConfigurationError):
+    """The tenant has no source of that name."""
+
+
+class NoRecordsSource(ConfigurationError):
+    """The tenant has no source that records can be pushed to, or several and none was named."""
 
 
 class UnknownProfile(ConfigurationError):

@@ -27,7 +27,7 @@ def tenant_state(
     require_price(tenant)
     digests: dict[str, str] = {}
     unlisted: dict[str, str] = {}
-    for config, source in zip(tenant.sources, open_sources(tenant, settings), strict=True):
+    for config, source in zip(tenant.sources, open_sources(tenant, settings, catalog), strict=True):
         digest = ListingDigest(settings_key(tenant, config))
         try:
             for _ in digest.through(source.list()):
@@ -56,6 +56,6 @@ def tenant_state(
         pending=catalog.index.pending_count(record.id, builds[-1] if builds else 0, key),
         removals=sum(len(ids) for ids in catalog.index.removals(record.id).values()),
         leftovers=sum(len(catalog.index.dirty(record.id, build.number)) for build in live),
-        unsettled=catalog.documents.unsettled_count(record.id),
+        unsettled=catalog.documents.unsettled_count(record.id, digests),
         next_expiry=None if oldest is None else oldest + retention,
     )

@@ -67,6 +67,8 @@ tenants:
         type: files
         root: ~/handbook
         exclude: ["drafts/"]
+      - name: pushed
+        type: records
     parser:
       ocr: true
 ```
@@ -106,7 +108,9 @@ def _title(name: str, models: Mapping[str, Schema]) -> str:
         for field, schema in model.get("properties", {}).items()
         if name in _refs(schema)
     ]
-    return ", ".join(dict.fromkeys(users)) or name
+    kind = models[name].get("properties", {}).get("type", {}).get("const")
+    title = ", ".join(dict.fromkeys(users)) or name
+    return f"{title} of {kind}" if kind else title
 
 
 def _section(model: Schema, models: Mapping[str, Schema]) -> Iterator[str]:
@@ -137,8 +141,8 @@ def _default(field: Schema) -> str:
 
 
 def _takes(field: Schema, models: Mapping[str, Schema]) -> str:
-    if "anyOf" in field:
-        kinds = [_takes(kind, models) for kind in field["anyOf"] if kind.get("type") != "null"]
+    if kinds_of := field.get("anyOf") or field.get("oneOf"):
+        kinds = [_takes(kind, models) for kind in kinds_of if kind.get("type") != "null"]
         return " or ".join(kinds)
     if "$ref" in field:
         name = str(field["$ref"]).rpartition("/")[2]
@@ -146,7 +150,8 @@ def _takes(field: Schema, models: Mapping[str, Schema]) -> str:
         if "properties" not in model:
             return _takes(model, models)
         title = _title(name, models)
-        return f"[{title}](#{title.replace('`', '').replace(', ', '-').lower()})"
+        anchor = title.replace("`", "").replace(", ", "-").replace(" ", "-").lower()
+        return f"[{title}](#{anchor})"
     return _plain(field, models)
 
 

@@ -6,6 +6,7 @@ from rag_assets.catalog.access import AccessTable
 from rag_assets.catalog.batches import BatchTable
 from rag_assets.catalog.database import Database
 from rag_assets.catalog.documents import DocumentTable
+from rag_assets.catalog.editions import EditionTable
 from rag_assets.catalog.events import EventTable
 from rag_assets.catalog.freshness import FreshnessQuery
 from rag_assets.catalog.generations import GenerationTable
@@ -16,6 +17,8 @@ from rag_assets.catalog.overview import Overview
 from rag_assets.catalog.probes import ProbeTable
 from rag_assets.catalog.provider_keys import ProviderKeyTable
 from rag_assets.catalog.quarantine import QuarantineTable
+from rag_assets.catalog.records import RecordTable
+from rag_assets.catalog.removals import RemovalTable
 from rag_assets.catalog.service_tokens import ServiceTokenTable
 from rag_assets.catalog.syncs import SyncTable
 from rag_assets.catalog.tenants import TenantTable
@@ -31,6 +34,9 @@ class Catalog:
         self.access = AccessTable(database)
         self.documents = DocumentTable(database)
         self.quarantine = QuarantineTable(database)
+        self.records = RecordTable(database)
+        self.removals = RemovalTable(database)
+        self.editions = EditionTable(database)
         self.index = IndexTable(database)
         self.generations = GenerationTable(database)
         self.syncs = SyncTable(database)

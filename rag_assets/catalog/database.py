@@ -77,17 +77,32 @@ class Database:
         Raises:
             TenantGone: the tenant was removed, or removed and made again.
         """
-        alive = (
-            select(tables.tenants.c.id)
-            .where(
-                tables.tenants.c.id == ref.id,
-                tables.tenants.c.incarnation == ref.incarnation,
-                tables.tenants.c.state != "REMOVING",
-            )
-            .with_for_update(read=True)
+        with self._begin_for(ref, alone=False) as connection:
+            yield connection
+
+    @contextmanager
+    def begin_alone(self, ref: TenantRef) -> Iterator[Connection]:
+        """The same, and while it lasts no other transaction for this tenant does.
+
+        For requests that change what a sync under way may be writing too: keep it short.
+
+        Raises:
+            TenantGone: see begin_for.
+        """
+        with self._begin_for(ref, alone=True) as connection:
+            yield connection
+
+    @contextmanager
+    def _begin_for(self, ref: TenantRef, *, alone: bool) -> Iterator[Connection]:
+        alive = select(tables.tenants.c.id).where(
+            tables.tenants.c.id == ref.id,
+            tables.tenants.c.incarnation == ref.incarnation,
+            tables.tenants.c.state != "REMOVING",
         )
+        # Rows that refer to the tenant lock its key alone, and go on being written.
+        locked = alive.with_for_update(read=not alone, key_share=alone)
         with self.begin() as connection:
-            if connection.scalar(alive) is None:
+            if connection.scalar(locked) is None:
                 raise TenantGone(
                     f"tenant {ref.id!r} was removed while this was at work",
                     hint="nothing of this run was kept; add the tenant again to index it",

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from sqlalchemy import Row
+from sqlalchemy import ColumnElement, Row, Text, and_, case, cast, func, or_
+from sqlalchemy.dialects.postgresql import Insert
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.catalog.database import TenantRef
+from rag_assets.catalog.tables import documents
 from rag_assets.hashing import key_of
 from rag_assets.sources.model import ListingFacts
 
@@ -21,7 +24,13 @@ NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class DocumentChange:
-    """A document that a listing found new, changed or merely touched."""
+    """A document that a listing found new, changed or merely touched.
+
+    Attributes:
+        said_title: what its source calls it.
+        revision: that was listed, of a pushed record; None for all else.
+        error: why it could not be read.
+    """
 
     document_id: str
     source: str
@@ -35,6 +44,8 @@ class DocumentChange:
     access_scope: str = "public"
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    said_title: str | None = None
+    revision: int | None = None
     error: str | None = None
 
     @property
@@ -44,6 +55,8 @@ class DocumentChange:
         # is tried again when, and only when, it changes.
         facts = self.facts
         content = self.content_sha256 or f"{facts.size}/{facts.mtime_ns}/{facts.inode}"
+        # Only where there is one: documents without keep the key that they always had.
+        title = [] if self.said_title is None else [self.said_title]
         return key_of(
             "document",
             content,
@@ -52,6 +65,7 @@ class DocumentChange:
             self.access_scope,
             list(self.tags),
             dict(self.metadata),
+            *title,
         )
 
 
@@ -71,7 +85,12 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One row of `documents`."""
+    """One row of `documents`.
+
+    Attributes:
+        said_title: what its source calls it; None: its title is found in its content.
+        edition: how often somebody asked for it to be read, parsed and indexed anew.
+    """
 
     document_id: str
     source: str
@@ -95,6 +114,8 @@ class Document:
     dropped_count: int
     changed_at: datetime
     updated_at: datetime
+    said_title: str | None = None
+    edition: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +148,7 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
         "access_scope": change.access_scope,
         "tags": list(change.tags),
         "metadata": dict(change.metadata),
+        "said_title": change.said_title,
         "document_key": key,
         "lane": lane,
         "status": "FAILED" if change.error else "PROCESSING",
@@ -137,6 +159,47 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
         "attempts": 0,
         "retry_at": None,
     }
+
+
+def recorded() -> Insert:
+    """Writes `row_of` rows; a document whose key is what it was keeps its standing."""
+    table = documents.c
+    new = upsert(documents)
+    key = in_edition(new.excluded.document_key, table.edition)
+    unreadable = new.excluded.failed_document_key.is_not(None)
+    fresh = or_(
+        *(table.document_key.is_distinct_from(key), table.status == "DELETED"),
+        and_(unreadable, table.status == "PROCESSING"),
+    )
+    listed = {
+        name: new.excluded[name]
+        for name in (
+            *("size", "mtime_ns", "ctime_ns", "inode", "listed_at_ns"),
+            *("path", "uri", "media_type", "content_sha256", "said_title"),
+            *("access_scope", "tags", "metadata", "updated_at"),
+        )
+    }
+    standing = {
+        name: case((fresh, new.excluded[name]), else_=table[name])
+        for name in (
+            *("status", "lane", "changed_at", "attempts", "retry_at", "error_message"),
+            "failed_config_key",
+        )
+    }
+    failed = case((unreadable, key), else_=None)
+    keys = {
+        "document_key": key,
+        "failed_document_key": case((fresh, failed), else_=table.failed_document_key),
+    }
+    return new.on_conflict_do_update(
+        index_elements=["tenant", "document_id"], set_={**listed, **standing, **keys}
+    )
+
+
+def in_edition(document_key: ColumnElement[str], edition: ColumnElement[int]) -> ColumnElement[str]:
+    """A document_key that differs between editions of the same document."""
+    plain = func.split_part(document_key, ".", 1)
+    return case((edition > 0, plain.concat(".").concat(cast(edition, Text))), else_=plain)
 
 
 def document_of(row: Row[Any]) -> Document:
@@ -164,4 +227,6 @@ def document_of(row: Row[Any]) -> Document:
         dropped_count=row.dropped_count,
         changed_at=row.changed_at,
         updated_at=row.updated_at,
+        said_title=row.said_title,
+        edition=row.edition,
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, case, delete, exists, or_, select, update
+from sqlalchemy import and_, delete, exists, or_, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
@@ -16,10 +16,12 @@ from rag_assets.catalog.document_rows import (
     DocumentChange,
     Known,
     document_of,
+    recorded,
     row_of,
 )
+from rag_assets.catalog.removals import marked_deleted, not_overtaken
 from rag_assets.catalog.tables import document_index, documents, tombstones
-from rag_assets.sources.model import FUTURE_NS, RACY_NS, ListingFacts
+from rag_assets.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS, ListingFacts
 
 _BATCH = 2_000
 
@@ -46,59 +48,25 @@ class DocumentTable:
     def record(self, ref: TenantRef, changes: Sequence[DocumentChange], *, lane: int) -> None:
         """Write what a listing found; unchanged content keeps the document's standing.
 
+        What was deleted by request since the listing, or pushed anew, is left out.
+
         Args:
             ref: whose.
             changes: new, changed and touched documents.
             lane: 0 where somebody is waiting, 1 for a bulk import.
         """
-        table = documents
-        new = upsert(table)
-        moved = table.c.document_key.is_distinct_from(new.excluded.document_key)
-        revived = table.c.status == "DELETED"
-        fresh = or_(moved, revived)
-        listed = {
-            name: new.excluded[name]
-            for name in (
-                *("size", "mtime_ns", "ctime_ns", "inode", "listed_at_ns"),
-                *("path", "uri", "media_type", "content_sha256", "document_key"),
-                *("access_scope", "tags", "metadata", "updated_at"),
-            )
-        }
-        standing = {
-            name: case((fresh, new.excluded[name]), else_=table.c[name])
-            for name in (
-                *("status", "lane", "changed_at", "attempts", "retry_at", "error_message"),
-                *("failed_document_key", "failed_config_key"),
-            )
-        }
-        statement = new.on_conflict_do_update(
-            index_elements=["tenant", "document_id"], set_={**listed, **standing}
-        )
+        statement = recorded()
         for batch in _batches(changes, _BATCH):
-            rows = [row_of(ref, change, lane) for change in batch]
             with self._database.begin_for(ref) as connection:
-                connection.execute(statement, rows)
+                rows = [row_of(ref, c, lane) for c in not_overtaken(connection, ref, batch)]
+                if rows:
+                    connection.execute(statement, rows)
 
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Documents that their source no longer has; answers leave them out from now on."""
         for batch in _batches(document_ids, _BATCH):
             with self._database.begin_for(ref) as connection:
-                connection.execute(
-                    update(documents)
-                    .where(
-                        documents.c.tenant == ref.id,
-                        among(documents.c.document_id, batch),
-                        documents.c.status != "DELETED",
-                    )
-                    .values(
-                        status="DELETED",
-                        error_message=None,
-                        failed_document_key=None,
-                        failed_config_key=None,
-                        changed_at=func.now(),
-                        updated_at=func.now(),
-                    )
-                )
+                connection.execute(marked_deleted(ref, batch))
 
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
         """The named documents, in the order of their work."""
@@ -157,18 +125,29 @@ class DocumentTable:
             oldest: datetime | None = connection.scalar(query)
         return oldest
 
-    def unsettled_count(self, tenant_id: str) -> int:
-        """Documents listed so soon after their last change that another might go unnoticed."""
+    def unsettled_count(self, tenant_id: str, sources: Collection[str]) -> int:
+        """Documents to be read again: a change might have gone unnoticed, or somebody asked.
+
+        Args:
+            tenant_id: whose.
+            sources: names of those sources that count; a listing of another would find nothing.
+        """
         query = (
             select(func.count())
             .select_from(documents)
             .where(
                 documents.c.tenant == tenant_id,
+                among(documents.c.source, sources),
                 documents.c.status != "DELETED",
                 # What could not be read is read again at every listing anyway.
                 documents.c.content_sha256.is_not(None),
-                documents.c.mtime_ns + RACY_NS > documents.c.listed_at_ns,
-                documents.c.mtime_ns <= documents.c.listed_at_ns + FUTURE_NS,
+                or_(
+                    documents.c.listed_at_ns == READ_AGAIN_NS,
+                    and_(
+                        documents.c.mtime_ns + RACY_NS > documents.c.listed_at_ns,
+                        documents.c.mtime_ns <= documents.c.listed_at_ns + FUTURE_NS,
+                    ),
+                ),
             )
         )
         with self._database.begin() as connection:

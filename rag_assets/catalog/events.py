@@ -91,6 +91,35 @@ class EventTable:
                 )
             ).rowcount
 
+    def page(
+        self,
+        tenant_id: str,
+        *,
+        kinds: Collection[str] | None = None,
+        caller: str | None = None,
+        before: int | None = None,
+        limit: int,
+    ) -> list[Event]:
+        """Some of a tenant's events, the newest first.
+
+        Args:
+            tenant_id: whose.
+            kinds: only of these kinds.
+            caller: only those of searches that this caller made.
+            before: only those older than the event of this id.
+            limit: events at most.
+        """
+        query = select(events).where(events.c.tenant == tenant_id)
+        if kinds is not None:
+            query = query.where(among(events.c.kind, kinds))
+        if caller is not None:
+            query = query.where(events.c.payload["caller"].astext == caller)
+        if before is not None:
+            query = query.where(events.c.id < before)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
+            return [Event(row.id, row.kind, row.at, row.payload) for row in rows]
+
     def latest(self, tenant_id: str, *, kind: str | None = None, limit: int = 100) -> list[Event]:
         """The newest events first."""
         query = select(events).where(events.c.tenant == tenant_id)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import and_, case, func, or_, select
+from sqlalchemy import ScalarSelect, and_, case, exists, func, or_, select
 
 from rag_assets.catalog.database import Database
-from rag_assets.catalog.index_rows import is_behind_source, same_document
-from rag_assets.catalog.tables import document_index, documents, serving
+from rag_assets.catalog.index_rows import is_behind_source, is_pushed_anew, same_document
+from rag_assets.catalog.tables import document_index, documents, serving, source_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,10 @@ class Freshness:
 
     Attributes:
         chunks: that the serving generation holds.
-        stale: documents that it holds in a former version.
+        stale: documents of which it holds another content than their source has.
         last_indexed_at: when a document last came into it; None before the first.
-        queue_depth: documents that wait for work: to be indexed, or to be taken out.
+        queue_depth: documents that wait for work: to be indexed, or to be taken out; records
+            count from their push on, all else from its listing.
     """
 
     chunks: int = 0
@@ -44,14 +45,18 @@ class FreshnessQuery:
         )
         deleted = listed.status == "DELETED"
         indexed = and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
-        waits = or_(listed.status == "PROCESSING", and_(deleted, indexed))
+        waits = or_(
+            listed.status == "PROCESSING",
+            and_(deleted, held.document_id.is_not(None)),
+            is_pushed_anew(),
+        )
         documents_that = func.count(listed.document_id.distinct())
         query = (
             select(
                 func.coalesce(func.sum(held.chunk_count).filter(indexed, ~deleted), 0),
                 documents_that.filter(indexed, ~deleted, is_behind_source()),
                 func.max(case((indexed, held.indexed_at))),
-                documents_that.filter(waits),
+                documents_that.filter(waits) + _never_listed(tenant_id),
             )
             .select_from(documents)
             .outerjoin(document_index, same_document())
@@ -61,3 +66,15 @@ class FreshnessQuery:
         with self._database.begin() as connection:
             chunks, stale, last, waiting = connection.execute(query).one()
         return Freshness(int(chunks), int(stale), last, int(waiting))
+
+
+def _never_listed(tenant_id: str) -> ScalarSelect[int]:
+    """How many records no listing has found yet."""
+    pushed = source_records.c
+    known = and_(documents.c.tenant == pushed.tenant, documents.c.document_id == pushed.document_id)
+    return (
+        select(func.count())
+        .select_from(source_records)
+        .where(pushed.tenant == tenant_id, ~exists().where(known))
+        .scalar_subquery()
+    )

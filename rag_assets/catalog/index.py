@@ -29,6 +29,7 @@ from rag_assets.catalog.index_rows import (
     same_document,
     settled,
     with_index,
+    withheld,
 )
 from rag_assets.catalog.tables import document_index, documents
 
@@ -158,9 +159,17 @@ class IndexTable:
         return present
 
     def commit(self, ref: TenantRef, generation: int, versions: Sequence[IndexedVersion]) -> None:
-        """Make these versions the ones that are returned; one transaction."""
+        """Make these versions the ones that are returned; one transaction.
+
+        A document that was deleted meanwhile gets none.
+        """
         if not versions:
             return
+        deleted = select(documents.c.document_id).where(
+            documents.c.tenant == ref.id,
+            among(documents.c.document_id, [version.document_id for version in versions]),
+            documents.c.status == "DELETED",
+        )
         new = upsert(document_index)
         statement = new.on_conflict_do_update(
             index_elements=["tenant", "generation", "document_id"],
@@ -174,6 +183,10 @@ class IndexTable:
         )
         with self._database.begin_for(ref) as connection:
             now = connection.scalar(select(func.clock_timestamp()))
+            gone = set(connection.scalars(deleted))
+            versions = [version for version in versions if version.document_id not in gone]
+            if not versions:
+                return
             connection.execute(
                 statement,
                 [
@@ -243,16 +256,8 @@ class IndexTable:
 
     def withhold(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Return no version of these documents any more; the next run deletes their entries."""
-        nothing = {"indexed_key": None, "document_key": None, "config_key": None}
         with self._database.begin_for(ref) as connection:
-            connection.execute(
-                update(document_index)
-                .where(
-                    document_index.c.tenant == ref.id,
-                    among(document_index.c.document_id, document_ids),
-                )
-                .values(**nothing, chunk_count=0, dirty=True)
-            )
+            connection.execute(withheld(ref, document_ids))
 
     def readable(
         self,

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Update,
     and_,
     bindparam,
+    exists,
     func,
     or_,
     select,
@@ -23,7 +24,7 @@ from sqlalchemy import (
 
 from rag_assets.catalog.access import is_readable
 from rag_assets.catalog.database import TenantRef, Texts, among
-from rag_assets.catalog.tables import document_index, documents
+from rag_assets.catalog.tables import document_index, documents, source_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +176,20 @@ def is_behind(config_key: str) -> ColumnElement[bool]:
 
 
 def is_behind_source() -> ColumnElement[bool]:
-    """What is held was made from another state of the document than was listed last."""
-    return document_index.c.document_key.is_distinct_from(documents.c.document_key)
+    """What is held was made from another state of the document than was listed last, or pushed."""
+    made_from, listed = (
+        func.split_part(table.c.document_key, ".", 1) for table in (document_index, documents)
+    )
+    return or_(made_from.is_distinct_from(listed), is_pushed_anew())
+
+
+def is_pushed_anew() -> ColumnElement[bool]:
+    """The document is a record of which another revision is there than was listed last."""
+    return exists().where(
+        source_records.c.tenant == documents.c.tenant,
+        source_records.c.document_id == documents.c.document_id,
+        source_records.c.revision != documents.c.inode,
+    )
 
 
 def is_pending(config_key: str) -> ColumnElement[bool]:
@@ -195,6 +208,19 @@ def is_pending(config_key: str) -> ColumnElement[bool]:
         documents.c.status != "DELETED",
         or_(is_behind(config_key), documents.c.status == "PROCESSING"),
         ~func.coalesce(set_aside, False),
+    )
+
+
+def withheld(ref: TenantRef, document_ids: Sequence[str]) -> Update:
+    """Says of documents that no version of them may be returned: their entries must go."""
+    nothing = {"indexed_key": None, "document_key": None, "config_key": None}
+    return (
+        update(document_index)
+        .where(
+            document_index.c.tenant == ref.id,
+            among(document_index.c.document_id, document_ids),
+        )
+        .values(**nothing, chunk_count=0, dirty=True)
     )
 
 

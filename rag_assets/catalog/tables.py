@@ -56,6 +56,8 @@ documents = Table(
     Column("path", LargeBinary, nullable=False),
     Column("uri", Text, nullable=False),
     Column("title", Text),
+    # What its source calls it; else its title is found in its content.
+    Column("said_title", Text),
     Column("media_type", Text),
     Column("size", BigInteger, nullable=False),
     Column("mtime_ns", BigInteger, nullable=False),
@@ -66,7 +68,10 @@ documents = Table(
     Column("access_scope", Text, nullable=False, server_default="public"),
     Column("tags", ARRAY(Text), nullable=False, server_default="{}"),
     json_column("metadata"),
+    # Ends with the edition, where there was a demand for another.
     Column("document_key", Text, nullable=False),
+    # How often somebody asked for the document to be read, parsed and indexed anew.
+    Column("edition", Integer, nullable=False, server_default="0"),
     Column("lane", SmallInteger, nullable=False, server_default="0"),
     Column("status", Text, nullable=False),
     Column("error_message", Text),
@@ -155,6 +160,9 @@ tombstones = Table(
     now_column("pruned_at"),
 )
 
+# One for all tenants, so that no record ever has a revision twice.
+record_revisions = Sequence("record_revisions", metadata=metadata)
+
 source_records = Table(
     "source_records",
     metadata,
@@ -162,10 +170,17 @@ source_records = Table(
     Column("source", Text, primary_key=True),
     Column("source_type", Text, primary_key=True),
     Column("source_id", Text, primary_key=True),
-    json_column("record"),
+    Column("document_id", Text, nullable=False),
+    Column("record_key", Text, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("size", Integer, nullable=False),
     Column("content_sha256", Text, nullable=False),
-    Column("deleted", Boolean, nullable=False, server_default=text("false")),
-    now_column("updated_at"),
+    json_column("said"),
+    time_column("modified_at"),
+    now_column("changed_at"),
+    Index(None, "tenant", "document_id", unique=True),
 )
 
 knowledge_staging = Table(
@@ -258,4 +273,13 @@ events = Table(
     now_column("at"),
     json_column("payload"),
     Index(None, "tenant", "kind", "id"),
+    Index(None, "tenant", "id"),
+    # Members are shown their own searches.
+    Index(
+        "ix_events_tenant_caller",
+        "tenant",
+        text("(payload ->> 'caller')"),
+        "id",
+        postgresql_where=text("payload ->> 'caller' IS NOT NULL"),
+    ),
 )

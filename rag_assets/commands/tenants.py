@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rag_assets.commands.output import print_json, print_table, progress, say
 from rag_assets.commands.session import Session, with_session
 from rag_assets.errors import ConfigurationError
+from rag_assets.sources.files import FilesConfig
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
 
@@ -27,7 +28,9 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
                 "id": record.id,
                 "state": record.state,
                 "profile": record.config.get("profile", "documents"),
-                "sources": [str(s.get("root")) for s in record.config.get("sources", [])],
+                "sources": [
+                    str(s.get("root", s.get("name"))) for s in record.config.get("sources", [])
+                ],
                 "documents": sum(n for status, n in counts.items() if status != "DELETED"),
                 "failed": counts.get("FAILED", 0),
             }
@@ -172,9 +175,9 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
     absolute = [{**source, "root": str(home / source["root"])} for source in config["sources"]]
     tenant = Tenant.from_config({**config, "sources": absolute})
     for source, configured in zip(
-        open_sources(tenant, session.settings), tenant.sources, strict=True
+        open_sources(tenant, session.settings, session.catalog), tenant.sources, strict=True
     ):
-        if not configured.root.is_dir():
+        if isinstance(configured, FilesConfig) and not configured.root.is_dir():
             raise ConfigurationError(
                 f"source {source.name!r}: {configured.root} is not a folder",
                 hint="give --source a folder that exists",

@@ -131,7 +131,10 @@ def parsers_version() -> str:
 
 
 def parse_key(
-    content_sha256: str, media_type: str | None, options: ParseOptions | None = None
+    content_sha256: str,
+    media_type: str | None,
+    options: ParseOptions | None = None,
+    edition: int = 0,
 ) -> str:
     """Where the parsed text of this content belongs.
 
@@ -141,6 +144,9 @@ def parse_key(
             one that is, is known only once the bytes are read, so that all parsers' versions
             count.
         options: what the tenant chose.
+        edition: how often somebody asked for it to be parsed anew.
     """
     chosen = (options or ParseOptions()).identity()
-    return key_of("parse", content_sha256, media_type, parsers_version(), chosen)
+    # Only where somebody did: all other documents keep the key that they always had.
+    anew = [edition] if edition else []
+    return key_of("parse", content_sha256, media_type, parsers_version(), chosen, *anew)

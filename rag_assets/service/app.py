@@ -11,9 +11,11 @@ from fastapi import FastAPI
 
 from rag_assets.service.agents import agents, serving_agents
 from rag_assets.service.backend import Backend
+from rag_assets.service.journal import journal
 from rag_assets.service.problems import MEDIA_TYPE, handle_problems
 from rag_assets.service.requests import Figures, Surrounded
 from rag_assets.service.routes import knowledge, operation
+from rag_assets.service.writing import writing
 
 _ABOUT = (
     "Answers from a tenant's documents, only what the caller may read."
@@ -40,6 +42,8 @@ def build_app(backend: Backend) -> FastAPI:
     app.state.backend = backend
     app.state.figures = Figures()
     app.include_router(knowledge)
+    app.include_router(writing)
+    app.include_router(journal)
     app.include_router(operation)
     app.include_router(agents)
     handle_problems(app)

@@ -60,3 +60,14 @@ class Identity:
         if wanted not in self.tenants:
             raise Forbidden("the token is not for this tenant", hint="use one that is")
         return wanted
+
+    def administered(self, wanted: str | None) -> str:
+        """The same, for what only an admin may do.
+
+        Raises:
+            Forbidden: see tenant(); or the token is a member's.
+        """
+        tenant = self.tenant(wanted)
+        if self.role != "admin":
+            raise Forbidden("only an admin may do this", hint="use a token whose role is admin")
+        return tenant

@@ -27,9 +27,12 @@ from rag_assets.errors import (
     InputRejected,
     KeyUnreadable,
     NoProviderKey,
+    NoRecordsSource,
     RagAssetsError,
     ServiceUnavailable,
+    TenantGone,
     UnknownDocument,
+    UnknownSource,
     UnknownTenant,
 )
 from rag_assets.service.identity import Forbidden, ForeignOrigin, Unauthenticated
@@ -93,7 +96,10 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     Forbidden: Kind(403, "forbidden", "The token is not for this"),
     ForeignOrigin: Kind(403, "foreign-origin", "Web pages of this origin may not ask"),
     UnknownTenant: Kind(404, "unknown-tenant", "There is no such tenant"),
+    TenantGone: Kind(404, "unknown-tenant", "There is no such tenant"),
     UnknownDocument: Kind(404, "unknown-document", "There is no such document"),
+    UnknownSource: Kind(404, "unknown-source", "The tenant has no such source"),
+    NoRecordsSource: Kind(409, "no-records-source", "It is not clear where records go"),
     InputRejected: Kind(422, "question-rejected", "The question cannot be embedded"),
     TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
     BadVectors: Kind(502, "embedder-failed", "The embedding provider failed"),

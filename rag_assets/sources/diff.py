@@ -141,6 +141,8 @@ class Comparison:
         row = self._known.get(document.document_id)
         if row is None or row.deleted:
             return "added"
+        if document.revision is not None:
+            return "changed"  # something of it did, if not its text
         return "touched" if row.content_sha256 == content_sha256 else "changed"
 
 

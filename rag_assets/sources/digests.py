@@ -68,6 +68,8 @@ def _hash_batch(source: DocumentSource, batch: list[ListedDocument]) -> list[Dig
 
 
 def _hash(source: DocumentSource, document: ListedDocument) -> str | DocumentRejected:
+    if document.content_sha256 is not None:
+        return document.content_sha256
     digest = hashlib.sha256()
     try:
         for piece in source.stream(document.path, max_bytes=source.max_bytes):

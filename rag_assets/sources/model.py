@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from rag_assets.hashing import key_of
@@ -14,6 +15,9 @@ RACY_NS = 2_000_000_000
 
 FUTURE_NS = 3_600_000_000_000
 """A file dated this far ahead was dated by hand: the next write gives it another mtime."""
+
+READ_AGAIN_NS = 0
+"""When a document was listed that is to be read again, whatever its facts say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +43,35 @@ class ListingFacts:
 
         Args:
             other: the facts of the previous listing.
-            listed_at_ns: when the previous listing began, in nanoseconds since the epoch.
+            listed_at_ns: when the previous listing began, in nanoseconds since the epoch;
+                READ_AGAIN_NS if nothing may be concluded from it.
         """
+        if listed_at_ns == READ_AGAIN_NS:
+            return False
         settled = self.mtime_ns + RACY_NS <= listed_at_ns
         return self == other and (settled or self.mtime_ns > listed_at_ns + FUTURE_NS)
+
+
+@dataclass(frozen=True, slots=True)
+class SaidOfDocument:
+    """What a source says of a document beside its content; files say nothing.
+
+    Attributes:
+        title: None: the one found in its content.
+        uri: its address where people read it; None: made of source and path.
+        access_scope: None: its source's, else the tenant's.
+        modified_at: when its present content was made.
+    """
+
+    title: str | None = None
+    uri: str | None = None
+    access_scope: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    modified_at: datetime | None = None
+
+
+NOTHING_SAID = SaidOfDocument()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +87,9 @@ class ListedDocument:
         media_type: guessed from the suffix, None when that says nothing.
         size, mtime_ns, ctime_ns, inode: see ListingFacts.
         source_type: what kind of document the source holds.
+        content_sha256: of its content, where the source knows it without reading.
+        revision: of a pushed record; None for all else.
+        said: what the source says of it.
     """
 
     source: str
@@ -70,6 +102,9 @@ class ListedDocument:
     ctime_ns: int
     inode: int
     source_type: str = "file"
+    content_sha256: str | None = None
+    revision: int | None = None
+    said: SaidOfDocument = NOTHING_SAID
 
     @property
     def facts(self) -> ListingFacts:

@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import Discriminator, Tag, ValidationError
 
 from rag_assets.errors import ConfigurationError
 from rag_assets.sources.files import FilesConfig, FilesSource
 from rag_assets.sources.model import DocumentSource
+from rag_assets.sources.records import RecordsConfig, RecordShelf, RecordsSource
 
-Builder: TypeAlias = Callable[
-    [Mapping[str, Any], Path, tuple[Path, ...], tuple[Path, ...]], DocumentSource
+
+def _type_of(config: Any) -> Any:
+    """The tag of a source's configuration; a folder of files need not say that it is one."""
+    return config.get("type", "files") if isinstance(config, Mapping) else config.type
+
+
+SourceConfig: TypeAlias = Annotated[
+    Annotated[FilesConfig, Tag("files")] | Annotated[RecordsConfig, Tag("records")],
+    Discriminator(_type_of),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    base: Path
+    shelf: RecordShelf | None
+    allowed_roots: tuple[Path, ...]
+    forbidden: tuple[Path, ...]
+
+
+_Builder: TypeAlias = Callable[[Mapping[str, Any], _Surroundings], DocumentSource]
 
 
 def build_source(
     config: Mapping[str, Any],
     *,
     base: Path,
+    shelf: RecordShelf | None = None,
     allowed_roots: Iterable[Path] = (),
     forbidden: Iterable[Path] = (),
 ) -> DocumentSource:
@@ -29,6 +50,7 @@ def build_source(
     Args:
         config: its `type` and whatever that type takes, as written in tenants.yaml.
         base: what a relative root is relative to (Settings.home).
+        shelf: where the tenant's pushed records are.
         allowed_roots: folders that roots may lie in (Settings.allowed_roots); none: any.
         forbidden: the project's own state (Settings.local, a local lake elsewhere).
 
@@ -42,8 +64,9 @@ def build_source(
             f"no source type {kind!r} for source {config.get('name')!r}",
             hint=f"known types: {', '.join(sorted(_BUILDERS))}",
         )
+    around = _Surroundings(base, shelf, tuple(allowed_roots), tuple(forbidden))
     try:
-        return builder(config, base, tuple(allowed_roots), tuple(forbidden))
+        return builder(config, around)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -53,15 +76,20 @@ def build_source(
         ) from error
 
 
-def _files(
-    config: Mapping[str, Any],
-    base: Path,
-    allowed_roots: tuple[Path, ...],
-    forbidden: tuple[Path, ...],
-) -> FilesSource:
+def _files(config: Mapping[str, Any], around: _Surroundings) -> FilesSource:
     parsed = FilesConfig.model_validate(config)
-    absolute = parsed.model_copy(update={"root": base / parsed.root.expanduser()})
-    return FilesSource(absolute, allowed_roots, forbidden)
+    absolute = parsed.model_copy(update={"root": around.base / parsed.root.expanduser()})
+    return FilesSource(absolute, around.allowed_roots, around.forbidden)
 
 
-_BUILDERS: Mapping[str, Builder] = {"files": _files}
+def _records(config: Mapping[str, Any], around: _Surroundings) -> RecordsSource:
+    parsed = RecordsConfig.model_validate(config)
+    if around.shelf is None:
+        raise ConfigurationError(
+            f"source {parsed.name!r}: there is no catalog to read records from",
+            hint="open it with the tenant's catalog",
+        )
+    return RecordsSource(parsed, around.shelf)
+
+
+_BUILDERS: Mapping[str, _Builder] = {"files": _files, "records": _records}

@@ -8,14 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rag_assets.accounts.key_file import existing_key_file
+from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.document_rows import Known
+from rag_assets.catalog.removals import UNREADABLE
 from rag_assets.hashing import key_of, sha256_hex
 from rag_assets.settings import Settings
 from rag_assets.sources.diff import Change, Comparison, KnownDocument
 from rag_assets.sources.digests import hash_documents
-from rag_assets.sources.files import FilesConfig
 from rag_assets.sources.model import DocumentSource, ListedDocument
-from rag_assets.sources.registry import build_source
+from rag_assets.sources.registry import SourceConfig, build_source
 from rag_assets.stages.context import TenantContext
 from rag_assets.tenants.model import Tenant
 
@@ -26,6 +27,7 @@ class SourceListing:
 
     Attributes:
         lost: removed documents whose content did not turn up elsewhere in the same listing.
+        scoped: ids of those documents of which the source itself says who may read them.
     """
 
     changes: tuple[Change, ...]
@@ -35,6 +37,7 @@ class SourceListing:
     unchanged: int
     digest: str
     listed_at_ns: int
+    scoped: frozenset[str] = frozenset()
 
 
 class ListingDigest:
@@ -63,14 +66,14 @@ class ListingDigest:
         return f"{self._count:x}-{self._sum % (1 << 128):032x}{self._settings[:8]}"
 
 
-def settings_key(tenant: Tenant, config: FilesConfig) -> str:
+def settings_key(tenant: Tenant, config: SourceConfig) -> str:
     """Hash of the settings that change what a listing means without changing what is listed."""
     settings = config.model_dump(mode="json", exclude={"name", "root"})
     return key_of("source", tenant.access.scope, settings)
 
 
-def open_sources(tenant: Tenant, settings: Settings) -> list[DocumentSource]:
-    """The tenant's sources.
+def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[DocumentSource]:
+    """The tenant's sources, folders as well as what is kept in the catalog.
 
     Raises:
         ConfigurationError: a root may not be used.
@@ -81,6 +84,7 @@ def open_sources(tenant: Tenant, settings: Settings) -> list[DocumentSource]:
         build_source(
             config.model_dump(mode="json"),
             base=settings.home,
+            shelf=catalog.records.of(tenant.id),
             allowed_roots=settings.allowed_roots,
             forbidden=forbidden,
         )
@@ -114,7 +118,8 @@ def compare_source(
         for row in rows.values()
     )
     digest = ListingDigest(settings)
-    suspects = comparison.suspects(digest.through(source.list()))
+    scoped: set[str] = set()
+    suspects = comparison.suspects(digest.through(_noting_scopes(source.list(), scoped)))
     judged = comparison.judge(hash_documents(source, suspects))
     changes = tuple(change for change in judged if not _known_failure(change, rows))
     removed = comparison.removed()
@@ -127,17 +132,25 @@ def compare_source(
         unchanged=comparison.unchanged_count,
         digest=digest.hexdigest(),
         listed_at_ns=listed_at_ns,
+        scoped=frozenset(scoped),
     )
 
 
 def without_buried(ctx: TenantContext, listing: SourceListing) -> SourceListing:
-    """Leave out what was pruned for its age and is in the source still, unchanged."""
+    """Leave out what was pruned for its age, or deleted, and is in the source still, unchanged."""
     if not listing.changes:
         return listing
     buried = ctx.catalog.documents.buried(ctx.ref.id)
     changes = tuple(change for change in listing.changes if not _is_buried(change, buried))
     unchanged = listing.unchanged + len(listing.changes) - len(changes)
     return replace(listing, changes=changes, unchanged=unchanged)
+
+
+def _noting_scopes(listed: Iterable[ListedDocument], scoped: set[str]) -> Iterator[ListedDocument]:
+    for document in listed:
+        if document.said.access_scope is not None:
+            scoped.add(document.document_id)
+        yield document
 
 
 def _known_failure(change: Change, rows: Mapping[str, Known]) -> bool:
@@ -154,6 +167,6 @@ def _known_failure(change: Change, rows: Mapping[str, Known]) -> bool:
 
 def _is_buried(change: Change, buried: Mapping[str, str]) -> bool:
     """Whether a document was pruned and has not changed since; a living one never is."""
-    content = change.content_sha256
-    same = content is not None and buried.get(change.document.document_id) == content
-    return same and change.kind == "added"
+    content = change.content_sha256 or UNREADABLE
+    same = buried.get(change.document.document_id) == content
+    return same and change.kind in {"added", "rejected"}

@@ -83,7 +83,12 @@ class TenantContext:
 
     def parse_key(self, document: Document) -> str:
         """Where the lake keeps the parsed text of a document."""
-        return parse_key(document.content_sha256 or "", document.media_type, self.parse_options)
+        return parse_key(
+            document.content_sha256 or "",
+            document.media_type,
+            self.parse_options,
+            document.edition,
+        )
 
     def chunk_set_key(self, document: Document, parsed_digest: str, media_type: str) -> str:
         """Where the lake keeps the chunks of a document.

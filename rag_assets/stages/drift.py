@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from rag_assets.catalog.generations import Generation
@@ -89,7 +89,11 @@ class _Tally:
 
 
 def compare_index(
-    held: Iterable[HeldVersion], live: Iterable[LiveEntry], owner: Owner, others: Iterable[int] = ()
+    held: Iterable[HeldVersion],
+    live: Iterable[LiveEntry],
+    owner: Owner,
+    others: Iterable[int] = (),
+    leaving: Collection[str] = (),
 ) -> Drift:
     """Compare what a generation should hold with what a scan found.
 
@@ -100,6 +104,7 @@ def compare_index(
         live: every entry that a scan found for the tenant.
         owner: whose entries are meant.
         others: the tenant's other live generations, whose entries are none of this one's business.
+        leaving: ids of deleted documents, whose entries the next sync takes out.
     """
     tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
     elsewhere = set(others)
@@ -110,7 +115,9 @@ def compare_index(
     for entry in live:
         if entry.tenant != owner.tenant or not entry.routed_right:
             foreign.append(entry.id)
-        elif entry.incarnation == owner.incarnation and entry.generation in elsewhere:
+        elif entry.incarnation == owner.incarnation and (
+            entry.generation in elsewhere or entry.document_id in leaving
+        ):
             continue
         elif not _belongs(entry, owner, tallies):
             orphans.append(entry.id)
@@ -183,6 +190,7 @@ def _inspect(
         live = ctx.store.scan(generation.index_name, ctx.ref.id)
     others = [g.number for g in generations if g.number != generation.number]
     held = ctx.catalog.index.held(ctx.ref.id, generation.number)
+    leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])
     return IndexState(
         generation=generation,
         expected_uuid=generation.index_uuid,
@@ -190,7 +198,7 @@ def _inspect(
         alias_correct=serving is None
         or serving.number != generation.number
         or alias_is_right(ctx, generation),
-        drift=compare_index(held, live, owner, others),
+        drift=compare_index(held, live, owner, others, set(leaving)),
     )
 
 

@@ -12,7 +12,7 @@ from rag_assets.errors import ListingFailed
 from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.diff import Change, deletions_suspicious
-from rag_assets.sources.files import FilesConfig
+from rag_assets.sources.registry import SourceConfig
 from rag_assets.stages.comparing import (
     SourceListing,
     compare_source,
@@ -45,7 +45,7 @@ def list_documents(
     total = ListingReport()
     named = set()
     for config, source in zip(
-        ctx.tenant.sources, open_sources(ctx.tenant, ctx.settings), strict=True
+        ctx.tenant.sources, open_sources(ctx.tenant, ctx.settings, ctx.catalog), strict=True
     ):
         named.add(source.name)
         known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
@@ -69,7 +69,7 @@ def list_documents(
 
 def _record(
     ctx: TenantContext,
-    config: FilesConfig,
+    config: SourceConfig,
     listing: SourceListing,
     known: list[Known],
     words: Words,
@@ -90,7 +90,7 @@ def _record(
         ctx.catalog.events.write(ctx.ref, "deletions_held", [payload])
     scope = config.scope or ctx.tenant.access.scope
     _write_changes(ctx, listing, words, scope)
-    _rescope(ctx, listing, known, scope)
+    _rescope(ctx, listing, known, scope, pushed=config.type == "records")
     ctx.catalog.syncs.listed(
         ctx.ref,
         config.name,
@@ -125,8 +125,11 @@ def _write_changes(ctx: TenantContext, listing: SourceListing, words: Words, sco
         written += len(rows)
 
 
-def _rescope(ctx: TenantContext, listing: SourceListing, known: list[Known], scope: str) -> None:
-    settled = listing.removed | {change.document.document_id for change in listing.changes}
+def _rescope(
+    ctx: TenantContext, listing: SourceListing, known: list[Known], scope: str, *, pushed: bool
+) -> None:
+    settled = listing.removed | listing.scoped
+    settled |= {change.document.document_id for change in listing.changes}
     moved = [
         row.document_id
         for row in known
@@ -134,7 +137,8 @@ def _rescope(ctx: TenantContext, listing: SourceListing, known: list[Known], sco
     ]
     for batch in _batched(moved, _BATCH):
         rows = ctx.catalog.documents.find(ctx.ref.id, batch)
-        ctx.catalog.documents.record(ctx.ref, [_with_scope(row, scope) for row in rows], lane=0)
+        changes = [_with_scope(row, scope, pushed=pushed) for row in rows]
+        ctx.catalog.documents.record(ctx.ref, changes, lane=0)
 
 
 def _drop_other_sources(
@@ -164,6 +168,7 @@ def _drop_other_sources(
 
 def _row(change: Change, listed_at_ns: int, words: Words, scope: str) -> DocumentChange:
     document = change.document
+    said = words.said(document.said)
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,
@@ -174,12 +179,16 @@ def _row(change: Change, listed_at_ns: int, words: Words, scope: str) -> Documen
         listed_at_ns=listed_at_ns,
         content_sha256=change.content_sha256,
         media_type=document.media_type,
-        access_scope=scope,
+        access_scope=said.access_scope or scope,
+        tags=said.tags,
+        metadata=said.metadata,
+        said_title=said.title,
+        revision=document.revision,
         error=None if change.error is None else words.masked(change.error.message),
     )
 
 
-def _with_scope(row: Document, scope: str) -> DocumentChange:
+def _with_scope(row: Document, scope: str, *, pushed: bool) -> DocumentChange:
     return DocumentChange(
         document_id=row.document_id,
         source=row.source,
@@ -193,6 +202,8 @@ def _with_scope(row: Document, scope: str) -> DocumentChange:
         access_scope=scope,
         tags=row.tags,
         metadata=row.metadata,
+        said_title=row.said_title,
+        revision=int(row.facts.inode) if pushed else None,
         error=row.error_message if row.content_sha256 is None else None,
     )
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import islice
+from typing import Any
 
 from rag_assets.catalog.document_rows import Known
 from rag_assets.secrets.masking import redact
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.diff import Change
-from rag_assets.sources.model import ListedDocument, uri_of
+from rag_assets.sources.model import NOTHING_SAID, ListedDocument, SaidOfDocument, uri_of
 from rag_assets.stages.quarantine import DocumentNote
 
 _SAMPLE = 20
@@ -75,11 +76,32 @@ class Words:
 
     def uri(self, document: ListedDocument) -> str:
         """A document's uri, credentials in its name masked."""
-        uri = self._uris.get(document.document_id)
+        if document.said.uri is not None:
+            return self.masked(document.said.uri)
+        # One that a record had before was not made of its name, perhaps.
+        uri = None if document.revision is not None else self._uris.get(document.document_id)
         if uri is None:
             uri = uri_of(document.source, self.masked(document.path))
             self._uris[document.document_id] = uri
         return uri
+
+    def said(self, said: SaidOfDocument) -> SaidOfDocument:
+        """What a source says of a document, credentials in it masked."""
+        if said is NOTHING_SAID:
+            return said
+        return replace(
+            said,
+            title=None if said.title is None else self.masked(said.title),
+            tags=tuple(map(self.masked, said.tags)),
+            metadata={name: self._value(name, value) for name, value in said.metadata.items()},
+        )
+
+    def _value(self, name: str, value: Any) -> Any:
+        """A value, which may be a credential for what it is called."""
+        if isinstance(value, list):
+            return [self._value(name, item) for item in value]
+        called = f"{name}: "
+        return self.masked(called + value)[len(called) :] if isinstance(value, str) else value
 
     def masked(self, text: str) -> str:
         """A text, credentials in it masked."""

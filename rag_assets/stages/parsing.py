@@ -169,7 +169,7 @@ class _Parsing:
         self._formats[media_type] = before.plus(result, outcome.seconds)
 
     def _tasks(self) -> Iterator[ParseTask]:
-        sources = {s.name: s for s in open_sources(self._ctx.tenant, self._ctx.settings)}
+        sources = {s.name: s for s in _opened(self._ctx)}
         deadline = time.monotonic() + self._ctx.limits.parse_seconds
         for number, (key, documents) in enumerate(self._missing.items()):
             if number and time.monotonic() > deadline:
@@ -232,6 +232,10 @@ class _Parsing:
             for d in self._vanished
         ]
         self._ctx.catalog.quarantine.fail(self._ctx.ref, failures, config_key=self._work.config_key)
+
+
+def _opened(ctx: TenantContext) -> list[DocumentSource]:
+    return open_sources(ctx.tenant, ctx.settings, ctx.catalog)
 
 
 def _workers(sizes: Sequence[int]) -> int:

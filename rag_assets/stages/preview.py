@@ -78,10 +78,11 @@ class _Due:
     media_type: str | None
     options: ParseOptions
     content_sha256: str
+    edition: int = 0
 
     @property
     def parse_key(self) -> str:
-        return parse_key(self.content_sha256, self.media_type, self.options)
+        return parse_key(self.content_sha256, self.media_type, self.options, self.edition)
 
 
 class _Texts:
@@ -128,7 +129,7 @@ def preview(ctx: TenantContext) -> Preview:
     listings = []
     due: list[_Due] = []
     deleted = [d for ids in ctx.catalog.index.removals(ctx.ref.id).values() for d in ids]
-    for source in open_sources(ctx.tenant, ctx.settings):
+    for source in open_sources(ctx.tenant, ctx.settings, ctx.catalog):
         known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
         listing = without_buried(ctx, compare_source(source, known))
         listings.append(listing)
@@ -193,6 +194,7 @@ def _due(
                 row.media_type,
                 ctx.parse_options,
                 row.content_sha256,
+                row.edition,
             )
 
 

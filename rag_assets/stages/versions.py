@@ -79,7 +79,7 @@ def entries_of(
 
 def _version(ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead) -> Version:
     document = item.document
-    title = item.title or _file_name(document)
+    title = document.said_title or item.title or _file_name(document)
     key = indexed_key(
         head.digest,
         ctx.embedder.embedder_id,
@@ -89,6 +89,7 @@ def _version(ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead) -> Ve
         access_scope=document.access_scope,
         tags=document.tags,
         metadata=document.metadata,
+        edition=document.edition,
     )
     return Version(
         document=document,
@@ -108,7 +109,7 @@ def _entry_document(version: Version) -> EntryDocument:
         indexed_key=version.key,
         source=document.source,
         source_type=document.source_type,
-        path=document.uri.partition("/")[2],
+        path=_printable_path(document),
         uri=document.uri,
         media_type=version.media_type,
         title=version.title,
@@ -116,6 +117,12 @@ def _entry_document(version: Version) -> EntryDocument:
         tags=document.tags,
         metadata=document.metadata,
     )
+
+
+def _printable_path(document: Document) -> str:
+    # A uri that its source gave may be another document's as well.
+    source, _, path = document.uri.partition("/")
+    return path if source == document.source else document.document_id
 
 
 def _file_name(document: Document) -> str:

@@ -22,7 +22,7 @@ from rag_assets.parsing.options import ParseOptions, PdfEngine
 from rag_assets.parsing.pdf.docling_pipeline import require_docling
 from rag_assets.parsing.pdf.ocr import require_languages
 from rag_assets.references import require_reference, resolved
-from rag_assets.sources.files import FilesConfig
+from rag_assets.sources.registry import SourceConfig
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
@@ -173,7 +173,7 @@ class Tenant(_Model):
     project: str | None = None
     chat_model: str | None = Field(default=None, max_length=200)
     enabled: bool = True
-    sources: tuple[FilesConfig, ...] = ()
+    sources: tuple[SourceConfig, ...] = ()
     parser: ParserConfig = ParserConfig()
     chunker: ChunkerConfig = ChunkerConfig()
     chunkers: tuple[ChunkerRule, ...] = ()

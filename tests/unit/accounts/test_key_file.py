@@ -10,6 +10,8 @@ import pytest
 
 from rag_assets.accounts.key_file import KeyFile, key_file_path
 from rag_assets.accounts.master_key import MasterKey, MasterKeys
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.database import Database
 from rag_assets.errors import ConfigurationError
 from rag_assets.settings import Settings
 from rag_assets.stages.comparing import open_sources
@@ -140,7 +142,8 @@ def test_no_source_may_hold_the_key(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home", master_key_file=key_file)
     source = {"type": "files", "name": "files", "root": str(tmp_path / "notes")}
     tenant = Tenant.from_config({"id": "acme", "sources": [source]})
-    assert len(open_sources(tenant, settings)) == 1
+    catalog = Catalog(Database("postgresql://nobody@127.0.0.1:9/none"))
+    assert len(open_sources(tenant, settings, catalog)) == 1
     KeyFile(key_file).make()
     with pytest.raises(ConfigurationError, match="overlaps the project's own state"):
-        open_sources(tenant, settings)
+        open_sources(tenant, settings, catalog)

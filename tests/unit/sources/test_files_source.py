@@ -211,7 +211,7 @@ def test_build_source_resolves_roots_and_knows_its_types(tmp_path: Path) -> None
     for unknown in ("ftp", None, ["files"]):
         with pytest.raises(ConfigurationError, match="source type") as refused:
             build_source({"type": unknown, "name": "d"}, base=tmp_path)
-        assert refused.value.hint == "known types: files"
+        assert refused.value.hint == "known types: files, records"
     with pytest.raises(ConfigurationError, match="own state"):
         build_source(
             {"type": "files", "name": "d", "root": "docs"}, base=tmp_path, forbidden=[tmp_path]
