@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,58 @@ class Status:
     stale: int
     last_indexed_at: datetime | None
     queue_depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a write.
+
+    Attributes:
+        document_id: of the document concerned.
+        outcome: `queued`: the next sync indexes it; `removed`: found no more from now on;
+            `unchanged`: it was so before; `secret`: nothing of it is kept.
+    """
+
+    document_id: str
+    outcome: Literal["queued", "removed", "unchanged", "secret"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reindexed:
+    """What was queued.
+
+    Attributes:
+        documents: how many will be read, parsed and indexed anew.
+    """
+
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened.
+
+    Attributes:
+        id: rises with time.
+        payload: what the kind tells.
+    """
+
+    id: int
+    kind: str
+    at: datetime
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """A page of events, the newest first.
+
+    Attributes:
+        next: the `after` of the next page; None on the last.
+    """
+
+    events: tuple[Event, ...]
+    next: int | None
 
 
 @dataclass(frozen=True, slots=True)

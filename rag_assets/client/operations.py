@@ -6,13 +6,27 @@ client was given one.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeAlias
 
-from rag_assets.client.answers import Document, Documents, Health, Status
+from rag_assets.client.answers import (
+    Document,
+    Documents,
+    Event,
+    Events,
+    Health,
+    Reindexed,
+    Status,
+    Written,
+)
 from rag_assets.client.calls import Call, Pages
 from rag_assets.retrieval.model import Question, SearchAnswer
 
+MetadataValue: TypeAlias = bool | int | float | str | list[str]
+
 _PAGE = 100
+_RECORD = "/rag/records/{source_type}/{source_id}"
 
 
 def query(question: Question | str, *, tenant: str | None = None) -> Call[SearchAnswer]:
@@ -47,6 +61,131 @@ def all_documents(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Docu
     return Pages(first, lambda found: found.documents, lambda found: found.next)
 
 
+def delete_document(document_id: str, *, tenant: str | None = None) -> Call[Written]:
+    """Delete a document of any source; it is found no more from now on. For admins."""
+    return Call(
+        "DELETE",
+        "/rag/documents/{document_id}",
+        Written,
+        named={"document_id": document_id},
+        parameters={"tenant": tenant},
+    )
+
+
+def put_record(
+    source_type: str,
+    source_id: str,
+    text: str,
+    *,
+    media_type: str | None = None,
+    title: str | None = None,
+    uri: str | None = None,
+    scope: str | None = None,
+    tags: Sequence[str] = (),
+    metadata: Mapping[str, MetadataValue] | None = None,
+    updated_at: datetime | None = None,
+    source: str | None = None,
+    tenant: str | None = None,
+) -> Call[Written]:
+    """Push a record of an application, or what it is now; the next sync indexes it. For admins.
+
+    Args:
+        source_type, source_id: what it is in its application, as in page and 4711.
+        text: all that is to be found of it.
+        media_type: how the text is to be read; as Markdown by default.
+        title: by default the one found in the text.
+        uri: its address where people read it.
+        scope: the access scope; by default its source's.
+        tags, metadata: to filter by.
+        updated_at: when the text was last changed, with a time zone.
+        source: the tenant's source of records; may be left out if there is only one.
+    """
+    said = {
+        "media_type": media_type,
+        "title": title,
+        "uri": uri,
+        "scope": scope,
+        "tags": list(tags) or None,
+        "metadata": None if metadata is None else dict(metadata),
+        "updated_at": None if updated_at is None else updated_at.isoformat(),
+    }
+    return Call(
+        "PUT",
+        _RECORD,
+        Written,
+        named={"source_type": source_type, "source_id": source_id},
+        parameters={"source": source, "tenant": tenant},
+        body={"text": text, **{name: value for name, value in said.items() if value is not None}},
+    )
+
+
+def delete_record(
+    source_type: str, source_id: str, *, source: str | None = None, tenant: str | None = None
+) -> Call[Written]:
+    """Take a record back; it is found no more from now on. For admins.
+
+    Args:
+        source_type, source_id, source: as it was pushed.
+    """
+    return Call(
+        "DELETE",
+        _RECORD,
+        Written,
+        named={"source_type": source_type, "source_id": source_id},
+        parameters={"source": source, "tenant": tenant},
+    )
+
+
+def reindex(
+    *, source: str | None = None, document: str | None = None, tenant: str | None = None
+) -> Call[Reindexed]:
+    """Have documents read, parsed and indexed anew, failed ones too. For admins.
+
+    Args:
+        source: all of this source, by its name.
+        document: only this one, by its id. Without either all of the tenant's.
+    """
+    if source is not None and document is not None:
+        raise TypeError("reindex() takes a source or a document, not both")
+    body: dict[str, Any] = {"scope": "tenant"}
+    if source is not None:
+        body = {"scope": "source", "id": source}
+    if document is not None:
+        body = {"scope": "document", "id": document}
+    return Call("POST", "/rag/reindex", Reindexed, body=_of(tenant, body))
+
+
+def events(
+    *,
+    after: int | None = None,
+    kind: str | None = None,
+    limit: int = _PAGE,
+    tenant: str | None = None,
+) -> Call[Events]:
+    """One page of what happened, the newest first: to a member only their own searches.
+
+    Args:
+        after: the `next` of the page before.
+        kind: only of this kind, as in document_indexed.
+        limit: events at most, up to 1,000.
+    """
+    asked = {"after": after, "kind": kind, "limit": limit, "tenant": tenant}
+    return Call("GET", "/rag/events", Events, parameters=asked)
+
+
+def all_events(
+    *, kind: str | None = None, page: int = _PAGE, tenant: str | None = None
+) -> Pages[Events, Event]:
+    """Everything that happened, the newest first.
+
+    Args:
+        kind: only of this kind.
+        page: how many are asked for at a time, when they are needed.
+    """
+    first = events(kind=kind, limit=page, tenant=tenant)
+    return Pages(first, lambda found: found.events, lambda found: found.next)
+
+
 def status(*, tenant: str | None = None) -> Call[Status]:
     """How far a tenant's index is behind its documents."""
     return Call("GET", "/rag/status", Status, parameters={"tenant": tenant})
@@ -70,5 +209,8 @@ def metrics() -> Call[str]:
 def _asked(question: Question | str, tenant: str | None) -> dict[str, Any]:
     asked = Question(query=question) if isinstance(question, str) else question
     # What was not given is left to the tenant, and a former service need not know of it.
-    body = asked.model_dump(mode="json", exclude_unset=True)
+    return _of(tenant, asked.model_dump(mode="json", exclude_unset=True))
+
+
+def _of(tenant: str | None, body: dict[str, Any]) -> dict[str, Any]:
     return body if tenant is None else {**body, "tenant": tenant}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
@@ -26,6 +27,24 @@ QUESTION = Question(
 WHOLE = [
     operations.query(QUESTION, tenant="acme"),
     operations.documents(after="a", limit=1, tenant="acme"),
+    operations.delete_document("d", tenant="acme"),
+    operations.put_record(
+        "page",
+        "7",
+        "text",
+        media_type="text/plain",
+        title="t",
+        uri="u",
+        scope="s",
+        tags=["a"],
+        metadata={"b": 1},
+        updated_at=datetime.now(UTC),
+        source="pushed",
+        tenant="acme",
+    ),
+    operations.delete_record("page", "7", source="pushed", tenant="acme"),
+    operations.reindex(document="d", tenant="acme"),
+    operations.events(after=1, kind="k", limit=1, tenant="acme"),
     operations.status(tenant="acme"),
     operations.live(),
     operations.ready(),
@@ -141,3 +160,10 @@ def test_pages_follow_each_other_until_the_last() -> None:
     assert second is not None
     assert second.parameters == {"after": "b", "limit": 100, "tenant": "acme"}
     assert pages.following(Documents((), next=None)) is None
+
+
+def test_what_is_to_be_indexed_anew_is_one_thing() -> None:
+    assert operations.reindex().body == {"scope": "tenant"}
+    assert operations.reindex(source="files").body == {"scope": "source", "id": "files"}
+    with pytest.raises(TypeError):
+        operations.reindex(source="files", document="d")
