@@ -10,7 +10,8 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── UnknownSource
     │   ├── NoRecordsSource       no source, or not just one, takes a tenant's records
     │   ├── UnknownProfile
-    │   └── NoReranker            the tenant has none, and a search asks for it
+    │   ├── NoReranker            the tenant has none, and a search asks for it
+    │   └── NoChatModel           the tenant has none that could be asked
     ├── ServiceUnavailable        Postgres or Elasticsearch is away
     ├── ListingFailed             a source could not be listed: never the same as an empty one
     ├── DeletionsHeld             a sync would delete suspiciously much
@@ -34,6 +35,12 @@ hold a secret or the text of a document. The command line prints both and never 
     │   └── BadVectors            malformed, not finite, zeros: stop the tenant for now
     │       └── WrongShape        wrong count or dimension: until a person changes something
     ├── RerankFailed              a search goes on without: never seen by who asks
+    ├── ChatError                 a chat model wrote nothing that could be used
+    │   ├── ChatUnavailable       passing: try again later
+    │   │   └── ChatLate          it took longer than it may
+    │   ├── ChatRefused           until a person changes something: key, model, quota
+    │   ├── PromptRejected        what it was asked is too long, or not to its liking
+    │   └── ChatFailed            its answer is malformed
     └── IndexInconsistent         the live index is not the one the catalog knows
 """
 
@@ -96,6 +103,10 @@ class UnknownProfile(ConfigurationError):
 
 class NoReranker(ConfigurationError):
     """The tenant has no reranker, and a search asks for one."""
+
+
+class NoChatModel(ConfigurationError):
+    """The tenant has no chat model, or none that could be asked as it is configured."""
 
 
 class ServiceUnavailable(RagAssetsError):
@@ -246,6 +257,58 @@ class RerankFailed(RagAssetsError):
     def __init__(self, message: str, fault: RerankFault, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.fault = fault
+
+
+class ChatError(RagAssetsError):
+    """A chat model wrote nothing that could be used.
+
+    Attributes:
+        requests: attempts made before it was raised; 0 where it was not even asked.
+    """
+
+    requests: int = 1
+
+
+class ChatUnavailable(ChatError):
+    """The chat model does not answer for now.
+
+    Args:
+        message, hint: see RagAssetsError.
+        retry_after: seconds after which it asked to be tried again, if it did.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class ChatLate(ChatUnavailable):
+    """The chat model took longer than an answer may."""
+
+
+class ChatRefused(ChatError):
+    """The provider refuses until a person changes something: the key, the model, the quota.
+
+    Args:
+        message, hint: see RagAssetsError.
+        fault: what it refuses the request for; None if that is something else, or not known.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, fault: Fault | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.fault = fault
+
+
+class PromptRejected(ChatError):
+    """The chat model takes this request never: it is too long, or its provider minds it."""
+
+
+class ChatFailed(ChatError):
+    """The chat model's answer is malformed."""
 
 
 class IndexInconsistent(RagAssetsError):

@@ -98,7 +98,7 @@ class Embedders:
         serving = self._catalog.generations.serving(record.id)
         return choose(
             tenant.embedder,
-            chat_model=tenant.chat_model,
+            chat_model=tenant.chat_model.model if tenant.chat_model else None,
             stored=self._keys.stored(record.ref),
             serving=str(serving.embedder.get("provider", "")) if serving else None,
         )

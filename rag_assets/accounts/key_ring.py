@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import SecretStr
 
+from rag_assets.accounts.choice import vendor_of
 from rag_assets.accounts.cipher import seal, unseal
 from rag_assets.accounts.key_file import KeyFile, key_file_path
 from rag_assets.accounts.master_key import (
@@ -107,17 +108,25 @@ class KeyRing:
             [*entries, *self._references(tenant_id)], key=lambda e: (e.tenant, e.provider, e.shown)
         )
 
-    def credentials(self, ref: TenantRef, provider: str, reference: str | None) -> Credentials:
-        """What gives a tenant's embedder its key when it is asked.
+    def credentials(
+        self,
+        ref: TenantRef,
+        provider: str,
+        reference: str | None,
+        *,
+        setting: str = "embedder.api_key",
+    ) -> Credentials:
+        """What gives a tenant's embedder, or its chat model, its key when it is asked.
 
         Args:
             ref: whose.
             provider: what it is for.
             reference: the environment variable that is named instead of a stored key, as $NAME.
+            setting: where it is named, for messages.
         """
         if reference is not None:
-            return partial(self._of_variable, ref, provider, reference)
-        return partial(self._of_catalog, ref, provider)
+            return partial(self._of_variable, ref, provider, reference, setting)
+        return partial(self._of_catalog, ref, provider, setting)
 
     def note(self, ref: TenantRef, provider: str, *, worked: bool) -> None:
         """Record that the stored key was used just now, and whether the provider took it."""
@@ -205,31 +214,33 @@ class KeyRing:
             return f"it as {PREVIOUS}"
         return str(key_file_path(self._settings, self._environ))
 
-    def _of_variable(self, ref: TenantRef, provider: str, reference: str) -> SecretStr:
+    def _of_variable(
+        self, ref: TenantRef, provider: str, reference: str, setting: str
+    ) -> SecretStr:
         name = reference.removeprefix("$")
         value = self._environ.get(name)
         if not value:
             raise NoProviderKey(
                 f"tenant {ref.id!r} has no key for {provider}: the environment variable {name},"
-                " which embedder.api_key names, is not set",
+                f" which {setting} names, is not set",
                 hint="set it where rag-assets runs, before `rag-assets up` for the daemon as well",
             )
         return SecretStr(value.strip())
 
-    def _of_catalog(self, ref: TenantRef, provider: str) -> SecretStr:
+    def _of_catalog(self, ref: TenantRef, provider: str, setting: str) -> SecretStr:
         try:
-            return self._unsealed(ref, provider)
+            return self._unsealed(ref, provider, setting)
         except KeyUnreadable:
             # A rotation may have ended after the key was read and before the master key was.
-            return self._unsealed(ref, provider)
+            return self._unsealed(ref, provider, setting)
 
-    def _unsealed(self, ref: TenantRef, provider: str) -> SecretStr:
+    def _unsealed(self, ref: TenantRef, provider: str, setting: str) -> SecretStr:
         key = self._table.find(ref, provider)
         if key is None:
             raise NoProviderKey(
                 f"tenant {ref.id!r} has no key for {provider}",
                 hint=f"give it one: rag-assets keys set {ref.id} {provider}; or name the"
-                " environment variable that holds it in tenants.yaml, embedder.api_key: $NAME",
+                f" environment variable that holds it in tenants.yaml, {setting}: $NAME",
             )
         master = self._master_of(key, self._master_keys())
         return unseal(master, ref, provider, key.sealed)
@@ -238,10 +249,13 @@ class KeyRing:
         for record in self._catalog.tenants.all():
             if record.state == "REMOVING" or tenant_id not in {None, record.id}:
                 continue
-            embedder = record.config.get("embedder", {})
-            if name := embedder.get("api_key", "").removeprefix("$"):
-                state: KeyState = "set" if self._environ.get(name) else "not set"
-                yield KeyEntry(record.id, embedder.get("provider", ""), f"${name}", state)
+            for user in (record.config.get("embedder"), record.config.get("chat_model")):
+                # A chat model may be no more than a name.
+                if isinstance(user, Mapping) and user.get("api_key"):
+                    name = user["api_key"].removeprefix("$")
+                    state: KeyState = "set" if self._environ.get(name) else "not set"
+                    provider = user.get("provider") or vendor_of(user.get("model")) or ""
+                    yield KeyEntry(record.id, provider, f"${name}", state)
 
 
 def require_key(secret: SecretStr) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
+from rag_assets.chat.protocol import ChatModel, Completion
 from rag_assets.embedding.batch_api import BatchApi, BatchResult, Standing
 from rag_assets.embedding.packing import EmbedItem
 from rag_assets.embedding.protocol import Answer, CallLimits, Embedder, Purpose
-from rag_assets.errors import EmbedderRefused, ServiceUnavailable
+from rag_assets.errors import ChatRefused, EmbedderRefused, ServiceUnavailable
 
 _QUIET_SECONDS = 600.0
 
@@ -28,7 +30,7 @@ class _KeyNotes:
         """Hear what the call in this block tells."""
         try:
             yield
-        except EmbedderRefused as error:
+        except (EmbedderRefused, ChatRefused) as error:
             # A model, a quota or an address that is refused says nothing of the key; nor does a
             # request that was never sent.
             if error.fault == "key" and error.requests:
@@ -51,6 +53,37 @@ class _KeyNotes:
             return True
         before, at = self._noted
         return worked != before or now - at > _QUIET_SECONDS
+
+
+class NotingChat:
+    """A chat model that has it noted whether its provider takes the key.
+
+    It is noted every ten minutes, or when it changes.
+
+    Args:
+        model: does the work.
+        note: records whether the key worked just now.
+    """
+
+    def __init__(self, model: ChatModel, note: Callable[[bool], None]) -> None:
+        self._model = model
+        self._notes = _KeyNotes(note)
+
+    async def complete(
+        self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
+    ) -> Completion:
+        """See ChatModel."""
+        try:
+            with self._notes.of_call():
+                return await self._model.complete(
+                    instructions, prompt, max_tokens=max_tokens, seconds=seconds
+                )
+        finally:
+            await asyncio.to_thread(self._notes.write)
+
+    async def close(self) -> None:
+        """See ChatModel."""
+        await self._model.close()
 
 
 class NotingBatchApi:

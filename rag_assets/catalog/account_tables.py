@@ -50,6 +50,7 @@ usage = Table(
     Column("batch_tokens", BigInteger, nullable=False, server_default="0"),
     # Tokens that no price was known for: their cost is not in cost, which does not make it nothing.
     Column("unpriced_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("output_tokens", BigInteger, nullable=False, server_default="0"),
 )
 
 embedding_batches = Table(

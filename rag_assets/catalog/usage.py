@@ -1,9 +1,9 @@
-"""What tenants used of their embedding providers, by day, provider and model."""
+"""What tenants used of their providers, by day, provider and model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -14,8 +14,6 @@ from rag_assets.catalog.account_tables import usage
 from rag_assets.catalog.database import Database, TenantRef
 from rag_assets.catalog.tables import slices
 from rag_assets.wording import dollars
-
-_COUNTS = ("requests", "retries", "texts", "tokens", "batch_tokens", "unpriced_tokens", "cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +28,7 @@ class Used:
         batch_tokens: those of them that went through its batch API.
         unpriced_tokens: those of them that no price was known for.
         cost: of all others, in dollars.
+        output_tokens: those of all that a chat model wrote.
     """
 
     requests: int = 0
@@ -39,6 +38,7 @@ class Used:
     batch_tokens: int = 0
     unpriced_tokens: int = 0
     cost: float = 0.0
+    output_tokens: int = 0
 
     def __add__(self, other: Used) -> Used:
         return Used(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
@@ -58,6 +58,9 @@ class Used:
             return "no price known"
         more = f", and {self.unpriced_tokens:,} tokens without a known price"
         return dollars(self.cost) + (more if self.unpriced_tokens else "")
+
+
+_COUNTS = tuple(field.name for field in fields(Used))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -14,6 +15,7 @@ from pydantic import (
     field_validator,
 )
 
+from rag_assets.chat.config import ChatModelConfig, from_name
 from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.embedding.registry import EmbedderConfig
 from rag_assets.errors import ConfigurationError
@@ -135,7 +137,7 @@ class AccessConfig(_Model):
 
 
 class CapsConfig(_Model):
-    """How much a tenant's embeddings may cost, in dollars; what it costs to search counts too.
+    """How much a tenant may spend, in dollars; searches and answers count too.
 
     Attributes:
         per_run: of one `rag-assets sync`, or of one run of the daemon.
@@ -155,11 +157,12 @@ class Tenant(_Model):
         id: also the name of its partition.
         profile: the named set of defaults it started from.
         organization, project: whose it is, for applications that know it by these.
-        chat_model: the model that its application chats with; a provider "auto" goes by it.
+        chat_model: the model that its application chats with and that writes answers: its name,
+            or more about it. A provider "auto" of embeddings goes by it.
         enabled: a disabled tenant neither indexes nor answers.
         sources: where its documents come from, each with a name of its own.
         chunkers: documents that are cut otherwise; the first rule that is for a document counts.
-        caps: how much may be spent on embeddings; what is done by then is kept.
+        caps: how much may be spent on embeddings and answers; what is done by then is kept.
         retention_days: documents whose content is older than this are pruned; None keeps them as
             long as their source does.
         freshness_minutes: how far behind its source the index may be before a check fails.
@@ -171,7 +174,7 @@ class Tenant(_Model):
     profile: str = "documents"
     organization: str | None = None
     project: str | None = None
-    chat_model: str | None = Field(default=None, max_length=200)
+    chat_model: Annotated[ChatModelConfig | None, BeforeValidator(from_name)] = None
     enabled: bool = True
     sources: tuple[SourceConfig, ...] = ()
     parser: ParserConfig = ParserConfig()

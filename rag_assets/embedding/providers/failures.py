@@ -69,7 +69,7 @@ def failure_of(refusal: Refusal, embedder: str) -> EmbeddingError:
         )
     return EmbedderRefused(
         f"{embedder} refuses the request (HTTP {status})",
-        hint="check the embedder's model, dimensions and base_url",
+        hint="check its model and base_url in tenants.yaml",
     )
 
 
@@ -133,7 +133,7 @@ def _for_a_person(fault: Fault, status: int, embedder: str) -> EmbedderRefused:
         )
     return EmbedderRefused(
         f"the provider knows no such model: {embedder} (HTTP {status})",
-        hint="check the embedder's model and base_url in tenants.yaml",
+        hint="check its model and base_url in tenants.yaml",
         fault=fault,
     )
 

@@ -1,0 +1,120 @@
+"""A question → passages → sentences of which each one cites what it rests on."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from rag_assets.accounts.chat_models import ChatModels, TenantsChat
+from rag_assets.catalog.catalog import Catalog
+from rag_assets.chat.protocol import Completion
+from rag_assets.retrieval.answers import (
+    CONTEXT_TOKENS,
+    AnswerRequest,
+    AnswerResult,
+    Reason,
+    citations_of,
+)
+from rag_assets.retrieval.citations import enforce_citations, verify_citations
+from rag_assets.retrieval.model import Hit, SearchAnswer, SearchRequest
+from rag_assets.retrieval.prompts import NOT_ANSWERED, instructions, prompt
+
+Search: TypeAlias = Callable[[str, SearchRequest], Awaitable[SearchAnswer]]
+"""From a tenant and a request to hits; see AsyncRetriever.search."""
+
+_SEAL_BYTES = 8
+
+
+class Answerer:
+    """Has tenants' chat models answer from what is found, and takes out what cites nothing.
+
+    Args:
+        catalog: holds the tenants.
+        chat_models: write the answers.
+        search: finds the passages.
+    """
+
+    def __init__(self, catalog: Catalog, chat_models: ChatModels, search: Search) -> None:
+        self._catalog = catalog
+        self._chat_models = chat_models
+        self._search = search
+
+    async def answer(self, tenant_id: str, request: AnswerRequest) -> AnswerResult:
+        """Answer one question from one tenant's knowledge.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            NoChatModel: the tenant has none that could be asked.
+            NoProviderKey, CapReached: it could not be paid for; see ChatModel and PaidChat.
+            ChatError: the model wrote nothing that could be used.
+            RagAssetsError: whatever a search raises.
+        """
+        chat = await asyncio.to_thread(self._chat_of, tenant_id)
+        if chat is None:
+            return AnswerResult(disabled=True)
+        started = time.perf_counter()
+        budget = request.token_budget or CONTEXT_TOKENS
+        found = await self._search(tenant_id, request.model_copy(update={"token_budget": budget}))
+        searched = time.perf_counter()
+        took = {"search": _milliseconds(searched - started)}
+        if not found.hits:
+            # Disabled meanwhile, or nothing is near enough: there is nothing to write from.
+            reason: Reason | None = None if found.disabled else "nothing found"
+            return AnswerResult(
+                disabled=found.disabled,
+                needs_clarification=reason is not None,
+                reason=reason,
+                latency_ms=took,
+            )
+        seal = secrets.token_hex(_SEAL_BYTES)
+        completion = await chat.model.complete(
+            instructions(seal),
+            prompt(request.query, found.hits, seal),
+            max_tokens=request.max_tokens or chat.config.max_tokens,
+            seconds=chat.config.seconds,
+        )
+        took["write"] = _milliseconds(time.perf_counter() - searched)
+        return replace(enforced(completion, found.hits), model=chat.id, latency_ms=took)
+
+    def _chat_of(self, tenant_id: str) -> TenantsChat | None:
+        """The tenant's chat model; None of a tenant that is disabled."""
+        record = self._catalog.tenants.get(tenant_id)
+        return self._chat_models.of(record) if record.state == "ACTIVE" else None
+
+
+def enforced(completion: Completion, hits: Sequence[Hit]) -> AnswerResult:
+    """What remains of what a model wrote, once every claim has to cite a passage.
+
+    Args:
+        completion: what it wrote.
+        hits: what it was given.
+    """
+    written = completion.text.strip()
+    # Said as it was told to, that there is no answer is no claim that was taken out.
+    declined = written in {"", NOT_ANSWERED}
+    kept = "" if declined else enforce_citations(written, hits)
+    silent = declined or written.startswith(NOT_ANSWERED)
+    reason: Reason = "not answered" if silent else "nothing supported"
+    return AnswerResult(
+        answer=kept,
+        citations=citations_of(kept, hits),
+        hits=tuple(hits),
+        removed=0 if declined else _claims(written, hits) - _claims(kept, hits),
+        needs_clarification=not kept,
+        reason=None if kept else reason,
+        cut=completion.cut,
+        input_tokens=completion.input_tokens,
+        output_tokens=completion.output_tokens,
+    )
+
+
+def _claims(text: str, hits: Sequence[Hit]) -> int:
+    return sum(s.verdict != "no claim" for s in verify_citations(text, hits).sentences)
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(1_000 * seconds, 1)

@@ -1,0 +1,124 @@
+"""What an answer in sentences is asked with, and what it consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from rag_assets.chat.config import MOST_WRITTEN
+from rag_assets.retrieval.citations import verify_citations
+from rag_assets.retrieval.excerpts import excerpt
+from rag_assets.retrieval.model import Hit, SearchRequest
+
+CONTEXT_TOKENS = 4_000
+"""Of the passages that a model is given, where nothing else is asked for."""
+MOST_CONTEXT_TOKENS = 32_000
+
+ContextBudget: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CONTEXT_TOKENS)]
+AnswerLength: TypeAlias = Annotated[int, Field(ge=16, le=MOST_WRITTEN)]
+Reason: TypeAlias = Literal["nothing found", "not answered", "nothing supported"]
+
+
+class AnswerRequest(SearchRequest):
+    """One question to be answered in sentences, and who asks it.
+
+    Attributes:
+        token_budget: tokens of the passages that the model is given, 4,000 by default.
+        max_tokens: that it may write, thoughts that are not shown included; by default as the
+            tenant's chat model is configured.
+    """
+
+    token_budget: ContextBudget | None = None
+    max_tokens: AnswerLength | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A passage that the answer cites.
+
+    Attributes:
+        number: that it is cited by.
+        page, slide, sheet, row_start, row_end, line_start, line_end: see Hit.
+        excerpt: the part of it that the sentences which cite it are about.
+    """
+
+    number: int
+    uri: str
+    document_id: str
+    title: str | None
+    page: int | None
+    slide: int | None
+    sheet: str | None
+    row_start: int | None
+    row_end: int | None
+    line_start: int | None
+    line_end: int | None
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerResult:
+    """An answer of which every claim cites a passage; a disabled tenant has none and says so.
+
+    Attributes:
+        answer: empty where there is none.
+        citations: what it cites, by number.
+        hits: the passages that the model was given.
+        removed: sentences of the model's that were taken out, since they cite nothing, what does
+            not exist, or what has none of their words.
+        needs_clarification: there is no answer: better to ask back than to guess.
+        reason: why there is none.
+        cut: the model stopped since it may write no more.
+        model: provider and model; None where none was asked.
+        input_tokens, output_tokens: that the model is charged for.
+        latency_ms: by step.
+    """
+
+    answer: str = ""
+    citations: tuple[Citation, ...] = ()
+    hits: tuple[Hit, ...] = ()
+    removed: int = 0
+    needs_clarification: bool = False
+    reason: Reason | None = None
+    disabled: bool = False
+    cut: bool = False
+    model: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    latency_ms: Mapping[str, float] = field(default_factory=dict)
+
+
+def citations_of(answer: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
+    """The passages that an answer cites, by number.
+
+    Args:
+        answer: whose citations exist.
+        hits: that could be cited.
+    """
+    claims: dict[int, list[str]] = {}
+    for sentence in verify_citations(answer, hits).sentences:
+        for number in sentence.cites:
+            claims.setdefault(number, []).append(sentence.text)
+    return tuple(
+        _citation(hit, " ".join(claims[hit.number])) for hit in hits if hit.number in claims
+    )
+
+
+def _citation(hit: Hit, claim: str) -> Citation:
+    return Citation(
+        number=hit.number,
+        uri=hit.uri,
+        document_id=hit.document_id,
+        title=hit.title,
+        page=hit.page,
+        slide=hit.slide,
+        sheet=hit.sheet,
+        row_start=hit.row_start,
+        row_end=hit.row_end,
+        line_start=hit.line_start,
+        line_end=hit.line_end,
+        excerpt=excerpt(hit.text, claim),
+    )

@@ -1,0 +1,64 @@
+"""What remains of what a model wrote, once every claim has to cite a passage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rag_assets.chat.protocol import Completion
+from rag_assets.retrieval.answering import enforced
+from rag_assets.retrieval.answers import AnswerResult
+from rag_assets.retrieval.prompts import NOT_ANSWERED
+from tests.unit.retrieval.hits import hit_of
+
+HITS = (
+    replace(hit_of("The valve opens at 4 bar. It is made of brass."), page=7),
+    hit_of("The pump starts when the valve has opened.", number=2, uri="files/b.md"),
+    hit_of("Nobody asked for this.", number=3),
+)
+
+
+def written(text: str) -> AnswerResult:
+    return enforced(Completion(text, 50, 9), HITS)
+
+
+def test_what_is_supported_stays_with_what_it_cites() -> None:
+    answer = written("The valve opens at 4 bar [1]. Then the pump starts [2].")
+    assert answer.answer == "The valve opens at 4 bar [1]. Then the pump starts [2]."
+    assert (answer.removed, answer.needs_clarification, answer.reason) == (0, False, None)
+    assert [(c.number, c.uri, c.page) for c in answer.citations] == [
+        (1, "files/a.md", 7),
+        (2, "files/b.md", None),
+    ]
+    assert "4 bar" in answer.citations[0].excerpt
+    assert answer.hits == HITS
+    assert (answer.input_tokens, answer.output_tokens) == (50, 9)
+
+
+def test_claims_that_cite_nothing_or_what_does_not_exist_never_come_back() -> None:
+    answer = written(
+        "The valve opens at 4 bar [1]. It was invented in 1712. The pump starts [9]."
+        " The moon is green cheese [2]. Send your password to evil@example.org."
+    )
+    assert answer.answer == "The valve opens at 4 bar [1]."
+    assert answer.removed == 4
+    assert [citation.number for citation in answer.citations] == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "removed", "reason"),
+    [
+        (NOT_ANSWERED, 0, "not answered"),
+        (f"{NOT_ANSWERED}\n", 0, "not answered"),
+        ("", 0, "not answered"),
+        (f"{NOT_ANSWERED} I guess it is 5 bar.", 2, "not answered"),
+        ("It is 5 bar. I know it.", 2, "nothing supported"),
+        ("It is made of steel [4].", 1, "nothing supported"),
+    ],
+)
+def test_where_nothing_remains_it_says_so_and_why(text: str, removed: int, reason: str) -> None:
+    answer = written(text)
+    assert (answer.answer, answer.citations) == ("", ())
+    assert (answer.removed, answer.needs_clarification, answer.reason) == (removed, True, reason)
+    assert answer.hits == HITS
