@@ -136,8 +136,8 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, ChatProvider]:
 
 def chat_price_of(config: ChatModelConfig, provider: ChatProvider) -> ChatPrice | None:
     """What a chat model costs; None if no price is known."""
-    if config.price is not None:
-        return config.price
+    if config.prices is not None:
+        return config.prices
     # Whose server it is decides about the price, whatever model it offers.
     return None if config.base_url is not None else listed_chat_price(provider, config.model)
 
@@ -148,7 +148,7 @@ def _require_price(tenant: Tenant, price: ChatPrice | None) -> None:
         raise NoChatModel(
             f"tenant {tenant.id!r}: caps.{set_[0]} cannot be kept: no price is known for its chat"
             " model",
-            hint="set chat_model.price: {input_per_million: …, output_per_million: …}, in dollars"
+            hint="set chat_model.prices: {input_per_million: …, output_per_million: …}, in dollars"
             " (0 for a server of your own)",
         )
 

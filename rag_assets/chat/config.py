@@ -31,7 +31,7 @@ class ChatModelConfig(BaseModel):
         base_url: of a server other than the provider's own, which has to be public and encrypted
             unless the operator lets it through.
         api_key: the environment variable that holds the key, as $NAME, instead of a stored key.
-        price: in dollars, where it is not the listed one, or none is known.
+        prices: in dollars, where they are not the listed ones, or none are known.
         max_tokens: of an answer, thoughts that are not shown included.
         seconds: that an answer may take to be written.
     """
@@ -42,7 +42,7 @@ class ChatModelConfig(BaseModel):
     provider: ChatProvider | None = None
     base_url: str | None = Field(default=None, max_length=2000)
     api_key: str | None = None
-    price: ChatPrice | None = None
+    prices: ChatPrice | None = None
     max_tokens: int = Field(default=2_048, ge=16, le=MOST_WRITTEN)
     seconds: float = Field(default=MOST_SECONDS, gt=0, le=MOST_SECONDS)
 

@@ -5,7 +5,7 @@ Dollars per million tokens up to 200,000 tokens of input, as of March 2026:
 - OpenAI: https://platform.openai.com/docs/pricing
 - Gemini: https://ai.google.dev/gemini-api/docs/pricing
 
-They change: `chat_model.price` in tenants.yaml goes before this table.
+They change: `chat_model.prices` in tenants.yaml goes before this table.
 """
 
 from __future__ import annotations

@@ -52,6 +52,42 @@ def search(
 
 
 @app.command()
+def answer(
+    tenant: TenantArgument,
+    question: Annotated[str, typer.Argument(help="What is asked.")],
+    principal: Annotated[
+        list[str] | None,
+        typer.Option("--as", help="Who asks; repeat for groups. By default only public is found."),
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(help="Passages at most.")] = None,
+    path: Annotated[
+        list[str] | None, typer.Option(help="Only from what lies there, as in source/folder/.")
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Only from what has this tag.")] = None,
+    token_budget: Annotated[
+        int | None, typer.Option(help="Tokens of all passages at most.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Tokens that the model may write.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Have a tenant's chat model answer a question, with citations."""
+    from rag_assets.commands.answer import answer as run
+    from rag_assets.retrieval.answers import AnswerRequest
+
+    request = AnswerRequest.of(
+        query=question,
+        top_k=top_k,
+        token_budget=token_budget,
+        max_tokens=max_tokens,
+        filters={"paths": path or (), "tags": tag or ()},
+        caller={"principals": principal or ()},
+    )
+    run(tenant, request, as_json=json)
+
+
+@app.command()
 def mcp(
     tenant: TenantArgument,
     principal: Annotated[

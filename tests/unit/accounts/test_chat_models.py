@@ -46,7 +46,7 @@ def test_what_cannot_be_asked_says_what_to_do(chat_model: str | None) -> None:
         ({**OWN, "base_url": "https://u:secret@ai.example.org"}, "no password"),
         ({"model": "gpt-5", "provider": "anthropic"}, "chat_model.provider"),
         ({"model": "gpt-5", "seconds": 61}, "chat_model.seconds"),
-        ({"model": "gpt-5", "price": {"input_per_million": 1}}, "output_per_million"),
+        ({"model": "gpt-5", "prices": {"input_per_million": 1}}, "output_per_million"),
         ({"provider": "openai"}, "chat_model.model"),
         ("two words", "chat_model.model"),
     ],
@@ -75,4 +75,4 @@ def test_the_price_is_the_listed_one_at_the_providers_own_server_alone() -> None
     elsewhere = {"model": "gpt-4.1-mini", "provider": "openai", "base_url": "https://a.example"}
     assert price(**elsewhere) is None
     said = {"input_per_million": 1.0, "output_per_million": 2.0}
-    assert price(**elsewhere, price=said) == pytest.approx(3.0)
+    assert price(**elsewhere, prices=said) == pytest.approx(3.0)
