@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rag_assets.accounts.answer_spending import AnswerSpending, PaidChat
 from rag_assets.accounts.choice import vendor_of
@@ -46,7 +46,7 @@ class TenantsChat:
 
 
 class ChatModels:
-    """The chat models of an installation's tenants; each keeps its connections.
+    """The chat models of an installation's tenants; each keeps its connections, for one event loop.
 
     Args:
         catalog: holds the tenants, their keys and what they spend.
@@ -57,20 +57,23 @@ class ChatModels:
         self._keys = KeyRing(catalog, settings)
         self._spending = AnswerSpending(catalog)
         self._network = settings.private_endpoints
-        self._made: dict[TenantRef, tuple[Tenant, TenantsChat]] = {}
+        self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantsChat]] = {}
 
-    def of(self, record: TenantRecord) -> TenantsChat:
+    async def of(self, record: TenantRecord) -> TenantsChat:
         """A tenant's chat model; its key is looked for when it is needed.
 
         Raises:
             NoChatModel: it has none, or none that could be asked as it is configured.
             ConfigurationError: something in its configuration is not usable.
         """
-        tenant = Tenant.from_config(record.config)
-        made = self._made.get(record.ref)
-        if made is None or made[0] != tenant:
-            made = self._made[record.ref] = (tenant, self._make(record.ref, tenant))
-        return made[1]
+        former = self._made.get(record.ref)
+        if former is not None and former[0] == record.config:
+            return former[1]
+        made = self._make(record.ref, Tenant.from_config(record.config))
+        self._made[record.ref] = (record.config, made)
+        if former is not None:
+            await former[1].model.close()
+        return made
 
     async def close(self) -> None:
         """Let go of this loop's connections."""

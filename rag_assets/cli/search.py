@@ -67,9 +67,7 @@ def answer(
     token_budget: Annotated[
         int | None, typer.Option(help="Tokens of all passages at most.")
     ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(help="Tokens that the model may write.")
-    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens that the model may write.")] = None,
     json: Json = False,
 ) -> None:
     """Have a tenant's chat model answer a question, with citations."""

@@ -55,7 +55,7 @@ def _show(result: AnswerResult) -> None:
     for citation in result.citations:
         _show_citation(citation)
     if result.removed:
-        say(f"Taken out, since nothing that was found says so: {counted(result.removed, 'sentence')}")
+        say(f"Taken out, for want of a passage: {counted(result.removed, 'sentence')}.")
     if result.cut:
         say("The model may write no more than that: --max-tokens lets it.")
 

@@ -26,6 +26,7 @@ def serve(session: Session, host: str, port: int) -> None:
     """
     import uvicorn
 
+    from rag_assets.accounts.chat_models import ChatModels
     from rag_assets.service.app import build_app
     from rag_assets.service.authentication import require_authentication
     from rag_assets.service.backend import Backend
@@ -36,7 +37,9 @@ def serve(session: Session, host: str, port: int) -> None:
     require_authentication(host, settings.jwt, session.catalog)
     with closing(_listening(host, port)) as listener:
         retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-        app = build_app(Backend(session.catalog, session.store, retriever, settings))
+        chat_models = ChatModels(session.catalog, session.settings)
+        backend = Backend(session.catalog, session.store, retriever, settings, chat_models)
+        app = build_app(backend)
         if settings.jwt is None:
             progress("only service tokens are taken: `rag-assets tokens create` makes one")
         progress(f"http://{f'[{host}]' if ':' in host else host}:{port}")

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from rag_assets.accounts.chat_models import ChatModels, TenantsChat
+from rag_assets.accounts.chat_models import ChatModels
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.chat.protocol import Completion
 from rag_assets.retrieval.answers import (
@@ -53,9 +53,10 @@ class Answerer:
             ChatError: the model wrote nothing that could be used.
             RagAssetsError: whatever a search raises.
         """
-        chat = await asyncio.to_thread(self._chat_of, tenant_id)
-        if chat is None:
+        record = await asyncio.to_thread(self._catalog.tenants.get, tenant_id)
+        if record.state != "ACTIVE":
             return AnswerResult(disabled=True)
+        chat = await self._chat_models.of(record)
         started = time.perf_counter()
         budget = request.token_budget or CONTEXT_TOKENS
         found = await self._search(tenant_id, request.model_copy(update={"token_budget": budget}))
@@ -79,11 +80,6 @@ class Answerer:
         )
         took["write"] = _milliseconds(time.perf_counter() - searched)
         return replace(enforced(completion, found.hits), model=chat.id, latency_ms=took)
-
-    def _chat_of(self, tenant_id: str) -> TenantsChat | None:
-        """The tenant's chat model; None of a tenant that is disabled."""
-        record = self._catalog.tenants.get(tenant_id)
-        return self._chat_models.of(record) if record.state == "ACTIVE" else None
 
 
 def enforced(completion: Completion, hits: Sequence[Hit]) -> AnswerResult:

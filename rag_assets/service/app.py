@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from rag_assets.service.agents import agents, serving_agents
+from rag_assets.service.answering import answers
 from rag_assets.service.backend import Backend
 from rag_assets.service.journal import journal
 from rag_assets.service.problems import MEDIA_TYPE, handle_problems
@@ -44,6 +45,7 @@ def build_app(backend: Backend) -> FastAPI:
     app.include_router(knowledge)
     app.include_router(writing)
     app.include_router(journal)
+    app.include_router(answers)
     app.include_router(operation)
     app.include_router(agents)
     handle_problems(app)

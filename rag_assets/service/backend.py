@@ -9,9 +9,11 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from sqlalchemy import text
 
+from rag_assets.accounts.chat_models import ChatModels
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.answering import Answerer
 from rag_assets.retrieval.reading import DocumentReader
 from rag_assets.service.authentication import Authenticator
 from rag_assets.service.rates import Rates
@@ -27,6 +29,7 @@ class Backend:
         catalog, store: the servers.
         retriever: answers questions.
         settings: of the service.
+        chat_models: write answers from what the retriever finds.
 
     Raises:
         ConfigurationError: the key that tokens are checked with is not usable.
@@ -38,9 +41,12 @@ class Backend:
         store: VectorStore,
         retriever: AsyncRetriever,
         settings: ServiceSettings,
+        chat_models: ChatModels,
     ) -> None:
         self.catalog = catalog
         self.retriever = retriever
+        self._chat_models = chat_models
+        self.answerer = Answerer(catalog, chat_models, retriever.search)
         self.reader = DocumentReader(catalog, store)
         self.settings = settings
         self.authenticator = Authenticator(catalog, settings.jwt)
@@ -51,6 +57,7 @@ class Backend:
 
     async def close(self) -> None:
         """Let go of what the event loop holds; what was searched is recorded."""
+        await self._chat_models.close()
         await self.retriever.close()
 
     async def run(self, work: Callable[[], _T]) -> _T:

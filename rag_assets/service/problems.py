@@ -20,14 +20,20 @@ from starlette.exceptions import HTTPException
 from rag_assets.errors import (
     BadVectors,
     CapReached,
+    ChatFailed,
+    ChatLate,
+    ChatRefused,
+    ChatUnavailable,
     EmbedderRefused,
     EmbedderUnavailable,
     EmbeddingError,
     IndexInconsistent,
     InputRejected,
     KeyUnreadable,
+    NoChatModel,
     NoProviderKey,
     NoRecordsSource,
+    PromptRejected,
     RagAssetsError,
     ServiceUnavailable,
     TenantGone,
@@ -100,13 +106,19 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     UnknownDocument: Kind(404, "unknown-document", "There is no such document"),
     UnknownSource: Kind(404, "unknown-source", "The tenant has no such source"),
     NoRecordsSource: Kind(409, "no-records-source", "It is not clear where records go"),
+    NoChatModel: Kind(409, "no-chat-model", "The tenant has no chat model that could be asked"),
     InputRejected: Kind(422, "question-rejected", "The question cannot be embedded"),
+    PromptRejected: Kind(422, "prompt-rejected", "The chat model rejects the request"),
     TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
     BadVectors: Kind(502, "embedder-failed", "The embedding provider failed"),
     EmbedderRefused: Kind(502, "embedder-refused", "The embedding provider refuses"),
+    ChatFailed: Kind(502, "chat-failed", "The chat model's provider failed"),
+    ChatRefused: Kind(502, "chat-refused", "The chat model's provider refuses"),
     KeyUnreadable: Kind(500, "key-unreadable", "The tenant's key cannot be used"),
     EmbedderUnavailable: Kind(503, "embedder-unavailable", "The embedding provider is away"),
     EmbeddingError: Kind(503, "embedder-unavailable", "The question could not be embedded"),
+    ChatUnavailable: Kind(503, "chat-unavailable", "The chat model's provider is away"),
+    ChatLate: Kind(504, "chat-late", "The chat model took too long"),
     IndexInconsistent: Kind(503, "index-inconsistent", "The tenant's index is being mended"),
     ServiceUnavailable: Kind(503, "unavailable", "A server that is needed is away"),
     RagAssetsError: Kind(500, "internal", "The service failed"),
@@ -206,7 +218,7 @@ def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
             return {"WWW-Authenticate": 'Bearer realm="rag-assets"'}
         case TooManyRequests():
             return {"Retry-After": str(error.retry_after)}
-        case EmbedderUnavailable() if error.retry_after is not None:
+        case EmbedderUnavailable() | ChatUnavailable() if error.retry_after is not None:
             return {"Retry-After": str(math.ceil(error.retry_after))}
     return {"Retry-After": str(_RETRY_SECONDS)} if kind.status == 503 else {}  # noqa: PLR2004
 

@@ -14,6 +14,7 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
+from rag_assets.accounts.chat_models import ChatModels
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.service.app import build_app
@@ -44,7 +45,8 @@ class Door:
         """A backend over the same servers, for an event loop of its own."""
         session = self.driver.session
         retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-        return Backend(session.catalog, session.store, retriever, settings)
+        chat_models = ChatModels(session.catalog, session.settings)
+        return Backend(session.catalog, session.store, retriever, settings, chat_models)
 
     def core(self, tenant: str, request: SearchRequest) -> SearchAnswer:
         """What the core answers, without the door."""
@@ -86,7 +88,12 @@ def installed(
 ) -> Iterator[Installation]:
     """An installation that the modules of this package share."""
     home = tmp_path_factory.mktemp("service") / "home"
-    with new_installation(home, postgres_url, elasticsearch_url) as made:
+    with (
+        new_installation(home, postgres_url, elasticsearch_url) as made,
+        pytest.MonkeyPatch.context() as environment,
+    ):
+        # Chat models, which are not ours, answer on loopback.
+        environment.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "127.0.0.1")
         yield made
 
 
@@ -108,7 +115,8 @@ def door(installed: Installation) -> Iterator[Door]:
     installed.configure("asleep", enabled=False)
     session = installed.session()
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-    backend = Backend(session.catalog, session.store, retriever, SETTINGS)
+    chat_models = ChatModels(session.catalog, session.settings)
+    backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models)
     with TestClient(build_app(backend), raise_server_exceptions=True) as client:
         yield Door(client, installed, driver, backend)
 

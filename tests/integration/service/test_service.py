@@ -14,6 +14,7 @@ import jwt
 import pytest
 from starlette.testclient import TestClient
 
+from rag_assets.accounts.chat_models import ChatModels
 from rag_assets.errors import (
     EmbedderUnavailable,
     IndexInconsistent,
@@ -200,7 +201,8 @@ def test_failures_are_problems_that_tell_what_to_do_and_nothing_of_our_servers(
     session = door.driver.session
     failing = Failing(session.catalog, session.store, session.embedders)
     settings = ServiceSettings(jwt=JwtSettings(secret=SECRET))
-    backend = Backend(session.catalog, session.store, failing, settings)
+    chat_models = ChatModels(session.catalog, session.settings)
+    backend = Backend(session.catalog, session.store, failing, settings, chat_models)
     with TestClient(build_app(backend)) as client, caplog.at_level(logging.INFO):
         response = replace(door, client=client, backend=backend).ask(door.token())
     assert_problem(response, status, kind)
@@ -297,7 +299,8 @@ def test_a_server_that_is_away_makes_the_service_not_ready(door: Door) -> None:
     store = ElasticsearchStore("http://127.0.0.1:9")
     session = door.driver.session
     retriever = AsyncRetriever(session.catalog, store, session.embedders)
-    backend = Backend(session.catalog, store, retriever, ServiceSettings())
+    chat_models = ChatModels(session.catalog, session.settings)
+    backend = Backend(session.catalog, store, retriever, ServiceSettings(), chat_models)
     with TestClient(build_app(backend)) as client:
         response = client.get("/health/ready")
         assert_problem(response, 503, "unavailable")
