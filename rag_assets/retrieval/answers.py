@@ -17,8 +17,8 @@ CONTEXT_TOKENS = 4_000
 """Of the passages that a model is given, where nothing else is asked for."""
 MOST_CONTEXT_TOKENS = 32_000
 
-ContextBudget: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CONTEXT_TOKENS)]
-AnswerLength: TypeAlias = Annotated[int, Field(ge=16, le=MOST_WRITTEN)]
+ContextBudget: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MOST_CONTEXT_TOKENS)]
+AnswerLength: TypeAlias = Annotated[int, Field(strict=True, ge=16, le=MOST_WRITTEN)]
 Reason: TypeAlias = Literal["nothing found", "not answered", "nothing supported"]
 
 

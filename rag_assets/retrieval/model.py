@@ -71,13 +71,13 @@ class Question(_Model):
     """
 
     query: Annotated[str, StringConstraints(max_length=MAX_QUERY, pattern=r"\S")]
-    top_k: int | None = Field(default=None, ge=1, le=MAX_TOP_K)
+    top_k: int | None = Field(default=None, strict=True, ge=1, le=MAX_TOP_K)
     source_types: _Names = ()
     filters: Filters = Filters()
     must_include_paths: _Names = ()
-    min_score: float | None = Field(default=None, ge=-1.0, le=1.0, allow_inf_nan=False)
+    min_score: float | None = Field(default=None, strict=True, ge=-1.0, le=1.0, allow_inf_nan=False)
     mode: SearchMode | None = None
-    token_budget: int | None = Field(default=None, ge=1, le=MAX_TOKEN_BUDGET)
+    token_budget: int | None = Field(default=None, strict=True, ge=1, le=MAX_TOKEN_BUDGET)
 
 
 class SearchRequest(Question):
