@@ -7,14 +7,13 @@ from typing import Any, Literal, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from rag_assets.chat.prices import ChatPrice
+from rag_assets.chat.protocol import MOST_WRITTEN
 from rag_assets.embedding.addresses import normal_base_url
 from rag_assets.embedding.config import ModelName
 from rag_assets.references import require_reference
 
 ChatProvider: TypeAlias = Literal["openai", "gemini", "openai-compatible"]
 
-MOST_WRITTEN = 16_384
-"""Tokens that an answer may have: far more than anybody reads, thoughts included."""
 MOST_SECONDS = 60.0
 """A connection on which nothing comes for so long is given up."""
 
@@ -44,7 +43,7 @@ class ChatModelConfig(BaseModel):
     api_key: str | None = None
     prices: ChatPrice | None = None
     max_tokens: int = Field(default=2_048, ge=16, le=MOST_WRITTEN)
-    seconds: float = Field(default=MOST_SECONDS, gt=0, le=MOST_SECONDS)
+    seconds: float = Field(default=45.0, gt=0, le=MOST_SECONDS)
 
     @field_validator("base_url")
     @classmethod

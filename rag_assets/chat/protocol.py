@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+MOST_WRITTEN = 16_384
+"""Tokens that an answer may have: far more than anybody reads, thoughts included."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:

@@ -88,6 +88,7 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         return judged(call, response, self._wanted, pause)
 
     query = _asks(operations.query)
+    answer = _asks(operations.answer)
     documents = _asks(operations.documents)
     all_documents = _lists(operations.all_documents)
     delete_document = _asks(operations.delete_document)

@@ -85,6 +85,7 @@ class Client(BaseClient[httpx2.Client]):
         return judged(call, response, self._wanted, pause)
 
     query = _asks(operations.query)
+    answer = _asks(operations.answer)
     documents = _asks(operations.documents)
     all_documents = _lists(operations.all_documents)
     delete_document = _asks(operations.delete_document)

@@ -21,6 +21,7 @@ from rag_assets.client.answers import (
     Written,
 )
 from rag_assets.client.calls import Call, Pages
+from rag_assets.retrieval.answers import AnswerResult
 from rag_assets.retrieval.model import Question, SearchAnswer
 
 MetadataValue: TypeAlias = bool | int | float | str | list[str]
@@ -36,6 +37,23 @@ def query(question: Question | str, *, tenant: str | None = None) -> Call[Search
         question: in words; as a Question with filters, a threshold and whatever else it takes.
     """
     return Call("POST", "/rag/query", SearchAnswer, body=_asked(question, tenant))
+
+
+def answer(
+    question: Question | str, *, max_tokens: int | None = None, tenant: str | None = None
+) -> Call[AnswerResult]:
+    """Have the tenant's chat model answer, in sentences that cite what they rest on.
+
+    It is paid for, so it is not asked twice where a connection broke.
+
+    Args:
+        question: as for query; its token_budget is that of the passages the model is given.
+        max_tokens: that it may write, thoughts that are not shown included.
+    """
+    body = _asked(question, tenant)
+    if max_tokens is not None:
+        body["max_tokens"] = max_tokens
+    return Call("POST", "/rag/answer", AnswerResult, body=body, repeatable=False)
 
 
 def documents(

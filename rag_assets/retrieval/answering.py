@@ -16,10 +16,11 @@ from rag_assets.retrieval.answers import (
     CONTEXT_TOKENS,
     AnswerRequest,
     AnswerResult,
+    Citation,
     Reason,
-    citations_of,
 )
 from rag_assets.retrieval.citations import enforce_citations, verify_citations
+from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit, SearchAnswer, SearchRequest
 from rag_assets.retrieval.prompts import NOT_ANSWERED, instructions, prompt
 
@@ -97,7 +98,7 @@ def enforced(completion: Completion, hits: Sequence[Hit]) -> AnswerResult:
     reason: Reason = "not answered" if silent else "nothing supported"
     return AnswerResult(
         answer=kept,
-        citations=citations_of(kept, hits),
+        citations=_citations_of(kept, hits),
         hits=tuple(hits),
         removed=0 if declined else _claims(written, hits) - _claims(kept, hits),
         needs_clarification=not kept,
@@ -110,6 +111,39 @@ def enforced(completion: Completion, hits: Sequence[Hit]) -> AnswerResult:
 
 def _claims(text: str, hits: Sequence[Hit]) -> int:
     return sum(s.verdict != "no claim" for s in verify_citations(text, hits).sentences)
+
+
+def _citations_of(answer: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
+    """The passages that an answer cites, by number.
+
+    Args:
+        answer: whose citations exist.
+        hits: that could be cited.
+    """
+    claims: dict[int, list[str]] = {}
+    for sentence in verify_citations(answer, hits).sentences:
+        for number in sentence.cites:
+            claims.setdefault(number, []).append(sentence.text)
+    return tuple(
+        _citation(hit, " ".join(claims[hit.number])) for hit in hits if hit.number in claims
+    )
+
+
+def _citation(hit: Hit, claim: str) -> Citation:
+    return Citation(
+        number=hit.number,
+        uri=hit.uri,
+        document_id=hit.document_id,
+        title=hit.title,
+        page=hit.page,
+        slide=hit.slide,
+        sheet=hit.sheet,
+        row_start=hit.row_start,
+        row_end=hit.row_end,
+        line_start=hit.line_start,
+        line_end=hit.line_end,
+        excerpt=excerpt(hit.text, claim),
+    )
 
 
 def _milliseconds(seconds: float) -> float:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from rag_assets.chat.config import MOST_WRITTEN
-from rag_assets.retrieval.citations import verify_citations
-from rag_assets.retrieval.excerpts import excerpt
-from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.chat.protocol import MOST_WRITTEN
+from rag_assets.retrieval.model import Hit, SearchRequest, Whole
 
 CONTEXT_TOKENS = 4_000
 """Of the passages that a model is given, where nothing else is asked for."""
 MOST_CONTEXT_TOKENS = 32_000
 
-ContextBudget: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MOST_CONTEXT_TOKENS)]
-AnswerLength: TypeAlias = Annotated[int, Field(strict=True, ge=16, le=MOST_WRITTEN)]
+ContextBudget: TypeAlias = Annotated[Whole, Field(ge=1, le=MOST_CONTEXT_TOKENS)]
+AnswerLength: TypeAlias = Annotated[Whole, Field(ge=16, le=MOST_WRITTEN)]
 Reason: TypeAlias = Literal["nothing found", "not answered", "nothing supported"]
 
 
@@ -89,36 +87,3 @@ class AnswerResult:
     input_tokens: int = 0
     output_tokens: int = 0
     latency_ms: Mapping[str, float] = field(default_factory=dict)
-
-
-def citations_of(answer: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
-    """The passages that an answer cites, by number.
-
-    Args:
-        answer: whose citations exist.
-        hits: that could be cited.
-    """
-    claims: dict[int, list[str]] = {}
-    for sentence in verify_citations(answer, hits).sentences:
-        for number in sentence.cites:
-            claims.setdefault(number, []).append(sentence.text)
-    return tuple(
-        _citation(hit, " ".join(claims[hit.number])) for hit in hits if hit.number in claims
-    )
-
-
-def _citation(hit: Hit, claim: str) -> Citation:
-    return Citation(
-        number=hit.number,
-        uri=hit.uri,
-        document_id=hit.document_id,
-        title=hit.title,
-        page=hit.page,
-        slide=hit.slide,
-        sheet=hit.sheet,
-        row_start=hit.row_start,
-        row_end=hit.row_end,
-        line_start=hit.line_start,
-        line_end=hit.line_end,
-        excerpt=excerpt(hit.text, claim),
-    )

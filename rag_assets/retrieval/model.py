@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from rag_assets.errors import ConfigurationError
 from rag_assets.tenants.modes import SearchMode
@@ -22,6 +29,17 @@ _Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000, pattern
 _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
 _Principals = Annotated[tuple[_Name, ...], Field(max_length=MAX_PRINCIPALS)]
 _Metadata = Annotated[dict[_Name, _Name], Field(max_length=20)]
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool | str):
+        raise ValueError("not a number")  # noqa: TRY004 - Pydantic passes on no TypeError
+    return value
+
+
+# As JSON has them, where 5.0 is a whole number, while true and "5" are none.
+Whole: TypeAlias = Annotated[int, BeforeValidator(_number)]
+Real: TypeAlias = Annotated[float, BeforeValidator(_number)]
 
 
 class _Model(BaseModel):
@@ -71,13 +89,13 @@ class Question(_Model):
     """
 
     query: Annotated[str, StringConstraints(max_length=MAX_QUERY, pattern=r"\S")]
-    top_k: int | None = Field(default=None, strict=True, ge=1, le=MAX_TOP_K)
+    top_k: Whole | None = Field(default=None, ge=1, le=MAX_TOP_K)
     source_types: _Names = ()
     filters: Filters = Filters()
     must_include_paths: _Names = ()
-    min_score: float | None = Field(default=None, strict=True, ge=-1.0, le=1.0, allow_inf_nan=False)
+    min_score: Real | None = Field(default=None, ge=-1.0, le=1.0, allow_inf_nan=False)
     mode: SearchMode | None = None
-    token_budget: int | None = Field(default=None, strict=True, ge=1, le=MAX_TOKEN_BUDGET)
+    token_budget: Whole | None = Field(default=None, ge=1, le=MAX_TOKEN_BUDGET)
 
 
 class SearchRequest(Question):

@@ -26,6 +26,7 @@ QUESTION = Question(
 )
 WHOLE = [
     operations.query(QUESTION, tenant="acme"),
+    operations.answer(QUESTION, max_tokens=16, tenant="acme"),
     operations.documents(after="a", limit=1, tenant="acme"),
     operations.delete_document("d", tenant="acme"),
     operations.put_record(
