@@ -9,14 +9,14 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from rag_assets.chat.protocol import MOST_WRITTEN
-from rag_assets.retrieval.model import Hit, SearchRequest, Whole
+from rag_assets.retrieval.model import NUMBER, Hit, SearchRequest
 
 CONTEXT_TOKENS = 4_000
 """Of the passages that a model is given, where nothing else is asked for."""
 MOST_CONTEXT_TOKENS = 32_000
 
-ContextBudget: TypeAlias = Annotated[Whole, Field(ge=1, le=MOST_CONTEXT_TOKENS)]
-AnswerLength: TypeAlias = Annotated[Whole, Field(ge=16, le=MOST_WRITTEN)]
+ContextBudget: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CONTEXT_TOKENS), NUMBER]
+AnswerLength: TypeAlias = Annotated[int, Field(ge=16, le=MOST_WRITTEN), NUMBER]
 Reason: TypeAlias = Literal["nothing found", "not answered", "nothing supported"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
@@ -38,8 +38,10 @@ def _number(value: Any) -> Any:
 
 
 # As JSON has them, where 5.0 is a whole number, while true and "5" are none.
-Whole: TypeAlias = Annotated[int, BeforeValidator(_number)]
-Real: TypeAlias = Annotated[float, BeforeValidator(_number)]
+NUMBER = BeforeValidator(_number)
+_TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K), NUMBER]
+_Cosine = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False), NUMBER]
+_TokenBudget = Annotated[int, Field(ge=1, le=MAX_TOKEN_BUDGET), NUMBER]
 
 
 class _Model(BaseModel):
@@ -89,13 +91,13 @@ class Question(_Model):
     """
 
     query: Annotated[str, StringConstraints(max_length=MAX_QUERY, pattern=r"\S")]
-    top_k: Whole | None = Field(default=None, ge=1, le=MAX_TOP_K)
+    top_k: _TopK | None = None
     source_types: _Names = ()
     filters: Filters = Filters()
     must_include_paths: _Names = ()
-    min_score: Real | None = Field(default=None, ge=-1.0, le=1.0, allow_inf_nan=False)
+    min_score: _Cosine | None = None
     mode: SearchMode | None = None
-    token_budget: Whole | None = Field(default=None, ge=1, le=MAX_TOKEN_BUDGET)
+    token_budget: _TokenBudget | None = None
 
 
 class SearchRequest(Question):
