@@ -196,7 +196,8 @@ class KeyRing:
         """What is indexed, of anybody. Sources look themselves that they do not hold the file."""
         for record in self._catalog.tenants.all():
             for source in record.config.get("sources", ()):
-                yield self._settings.home / Path(source["root"]).expanduser()
+                if "root" in source:  # pushed records lie in no folder
+                    yield self._settings.home / Path(source["root"]).expanduser()
 
     def _master_of(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
         found = keys.find(key.sealed.master_key_id) if keys else None
