@@ -7,14 +7,17 @@ import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from rag_assets.catalog.events import SEARCHES
 from rag_assets.client import AsyncClient, Client, Filters, Question
-from rag_assets.client.errors import Forbidden, Invalid, NotReached, Unauthenticated
+from rag_assets.client.answers import Written
+from rag_assets.client.errors import Forbidden, Invalid, NotFound, NotReached, Unauthenticated
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.service.settings import JwtSettings, ServiceSettings
 from tests.integration.service.conftest import ISSUER, SECRET, Door, running
@@ -52,6 +55,13 @@ def kind(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture
+def admin(door: Door, address: str, kind: Any, portal: BlockingPortal) -> Iterator[Asked]:
+    asked = Asked(kind(address, door.token("chief", role="admin")), portal)
+    yield asked
+    asked("close")
+
+
+@pytest.fixture
 def ada(door: Door, address: str, kind: Any, portal: BlockingPortal) -> Iterator[Asked]:
     asked = Asked(kind(address, lambda: door.token("ada", "acme", "other"), tenant="acme"), portal)
     yield asked
@@ -77,6 +87,34 @@ def test_how_the_service_and_a_tenant_stand(ada: Asked) -> None:
     assert (status.chunks, status.last_indexed_at.tzinfo is not None) == (2, True)
     assert ada("live") == ada("ready")
     assert 'route="/health/live"' in ada("metrics")
+
+
+def test_a_record_is_pushed_and_taken_back(door: Door, ada: Asked, admin: Asked) -> None:
+    record = ("page", "a/../b?c#d e", "The governor turns clockwise.")
+    with pytest.raises(Forbidden):
+        ada("put_record", *record)
+    before = admin("status").queue_depth
+    said = {"title": "Governors", "tags": ["mill"], "metadata": {"floor": 3}}
+    made = admin("put_record", *record, **said, updated_at=datetime.now(UTC))
+    assert made.outcome == "queued"
+    again = admin("put_record", *record, **said, updated_at=datetime.now(UTC))
+    assert again == Written(made.document_id, "unchanged")
+    assert admin("status").queue_depth == before + 1
+    gone = admin("delete_record", *record[:2])
+    assert gone == Written(made.document_id, "removed")
+    with pytest.raises(NotFound):
+        admin("delete_document", "0" * 32)
+    door.driver.sync("acme")
+
+
+def test_what_is_indexed_anew_and_by_whom_is_told(door: Door, ada: Asked, admin: Asked) -> None:
+    assert admin("reindex", source="public").documents >= 1
+    door.driver.sync("acme")
+    found = admin("all_events", kind="reindex_requested", page=1)
+    assert found[0].payload["by"] == "jwt:chief"
+    assert [event.id for event in found] == sorted({event.id for event in found}, reverse=True)
+    ada("query", "governor")
+    assert {event.kind for event in ada("events").events} <= {*SEARCHES}
 
 
 def test_problems_are_raised_as_what_they_are(
