@@ -24,6 +24,7 @@ class Call(Generic[T]):
         body: as JSON; None for none.
         tenanted: whether it is about one tenant, which may be named.
         repeatable: whether asking twice comes to the same as asking once.
+        seconds: that the service may be silent for at least, whatever the client's timeout.
     """
 
     method: Method
@@ -34,6 +35,7 @@ class Call(Generic[T]):
     body: Mapping[str, Any] | None = None
     tenanted: bool = True
     repeatable: bool = True
+    seconds: float = 0.0
 
     @property
     def address(self) -> str:

@@ -62,7 +62,6 @@ class Wanted:
         """What an HTTP client is made with."""
         return {
             "base_url": self.url,
-            "timeout": httpx2.Timeout(self.timeout, connect=_CONNECT_SECONDS),
             # A redirect would take the token elsewhere.
             "follow_redirects": False,
         }
@@ -76,8 +75,12 @@ class Wanted:
             "url": asked.address,
             "params": given,
             "json": asked.body,
+            "timeout": self._timeout(asked.seconds),
             "headers": {"Authorization": f"Bearer {self._bearer()}"},
         }
+
+    def _timeout(self, seconds: float) -> httpx2.Timeout:
+        return httpx2.Timeout(max(self.timeout, seconds), connect=_CONNECT_SECONDS)
 
     def _bearer(self) -> str:
         token = self.token if isinstance(self.token, str) else self.token()

@@ -27,6 +27,8 @@ from rag_assets.retrieval.model import Question, SearchAnswer
 MetadataValue: TypeAlias = bool | int | float | str | list[str]
 
 _PAGE = 100
+_ANSWER_SECONDS = 120.0
+"""A search, and twice what a chat model may take at most."""
 _RECORD = "/rag/records/{source_type}/{source_id}"
 
 
@@ -53,7 +55,14 @@ def answer(
     body = _asked(question, tenant)
     if max_tokens is not None:
         body["max_tokens"] = max_tokens
-    return Call("POST", "/rag/answer", AnswerResult, body=body, repeatable=False)
+    return Call(
+        "POST",
+        "/rag/answer",
+        AnswerResult,
+        body=body,
+        repeatable=False,
+        seconds=_ANSWER_SECONDS,
+    )
 
 
 def documents(

@@ -163,3 +163,12 @@ def test_a_token_may_be_asked_for_each_time_and_is_not_shown() -> None:
 def test_what_cannot_be_sent_is_told(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         wanted(**given).request(CALL)
+
+
+def test_an_answer_is_waited_for_longer_than_a_search() -> None:
+    def silent(call: Call[Any], **given: Any) -> Any:
+        return wanted(**given).request(call)["timeout"].read
+
+    assert silent(operations.query("valve")) == 1.0
+    assert silent(operations.answer("valve")) == 120.0
+    assert silent(operations.answer("valve"), timeout=200.0) == 200.0
