@@ -109,7 +109,7 @@ class PaidChat:
         """
         read = tokens_of(instructions, prompt)
         most = (self._price or _FREE).of(read, max_tokens)
-        await asyncio.to_thread(self._spending.reserve, self._ref, self._tenant, most)
+        await self._reserve(most)
         used = Used()
         try:
             completion = await self._model.complete(
@@ -133,6 +133,21 @@ class PaidChat:
     async def close(self) -> None:
         """See ChatModel."""
         await self._model.close()
+
+    async def _reserve(self, amount: float) -> None:
+        """Set dollars aside; whoever goes away meanwhile leaves nothing set aside."""
+        reserving = asyncio.ensure_future(
+            asyncio.to_thread(self._spending.reserve, self._ref, self._tenant, amount)
+        )
+        try:
+            await asyncio.shield(reserving)
+        except asyncio.CancelledError:
+            reserving.add_done_callback(lambda done: self._abandon(done, amount))
+            raise
+
+    def _abandon(self, reserving: asyncio.Future[None], amount: float) -> None:
+        if not reserving.cancelled() and reserving.exception() is None:
+            self._spending.settle(self._ref, amount, *self._name, Used())
 
 
 def _used(requests: int, read: int, written: int, price: ChatPrice | None) -> Used:

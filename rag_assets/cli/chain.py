@@ -46,7 +46,7 @@ def usage(
     days: Annotated[int, typer.Option(min=1, max=3_660, help="How many to look back.")] = 30,
     json: Json = False,
 ) -> None:
-    """Show what embedding used and cost, by day, provider and model."""
+    """Show what embedding and answers used and cost, by day, provider and model."""
     from rag_assets.commands.usage import usage as run
 
     run(tenant, days=days, as_json=json)

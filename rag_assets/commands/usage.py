@@ -1,4 +1,4 @@
-"""usage: what embedding used and cost, by tenant, day, provider and model."""
+"""usage: what embedding and answers used and cost, by tenant, day, provider and model."""
 
 from __future__ import annotations
 
@@ -56,9 +56,11 @@ def _caps(session: Session, tenant: Tenant) -> list[Cap]:
 
 def _row(row: UsageRow) -> Sequence[str]:
     used = row.used
-    counts = (used.requests, used.retries, used.texts, used.tokens)
-    cost = used.cost_in_words
-    return (row.tenant_id, str(row.day), row.provider, row.model, *(f"{n:,}" for n in counts), cost)
+    counts = (used.requests, used.retries, used.texts)
+    written = f" ({used.output_tokens:,} written)" if used.output_tokens else ""
+    named = (row.tenant_id, str(row.day), row.provider, row.model)
+    tokens = f"{used.tokens:,}{written}"
+    return (*named, *(f"{n:,}" for n in counts), tokens, used.cost_in_words)
 
 
 def _as_json(

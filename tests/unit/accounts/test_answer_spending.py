@@ -161,6 +161,24 @@ def test_what_failed_is_paid_for_where_it_was_read(
     assert spending._under_way == {}
 
 
+def test_whoever_goes_away_leaves_nothing_set_aside() -> None:
+    model = Model(Completion("Yes.", 1, 1), at_once=2)  # waits for another, who never comes
+    for moment in (0, 0.05):
+        chat, spending = paid(Books(), model, per_day=MOST)
+
+        async def given_up(chat: PaidChat = chat, moment: float = moment) -> None:
+            asking = asyncio.ensure_future(
+                chat.complete("Be short.", "What?", max_tokens=100, seconds=5.0)
+            )
+            await asyncio.sleep(moment)
+            asking.cancel()
+            await asyncio.wait([asking])
+            await asyncio.sleep(0.05)
+
+        asyncio.run(given_up())
+        assert spending._under_way == {}
+
+
 def test_an_answer_is_not_lost_over_a_number() -> None:
     chat, spending = paid(Books(error=RuntimeError("no")), Model(Completion("Yes.", 1, 1)))
     assert isinstance(ask(chat)[0], Completion)
