@@ -2,5 +2,5 @@
 
 Belongs here: keys and their encryption, the choice of an embedder, caps on spending.
 Does not: talking to providers (embedding), rows (catalog).
-May import: catalog, tenants, embedding, settings, errors.
+May import: catalog, tenants, embedding, reranking, settings, errors.
 """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import SecretStr
 
@@ -29,6 +29,9 @@ from rag_assets.embedding.protocol import Credentials
 from rag_assets.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from rag_assets.lake.location import Location
 from rag_assets.settings import Settings
+
+RERANK = "rerank"
+"""What the key of a rerank endpoint is kept for, in the place of a provider's name."""
 
 KeyState = Literal["set", "not set", "unreadable", "missing"]
 
@@ -250,13 +253,21 @@ class KeyRing:
         for record in self._catalog.tenants.all():
             if record.state == "REMOVING" or tenant_id not in {None, record.id}:
                 continue
-            for user in (record.config.get("embedder"), record.config.get("chat_model")):
-                # A chat model may be no more than a name.
-                if isinstance(user, Mapping) and user.get("api_key"):
-                    name = user["api_key"].removeprefix("$")
-                    state: KeyState = "set" if self._environ.get(name) else "not set"
-                    provider = user.get("provider") or vendor_of(user.get("model")) or ""
-                    yield KeyEntry(record.id, provider, f"${name}", state)
+            for provider, reference in _named(record.config):
+                name = reference.removeprefix("$")
+                state: KeyState = "set" if self._environ.get(name) else "not set"
+                yield KeyEntry(record.id, provider, f"${name}", state)
+
+
+def _named(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The keys that a tenant's configuration names: what for, and the variable."""
+    for user in (config.get("embedder"), config.get("chat_model")):
+        # A chat model may be no more than a name.
+        if isinstance(user, Mapping) and user.get("api_key"):
+            yield user.get("provider") or vendor_of(user.get("model")) or "", user["api_key"]
+    rerank = config.get("retrieval", {}).get("rerank") or {}
+    if rerank.get("api_key"):
+        yield RERANK, rerank["api_key"]
 
 
 def require_key(secret: SecretStr) -> None:

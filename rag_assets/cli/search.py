@@ -24,6 +24,9 @@ def search(
         list[str] | None,
         typer.Option("--as", help="Who asks; repeat for groups. By default only public is found."),
     ] = None,
+    rerank: Annotated[
+        bool | None, typer.Option(help="Whether a slower model orders the first again.")
+    ] = None,
     path: Annotated[
         list[str] | None, typer.Option(help="Only what lies there, as in source/folder/.")
     ] = None,
@@ -42,6 +45,7 @@ def search(
         top_k=top_k,
         min_score=min_score,
         mode=mode,
+        rerank=rerank,
         token_budget=token_budget,
         source_types=source_type,
         must_include_paths=prefer,

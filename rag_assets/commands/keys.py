@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rag_assets.accounts.key_ring import KeyEntry, KeyRing
 
-PROVIDERS_WITH_KEYS = ("openai", "gemini", "openai-compatible")
+PROVIDERS_WITH_KEYS = ("openai", "gemini", "openai-compatible", "rerank")
 _LONGEST_INPUT = 65_536
 
 

@@ -21,6 +21,8 @@ def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json:
 def _show(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> None:
     if answer.disabled:
         warn(f"tenant {tenant_id} is disabled: it does not answer")
+    for step, fault in (answer.debug.degraded if answer.debug else {}).items():
+        warn(f"the search went on without {step}: {fault}")
     if as_json:
         print_json(answer.hits)
         return

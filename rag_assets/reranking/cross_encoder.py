@@ -16,13 +16,7 @@ from typing import Any
 import numpy as np
 
 from rag_assets.embedding.local import available_cores
-from rag_assets.embedding.onnx_folder import (
-    digest_of,
-    find_tokenizer,
-    find_weights,
-    window_of,
-    with_external_data,
-)
+from rag_assets.embedding.onnx_folder import find_tokenizer, find_weights, window_of
 from rag_assets.embedding.onnx_loading import (
     encodable,
     feed,
@@ -31,10 +25,18 @@ from rag_assets.embedding.onnx_loading import (
     plan_inputs,
 )
 from rag_assets.errors import ConfigurationError, RerankFailed
-from rag_assets.hashing import key_of
 
 _OUTPUTS = ("logits", "scores", "score")
 _TWO_CLASSES = 2
+
+
+def require_cross_encoder(folder: Path) -> None:
+    """Load a folder's model and let it read a pair.
+
+    Raises:
+        ConfigurationError: the folder is missing, or holds no cross-encoder that can be used.
+    """
+    CrossEncoder(folder, threads=1).check()
 
 
 class CrossEncoder:
@@ -63,10 +65,7 @@ class CrossEncoder:
         self._tokenizer = find_tokenizer(folder)
         self._window = window_of(folder)
         self._threads = threads or available_cores()
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name)
-        files = (*with_external_data(self._weights), self._tokenizer)
-        digest = key_of("cross_encoder", [digest_of(path) for path in files], self._window)
-        self._id = f"local/{name}+{digest[:12]}"
+        self._id = "local/" + re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name)
         self._lock = threading.Lock()
         self._loading = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
@@ -74,7 +73,7 @@ class CrossEncoder:
 
     @property
     def reranker_id(self) -> str:
-        """local/name and a digest of weights, tokenizer and window."""
+        """The folder's name: no score is kept, so that it need not tell weights apart."""
         return self._id
 
     def check(self) -> None:

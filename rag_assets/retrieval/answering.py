@@ -80,7 +80,8 @@ class Answerer:
             seconds=chat.config.seconds,
         )
         took["write"] = _milliseconds(time.perf_counter() - searched)
-        return replace(enforced(completion, found.hits), model=chat.id, latency_ms=took)
+        result = enforced(completion, found.hits)
+        return replace(result, model=chat.id, latency_ms=took, degraded=found.degraded)
 
 
 def enforced(completion: Completion, hits: Sequence[Hit]) -> AnswerResult:

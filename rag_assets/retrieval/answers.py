@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from rag_assets.chat.protocol import MOST_WRITTEN
-from rag_assets.retrieval.model import NUMBER, Hit, SearchRequest
+from rag_assets.retrieval.model import NUMBER, Hit, SearchRequest, Step
 
 CONTEXT_TOKENS = 4_000
 """Of the passages that a model is given, where nothing else is asked for."""
@@ -70,6 +70,7 @@ class AnswerResult:
         needs_clarification: there is no answer: better to ask back than to guess.
         reason: why there is none.
         cut: the model stopped since it may write no more.
+        degraded: steps that the search for passages had to leave out; see SearchAnswer.
         model: provider and model; None where none was asked.
         input_tokens, output_tokens: that the model is charged for.
         latency_ms: by step.
@@ -83,6 +84,7 @@ class AnswerResult:
     reason: Reason | None = None
     disabled: bool = False
     cut: bool = False
+    degraded: tuple[Step, ...] = ()
     model: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0

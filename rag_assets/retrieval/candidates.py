@@ -46,7 +46,7 @@ class CandidateSearch:
 
     Attributes:
         scopes: that the caller may read.
-        limit: hits that are wanted in the end.
+        limit: candidates that are wanted in their order.
         vector: of the query; None where only words count.
         min_cosine: below which nothing is wanted.
     """
@@ -61,6 +61,17 @@ class CandidateSearch:
     limit: int
     vector: npt.NDArray[np.float32] | None
     min_cosine: float | None
+
+    def prefers(self, candidate: Candidate) -> bool:
+        """Whether it lies where what is found ranks higher."""
+        paths = self.request.must_include_paths
+        return bool(paths) and _within(candidate.fields["uri"], paths)
+
+    async def still(self, found: Found) -> Found:
+        """The same candidates, as far as the catalog vouches for them by now."""
+        versions = await self._versions(found.rankings)
+        rankings = [_shown(ranking, versions) for ranking in found.rankings]
+        return Found(rankings, versions, found.seen)
 
     async def found(self) -> Found:
         """Candidates of exactly the versions that may be shown to the caller now.

@@ -126,6 +126,7 @@ class JournaledSearch:
                 **found.first(_CANDIDATES),
                 "chosen": [hit.chunk_id for hit in answer.hits],
                 "latency_ms": dict(debug.latency_ms) if debug else {},
+                **({"degraded": dict(debug.degraded)} if debug and debug.degraded else {}),
             },
         )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -15,9 +15,12 @@ from pydantic import (
     ValidationError,
 )
 
-from rag_assets.errors import ConfigurationError
+from rag_assets.errors import ConfigurationError, RerankFault
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
+
+Step: TypeAlias = Literal["rerank"]
+"""What a search can go on without."""
 
 MAX_TOP_K = 100
 MAX_QUERY = 20_000
@@ -87,6 +90,7 @@ class Question(_Model):
         must_include_paths: as Filters.paths; what lies in them ranks higher.
         min_score: cosine below which a hit is left out, in every mode.
         mode: by vectors, by words, or by both fused.
+        rerank: whether a slower model reads the first candidates again and orders them.
         token_budget: tokens of all hits together at most.
     """
 
@@ -97,6 +101,7 @@ class Question(_Model):
     must_include_paths: _Names = ()
     min_score: _Cosine | None = None
     mode: SearchMode | None = None
+    rerank: bool | None = None
     token_budget: _TokenBudget | None = None
 
 
@@ -183,6 +188,8 @@ class Scores:
         cosine: of question and passage; None where the question was not embedded.
         fused: sum of 1 / (10 + rank) over the rankings that it stands in.
         by_vector, by_words: its rank in either, from 1; None where it is not among the candidates.
+        rerank: what the second stage made of it, in the scale of its model; None where it was not
+            read again.
     """
 
     number: int
@@ -190,6 +197,7 @@ class Scores:
     fused: float
     by_vector: int | None
     by_words: int | None
+    rerank: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +208,14 @@ class Debug:
         latency_ms: by step.
         total_candidates: entries that were looked at.
         scores: of each hit.
+        degraded: why each step was left out that SearchAnswer.degraded names.
     """
 
     strategy: SearchMode
     latency_ms: Mapping[str, float]
     total_candidates: int
     scores: tuple[Scores, ...] = ()
+    degraded: Mapping[Step, RerankFault] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +225,8 @@ class SearchAnswer:
     Attributes:
         needs_clarification: nothing was near enough: better to ask back than to guess.
         generation: that answered; None before the first is complete.
+        degraded: steps that were wanted and had to be left out, as they failed or took too long:
+            after "rerank" the hits are in the order in which they were found.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -222,4 +234,5 @@ class SearchAnswer:
     needs_clarification: bool = False
     generation: int | None = None
     mode: SearchMode = "hybrid"
+    degraded: tuple[Step, ...] = ()
     debug: Debug | None = None

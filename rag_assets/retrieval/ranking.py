@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -17,6 +17,7 @@ from rag_assets.retrieval.clock import Clock
 from rag_assets.retrieval.duplicates import Distinct, collapse
 from rag_assets.retrieval.fusion import fuse
 from rag_assets.retrieval.model import Hit, Scores
+from rag_assets.retrieval.second_stage import Reread
 
 _ATTEMPTS = 5
 
@@ -26,21 +27,44 @@ class Ranked:
     """What a search found.
 
     Attributes:
-        order: the passages to show, best first.
+        order: the passages that are near enough, best first.
         cosines: by id, of at least those; empty where the question has no vector.
         fused: scores by id, of all candidates, best first.
         found: the candidates.
+        reread: what the second stage made of the first of them; None where there was none.
     """
 
     order: Sequence[Distinct]
     cosines: Mapping[str, float]
     fused: Mapping[str, float]
     found: Found
+    reread: Reread | None = None
+
+    def after(self, reread: Reread, search: CandidateSearch, still: Found) -> Ranked:
+        """In the order of a second stage.
+
+        Args:
+            reread: what came of it.
+            search: what was asked for.
+            still: the candidates that may be shown by now: reading them took a while.
+        """
+        uris = {id_: candidate.fields["uri"] for id_, candidate in still.by_id.items()}
+        readable = set(uris.values())
+        order = [
+            replace(distinct, also=tuple(uri for uri in distinct.also if uri in readable))
+            for distinct in reread.ordered(self.order, search.prefers)
+            if distinct.candidate.id in uris
+        ]
+        return replace(self, order=order, found=still, reread=reread)
+
+    def limited(self, limit: int) -> Ranked:
+        """The first of them."""
+        return replace(self, order=self.order[:limit])
 
     def first(self, count: int) -> dict[str, Any]:
         """The first candidates: their chunk ids, and their cosines as far as they are known."""
         by_id = self.found.by_id
-        ids = [*islice(self.fused, count)]
+        ids = [*islice((id_ for id_ in self.fused if id_ in by_id), count)]
         return {
             "ids": [by_id[id_].fields["chunk_id"] for id_ in ids],
             "scores": [_rounded(self.cosines.get(id_)) for id_ in ids],
@@ -51,6 +75,7 @@ class Ranked:
         rankings = [_ranks(ranking) for ranking in self.found.rankings[:2]]
         by_vector = rankings.pop(0) if rankings and search.mode != "text" else {}
         by_words = rankings.pop(0) if rankings and search.mode != "knn" else {}
+        reread = self.reread.scores if self.reread else {}
         ids = [distinct.candidate.id for distinct in self.order]
         return tuple(
             Scores(
@@ -59,6 +84,7 @@ class Ranked:
                 fused=round(self.fused[id_], 6),
                 by_vector=by_vector.get(id_),
                 by_words=by_words.get(id_),
+                rerank=reread.get(id_),
             )
             for hit, id_ in zip(hits, ids, strict=False)
         )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 
 from anyio.to_thread import run_sync
 
 from rag_assets.accounts.embedders import Embedders
 from rag_assets.accounts.meter import Meter
+from rag_assets.accounts.rerankers import Rerankers
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.questions import QuestionReader, Standing
+from rag_assets.errors import RerankFault
 from rag_assets.indexing.model import Owner
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.retrieval.asked import Asked
@@ -20,9 +23,10 @@ from rag_assets.retrieval.candidates import CandidateSearch
 from rag_assets.retrieval.clock import Clock
 from rag_assets.retrieval.hits import hit_of
 from rag_assets.retrieval.journal import SearchJournal
-from rag_assets.retrieval.model import Debug, Hit, SearchAnswer, SearchRequest
+from rag_assets.retrieval.model import Debug, Hit, SearchAnswer, SearchRequest, Step
 from rag_assets.retrieval.questions import QuestionVectors
 from rag_assets.retrieval.ranking import Ranked, ranked
+from rag_assets.retrieval.second_stage import SecondStage
 from rag_assets.tenants.model import Tenant
 
 _MOST_TENANTS = 1_024
@@ -41,6 +45,7 @@ class AsyncRetriever:
         self._meter = Meter(catalog)
         self._journal = SearchJournal(catalog, embedders.settings.local / "cache")
         self._vectors = QuestionVectors(embedders, self._meter)
+        self._second_stage = SecondStage(Rerankers(catalog, embedders.settings))
         self._reader = QuestionReader(catalog.database)
         self._searcher = store.searcher()
         # Equal text is equal configuration, which is validated once.
@@ -51,6 +56,7 @@ class AsyncRetriever:
 
         Raises:
             UnknownTenant: there is none of that id.
+            NoReranker: the request says to rerank, and the tenant has nothing to do so with.
             EmbeddingError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
             ServiceUnavailable: a server does not answer.
@@ -66,7 +72,7 @@ class AsyncRetriever:
         noted = self._journal.started(standing.ref, request, asked.mode, asked.limit)
         try:
             search = await self._candidates(standing, standing.serving, asked, clock)
-            found = await ranked(search, clock)
+            found = await self._ranked(standing, search, asked, clock)
             answer = _answer_of(search, found, clock)
         except BaseException as error:
             noted.failed(error)
@@ -77,6 +83,7 @@ class AsyncRetriever:
     async def close(self) -> None:
         """Let go of connections, and wait until what was asked, and its cost, is recorded."""
         await self._vectors.close()
+        await self._second_stage.close()
         await self._searcher.close()
         await self._reader.close()
         await run_sync(self._meter.close)
@@ -98,10 +105,25 @@ class AsyncRetriever:
             scopes=standing.scopes,
             request=asked.request,
             mode=asked.mode,
-            limit=asked.limit,
+            limit=asked.depth,
             vector=vector,
             min_cosine=asked.min_cosine,
         )
+
+    async def _ranked(
+        self, standing: Standing, search: CandidateSearch, asked: Asked, clock: Clock
+    ) -> Ranked:
+        found = await ranked(search, clock)
+        if asked.rerank is not None and found.order:
+            query = asked.request.query
+            with clock.step("rerank"):
+                reread = await self._second_stage.read(
+                    standing.ref, asked.rerank, query, found.order
+                )
+            # Reading takes a while, and what was revoked meanwhile must not be shown.
+            with clock.step("verify"):
+                found = found.after(reread, search, await search.still(found.found))
+        return found.limited(asked.limit)
 
 
 def _tenant_of(config: str) -> Tenant:
@@ -111,13 +133,21 @@ def _tenant_of(config: str) -> Tenant:
 def _answer_of(search: CandidateSearch, found: Ranked, clock: Clock) -> SearchAnswer:
     with clock.step("pack"):
         hits = _packed(search.request, found)
-    seen = found.found.seen
+    fault = found.reread.fault if found.reread else None
+    degraded: Mapping[Step, RerankFault] = {"rerank": fault} if fault else {}
     return SearchAnswer(
         hits=tuple(hits),
         needs_clarification=not hits,
         generation=search.serving.number,
         mode=search.mode,
-        debug=Debug(search.mode, clock.milliseconds, seen, found.scores(search, hits)),
+        degraded=tuple(degraded),
+        debug=Debug(
+            search.mode,
+            clock.milliseconds,
+            found.found.seen,
+            found.scores(search, hits),
+            degraded,
+        ),
     )
 
 

@@ -24,6 +24,7 @@ from rag_assets.parsing.options import ParseOptions, PdfEngine
 from rag_assets.parsing.pdf.docling_pipeline import require_docling
 from rag_assets.parsing.pdf.ocr import require_languages
 from rag_assets.references import require_reference, resolved
+from rag_assets.reranking.config import RerankConfig
 from rag_assets.sources.registry import SourceConfig
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.modes import SearchMode
@@ -121,12 +122,14 @@ class RetrievalConfig(_Model):
         min_score: cosine below which a hit is left out; null for no threshold. Unless it is given,
             what suits the profile with the embedder, which is none for the local model.
         mode: vectors, words, or both fused.
+        rerank: a second stage that reads the first candidates again; without it, there is none.
         events_days: how long the events of searches, which hold their questions, are kept.
     """
 
     top_k: int = Field(default=5, ge=1, le=100)
     min_score: float | None = Field(default=None, ge=-1.0, le=1.0)
     mode: SearchMode = "hybrid"
+    rerank: RerankConfig | None = None
     events_days: int = Field(default=90, ge=1, le=36_500)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import threading
 import time
 from collections.abc import Sequence
@@ -12,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.errors import ConfigurationError, RerankFailed
-from rag_assets.reranking.config import RerankConfig
-from rag_assets.reranking.cross_encoder import CrossEncoder
-from rag_assets.reranking.registry import require_usable
+from rag_assets.reranking.cross_encoder import CrossEncoder, require_cross_encoder
 from tests.cross_encoders import cross_encoder, encoder_of_tokens
 
 QUESTION = "river table green music winter"  # words of one word piece each
@@ -91,22 +88,13 @@ def test_a_score_that_is_no_number_is_none(tmp_path: Path) -> None:
     assert caught.value.fault == "malformed"
 
 
-def test_the_id_follows_from_the_files_and_not_from_where_they_lie(tmp_path: Path) -> None:
-    first = CrossEncoder(cross_encoder(tmp_path / "a" / "some model")).reranker_id
-    shutil.copytree(tmp_path / "a", tmp_path / "b")
-    assert CrossEncoder(tmp_path / "b" / "some model").reranker_id == first
-    assert first.startswith("local/some-model+")
-    other = CrossEncoder(cross_encoder(tmp_path / "c" / "some model", classes=2)).reranker_id
-    assert other != first
-
-
 def test_what_is_no_cross_encoder_is_refused_when_it_is_configured(tmp_path: Path) -> None:
     def refusal(folder: Path) -> str:
         with pytest.raises(ConfigurationError) as caught:
-            require_usable(RerankConfig(folder=folder))
+            require_cross_encoder(folder)
         return caught.value.advice
 
-    require_usable(RerankConfig(folder=cross_encoder(tmp_path / "fine")))
+    require_cross_encoder(cross_encoder(tmp_path / "fine"))
     assert "no such folder" in refusal(tmp_path / "nowhere")
     assert "not one score a pair" in refusal(encoder_of_tokens(tmp_path / "vectors"))
     assert "(1, 3)" in refusal(cross_encoder(tmp_path / "three", classes=3))

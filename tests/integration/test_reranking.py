@@ -1,0 +1,164 @@
+"""The second stage of a search: another order, the same access, and no search that fails by it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from rag_assets.accounts.key_ring import KeyRing
+from rag_assets.errors import ConfigurationError, NoReranker
+from rag_assets.reranking.resting import FAILURES
+from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from tests.cross_encoders import cross_encoder, encoder_of_tokens
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+WORDS = ("river", "table", "green", "music", "winter", "paper")
+QUESTION = " ".join(WORDS)
+
+Ask = Callable[..., SearchAnswer]
+
+
+@pytest.fixture(scope="module")
+def shared(shared_installation: Installation, driver: Driver) -> Installation:
+    """Documents of which number n has n words of the question, half of them for the board."""
+    root = shared_installation.home.parent / "sources" / "reread"
+    sources = []
+    for remainder, scope in enumerate(("public", "board")):
+        folder = root / scope
+        folder.mkdir(parents=True)
+        for number in range(remainder, len(WORDS) + 1, 2):
+            (folder / f"{number}.md").write_text(f"A {scope} {' '.join(WORDS[:number])}.\n")
+        sources.append({"name": scope, "root": str(folder), "scope": scope})
+    shared_installation.add_tenant("reread", root=root, **{**FAST, "sources": sources})
+    driver.sync("reread")
+    return shared_installation
+
+
+@pytest.fixture
+def ask(shared: Installation, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ask]]:
+    """Configures the tenant's second stage, and gives what asks it."""
+    monkeypatch.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "localhost")
+    monkeypatch.setenv("RERANK_KEY", "sk-of-reread")
+    opened: list[Retriever] = []
+
+    def configured(**rerank: Any) -> Ask:
+        shared.configure("reread", retrieval={"mode": "knn", "rerank": rerank or None})
+        session = shared.session()
+        retriever = Retriever(session.catalog, session.store, session.embedders)
+        opened.append(retriever)
+
+        def search(query: str = QUESTION, **asked: Any) -> SearchAnswer:
+            return retriever.search("reread", SearchRequest.of(query=query, **asked))
+
+        return search
+
+    yield configured
+    for retriever in opened:
+        retriever.close()
+
+
+def numbers(answer: SearchAnswer) -> list[int]:
+    return [int(Path(hit.uri).stem) for hit in answer.hits]
+
+
+def answering(request: Request) -> Response:
+    """Scores as a rerank server does: by the length of the passage."""
+    documents = request.get_json()["documents"]
+    results = [{"index": n, "relevance_score": len(d)} for n, d in enumerate(documents)]
+    return Response(json.dumps({"results": results[::-1]}))
+
+
+def test_a_model_orders_what_was_found_and_changes_no_score(
+    ask: Callable[..., Ask], tmp_path: Path
+) -> None:
+    search = ask(folder=str(cross_encoder(tmp_path)), first=3, seconds=20)
+    board = {"principals": ["group:board"]}
+    found = search(rerank=False, top_k=3)
+    answer = search(top_k=2)
+    assert numbers(answer) == sorted(numbers(found), reverse=True)[:2]
+    cosines = {hit.uri: hit.score for hit in found.hits}
+    assert [hit.score for hit in answer.hits] == [cosines[hit.uri] for hit in answer.hits]
+    assert answer.debug is not None
+    assert [scores.rerank for scores in answer.debug.scores] == numbers(answer)
+    assert answer.degraded == ()
+    assert {"rerank", "verify"} <= set(answer.debug.latency_ms)
+    # What a threshold leaves out is not read again, what lies where it should ranks higher, and
+    # behind the first come the others as they were found.
+    between = sum(hit.score or 0 for hit in found.hits[:2]) / 2
+    assert numbers(search(min_score=between)) == numbers(found)[:1]
+    assert numbers(search(must_include_paths=["public/2.md"], caller=board))[0] == 2
+    every = search(rerank=False, caller=board, top_k=20)
+    reread = search(caller=board, top_k=20)
+    assert numbers(reread) == sorted(numbers(every)[:3], reverse=True) + numbers(every)[3:]
+
+
+def test_a_server_is_sent_only_what_the_caller_may_read_and_what_is_revoked_is_not_shown(
+    ask: Callable[..., Ask], httpserver: HTTPServer, driver: Driver
+) -> None:
+    catalog = driver.session.catalog
+    ref = catalog.tenants.get("reread").ref
+
+    def revoking(request: Request) -> Response:
+        catalog.access.revoke(ref, "board", ["ada"])
+        return answering(request)
+
+    httpserver.expect_request("/rerank").respond_with_handler(revoking)
+    search = ask(url=httpserver.url_for("/rerank"), api_key="$RERANK_KEY", seconds=20)
+    assert numbers(search(top_k=10)) == [6, 4, 2, 0]
+    catalog.access.grant(ref, "board", ["ada"])
+    assert numbers(search(top_k=10, caller={"principals": ["ada"]})) == [6, 4, 2, 0]
+    (first, _), (second, _) = httpserver.log
+    assert first.headers["authorization"] == "Bearer sk-of-reread"
+    [key] = KeyRing(catalog, driver.session.settings).entries("reread")
+    assert (key.provider, key.shown, key.state) == ("rerank", "$RERANK_KEY", "set")
+    assert not [text for text in first.get_json()["documents"] if "board" in text]
+    assert [text for text in second.get_json()["documents"] if "board" in text]
+
+
+def test_a_server_that_fails_or_is_late_costs_the_order_and_little_time(
+    ask: Callable[..., Ask],
+) -> None:
+    def slow(request: Request) -> Response:
+        time.sleep(0.8)
+        return answering(request)
+
+    def timed() -> tuple[SearchAnswer, float]:
+        started = time.monotonic()
+        return search(), time.monotonic() - started
+
+    with HTTPServer(threaded=True) as server:
+        for _ in range(FAILURES - 1):
+            server.expect_ordered_request("/rerank").respond_with_handler(slow)
+        server.expect_ordered_request("/rerank").respond_with_data("as told", status=500)
+        search = ask(url=server.url_for("/rerank"), seconds=0.4)
+        expected = numbers(search(rerank=False))
+        answers = [timed() for _ in range(FAILURES + 2)]
+    faults = [answer.debug.degraded["rerank"] for answer, _ in answers if answer.debug]
+    assert faults == [*["late"] * (FAILURES - 1), "unavailable", "resting", "resting"]
+    assert [numbers(answer) for answer, _ in answers] == [expected] * len(answers)
+    assert {answer.degraded for answer, _ in answers} == {("rerank",)}
+    assert max(took for _, took in answers) < 0.8
+    assert len(server.log) == FAILURES
+
+
+def test_who_asks_for_a_reranker_that_is_not_there_is_told(
+    ask: Callable[..., Ask], tmp_path: Path
+) -> None:
+    search = ask()
+    assert len(search(rerank=False).hits) == 4
+    with pytest.raises(NoReranker, match="'reread' has no reranker"):
+        search(rerank=True)
+    search = ask(folder=str(cross_encoder(tmp_path / "model")), by_default=False, seconds=20)
+    assert numbers(search()) != [6, 4, 2, 0]
+    assert numbers(search(rerank=True)) == [6, 4, 2, 0]
+    with pytest.raises(ConfigurationError, match="not one score a pair"):
+        ask(folder=str(encoder_of_tokens(tmp_path / "vectors")))
