@@ -1,11 +1,13 @@
 """How well searches answer the judged questions in every mode, and what a threshold would do.
 
-    python -m benchmarks.quality                  about three minutes
-    python -m benchmarks.quality --name trial     writes a file that git ignores
-    python -m benchmarks.quality --pool           shows what nobody judged yet, and notes it as read
+    python -m benchmarks.quality                        some ten minutes, most of it reranking
+    python -m benchmarks.quality --name trial           writes a file that git ignores
+    python -m benchmarks.quality --reranker FOLDER      with a cross-encoder of your own
+    python -m benchmarks.quality --pool                 shows and notes what nobody judged yet
 
 The handbook and the annex are synced into real servers, once under each profile, with the shipped
-model, and asked through the retriever that every door uses.
+model, and asked through the retriever that every door uses. Without a cross-encoder, searches are
+reranked by the stand-in of late_interaction.py.
 """
 
 from __future__ import annotations
@@ -55,11 +57,14 @@ MODES: Mapping[str, Mapping[str, Any]] = {
     "text": {"mode": "text"},
     "knn": {"mode": "knn"},
     "hybrid": {"mode": "hybrid"},
+    "hybrid, reranked": {"mode": "hybrid", "rerank": True},
 }
-COMPARED = (("hybrid", "text"), ("hybrid", "knn"))
+COMPARED = (("hybrid", "text"), ("hybrid", "knn"), ("hybrid, reranked", "hybrid"))
 PROFILES = ("documents", "workspace")
 TOP_K = 5
 """Hits of an answer, where thresholds are judged."""
+PATIENCE = 30
+"""Seconds that a reranker may take: its order is measured here, and not its speed."""
 NO_THRESHOLD = -1.0
 THRESHOLDS = (NO_THRESHOLD, *(hundredths / 100 for hundredths in range(10, 75, 5)))
 
@@ -72,12 +77,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--name", default="quality", help="of the file of results")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--reranker", type=Path, help="folder of a cross-encoder as ONNX")
     parser.add_argument("--pool", action="store_true", help="show what nobody judged, and note it")
     arguments = parser.parse_args()
     before = machine()
     questions = judged_questions()
     answerable = [question for question in questions if question.answerable]
-    with benchmark_servers(arguments.work) as servers, asking(servers, arguments.work) as asked:
+    reranker = (arguments.reranker or stand_in(arguments.work)).resolve()
+    with (
+        benchmark_servers(arguments.work) as servers,
+        asking(servers, arguments.work, reranker) as asked,
+    ):
         rankings = {
             name: asked.answers("documents", answerable, top_k=DEPTH, **mode)
             for name, mode in MODES.items()
@@ -97,6 +107,7 @@ def main() -> None:
         "benchmark": "quality",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
+        "reranker": arguments.reranker.name if arguments.reranker else None,
         "corpus": corpus,
         **ranked(answerable, rankings),
         "thresholds": {name: calibrated(questions, curve) for name, curve in curves.items()},
@@ -117,12 +128,16 @@ class Asked:
         self, tenant: str, questions: Sequence[JudgedQuestion], **request: Any
     ) -> dict[str, Sequence[Hit]]:
         """The hits of every question."""
-        return {
-            question.id: self._retriever.search(
-                tenant, SearchRequest(query=question.question, **request)
-            ).hits
-            for question in questions
-        }
+        return {question.id: self._hits(tenant, question, request) for question in questions}
+
+    def _hits(
+        self, tenant: str, question: JudgedQuestion, request: Mapping[str, Any]
+    ) -> Sequence[Hit]:
+        asked = SearchRequest(query=question.question, **request)
+        answer = self._retriever.search(tenant, asked)
+        if answer.degraded:
+            sys.exit(f"{question.id} was answered without {', '.join(answer.degraded)}")
+        return answer.hits
 
     def corpus(self) -> dict[str, dict[str, int]]:
         """How many documents and passages each tenant has."""
@@ -144,12 +159,12 @@ class Asked:
 
 
 @contextmanager
-def asking(servers: Servers, work: Path) -> Iterator[Asked]:
+def asking(servers: Servers, work: Path, reranker: Path) -> Iterator[Asked]:
     """Sync an installation of its own, and ask it."""
     home = work / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    write_tenants(home / "tenants.yaml")
+    write_tenants(home / "tenants.yaml", reranker)
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
         "DATABASE_URL": servers.database("quality"),
@@ -166,15 +181,31 @@ def asking(servers: Servers, work: Path) -> Iterator[Asked]:
             asked.close()
 
 
-def write_tenants(path: Path) -> None:
+def stand_in(work: Path) -> Path:
+    """Make the folder of a reranker out of the shipped model."""
+    from benchmarks.late_interaction import build
+
+    folder = work / "stand-in"
+    build(folder)
+    return folder
+
+
+def write_tenants(path: Path, reranker: Path) -> None:
     """Write a tenant for each profile, called like it; the demo's settings hold for documents."""
     sources = [
         {"name": name, "type": "files", "root": str(root), "include": INCLUDE}
         for name, root in (("handbook", HANDBOOK), ("annex", ANNEX))
     ]
+    rerank = {"folder": str(reranker), "seconds": PATIENCE, "by_default": False}
     settings: dict[str, Any] = {"workspace": {"parser": SETTINGS["parser"]}, "documents": SETTINGS}
     tenants = [
-        {**settings[profile], "id": profile, "profile": profile, "sources": sources}
+        {
+            **settings[profile],
+            "id": profile,
+            "profile": profile,
+            "sources": sources,
+            "retrieval": {"rerank": rerank},
+        }
         for profile in PROFILES
     ]
     path.write_text(json.dumps({"tenants": tenants}))  # JSON is YAML

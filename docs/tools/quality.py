@@ -52,7 +52,8 @@ def _modes(result: _Result) -> str:
     ]
     columns = ["mode", *_MEASURES, "judged of the first 10"]
     differences = "".join(_difference(found) for found in result["differences"])
-    return f"{as_table(columns, rows)}\n{differences}\n{origin(result)}"
+    reranker = result["reranker"] or "the stand-in, which is no trained cross-encoder"
+    return f"{as_table(columns, rows)}\nReranked by {reranker}.\n\n{differences}\n{origin(result)}"
 
 
 def _interval(found: Mapping[str, float]) -> str:
