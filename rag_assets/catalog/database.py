@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sqlalchemy import (
     ARRAY,
@@ -47,6 +47,7 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = _SCHEME.sub("postgresql+psycopg://", url)
+        self.driver_url = _SCHEME.sub("postgresql://", url)
         self._engine: Engine = create_engine(
             self.url,
             pool_size=4,
@@ -127,7 +128,7 @@ class Database:
         self._engine.dispose()
 
 
-def connect_arguments() -> dict[str, str | int]:
+def connect_arguments() -> dict[str, Any]:
     """How every connection to Postgres is opened."""
     return {"connect_timeout": 10, "application_name": "rag-assets"}
 

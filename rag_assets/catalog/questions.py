@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Integer, Result, Row, Select, Text, bindparam, cast, func, select
-from sqlalchemy.exc import InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy import Integer, Select, Text, bindparam, cast, func, select
 
 from rag_assets.catalog.access import PUBLIC
-from rag_assets.catalog.database import (
-    Database,
-    TenantRef,
-    among,
-    connect_arguments,
-    texts_given_as,
-    unavailable,
-)
+from rag_assets.catalog.database import Database, TenantRef, among, texts_given_as
 from rag_assets.catalog.generations import Generation, generation_of
 from rag_assets.catalog.index_rows import (
     ReadableVersion,
     readable_by_document,
     readable_versions,
 )
+from rag_assets.catalog.statements import Statement, StatementRunner
 from rag_assets.catalog.tables import access_scopes, generations, serving
 from rag_assets.catalog.tables import tenants as tenants_table
 from rag_assets.catalog.tenants import State, unknown_tenant
-from rag_assets.errors import ServiceUnavailable
 
 _CONNECTIONS = 8
-_WAIT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +42,19 @@ class Standing:
 
 
 class QuestionReader:
-    """Reads what searches need, in one event loop; connections are kept.
+    """Reads what searches need, in one event loop.
 
-    Every statement sees what was committed when it began: a grant or a revocation, a publication,
-    a deletion holds with the next one.
+    A grant or a revocation, a publication, a deletion holds with the next statement (see
+    StatementRunner).
 
     Args:
         database: where the catalog is.
     """
 
     def __init__(self, database: Database) -> None:
-        # Not pinged before each use: a connection that died meanwhile is replaced when it fails.
-        self._engine = create_async_engine(
-            database.url,
-            isolation_level="AUTOCOMMIT",
-            pool_size=_CONNECTIONS,
-            max_overflow=0,
-            pool_timeout=_WAIT_SECONDS,
-            pool_reset_on_return=None,
-            hide_parameters=True,
-            connect_args=connect_arguments(),
-        )
-        self._standing = _standing_statement()
-        self._readable = _readable_statement()
+        self._statements = StatementRunner(database, _CONNECTIONS)
+        self._standing = Statement.of(_standing_statement())
+        self._readable = Statement.of(_readable_statement())
 
     async def standing(self, tenant_id: str, principals: Collection[str]) -> Standing:
         """A tenant, the generation that answers, and what may be read, all of one moment.
@@ -84,7 +63,9 @@ class QuestionReader:
             UnknownTenant: there is none of that id.
             ServiceUnavailable: Postgres does not answer.
         """
-        rows = await self._rows(self._standing, {"tenant": tenant_id, "principals": [*principals]})
+        rows = await self._statements.rows(
+            self._standing, {"tenant": tenant_id, "principals": [*principals]}
+        )
         if not rows:
             raise unknown_tenant(tenant_id)
         row = rows[0]
@@ -108,7 +89,7 @@ class QuestionReader:
         Raises:
             ServiceUnavailable: Postgres does not answer.
         """
-        rows = await self._rows(
+        rows = await self._statements.rows(
             self._readable,
             {
                 "tenant": tenant_id,
@@ -121,35 +102,7 @@ class QuestionReader:
 
     async def close(self) -> None:
         """Give the connections back, in the loop that asked."""
-        await self._engine.dispose()
-
-    async def _rows(
-        self, statement: Select[Any], parameters: Mapping[str, object]
-    ) -> Sequence[Row[Any]]:
-        try:
-            return await self._ask(statement, parameters)
-        except OperationalError as error:
-            if not error.connection_invalidated:
-                raise unavailable(error) from None
-        except InterfaceError as error:
-            raise unavailable(error) from None
-        # Postgres was started anew since the connection was used: another one may work.
-        try:
-            return await self._ask(statement, parameters)
-        except (OperationalError, InterfaceError) as error:
-            raise unavailable(error) from None
-
-    async def _ask(
-        self, statement: Select[Any], parameters: Mapping[str, object]
-    ) -> Sequence[Row[Any]]:
-        try:
-            async with self._engine.connect() as connection:
-                found: Result[Any] = await connection.execute(statement, parameters)
-                return found.all()
-        except PoolTimeoutError:
-            raise ServiceUnavailable(
-                "too many searches wait for Postgres", hint="ask again in a moment"
-            ) from None
+        await self._statements.close()
 
 
 def _standing_statement() -> Select[Any]:

@@ -7,12 +7,28 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from sqlalchemy import Row, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    Row,
+    Select,
+    Text,
+    Update,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from rag_assets.catalog.account_tables import service_tokens
 from rag_assets.catalog.database import Database, TenantRef
+from rag_assets.catalog.statements import Statement, StatementRunner
 
 _NOTED_EVERY = timedelta(minutes=1)
+_CONNECTIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +83,6 @@ class ServiceTokenTable:
         with self._database.begin_for(ref) as connection:
             return _token(connection.execute(query).one())
 
-    def find(self, sha256: bytes) -> ServiceToken | None:
-        """The token of that hash, if it still counts; notes that it was used."""
-        columns = service_tokens.c
-        query = select(service_tokens).where(
-            columns.token_sha256 == sha256,
-            or_(columns.expires_at.is_(None), columns.expires_at > func.now()),
-        )
-        unnoted = or_(
-            columns.last_used_at.is_(None), columns.last_used_at < func.now() - _NOTED_EVERY
-        )
-        with self._database.begin() as connection:
-            row = connection.execute(query.add_columns(unnoted.label("unnoted"))).first()
-            if row is None:
-                return None
-            if row.unnoted:
-                connection.execute(
-                    update(service_tokens)
-                    .where(columns.token_id == row.token_id, unnoted)
-                    .values(last_used_at=func.now())
-                )
-        return _token(row)
-
     def all(self, tenant_id: str) -> list[ServiceToken]:
         """A tenant's tokens, the oldest first, those that ended included."""
         query = (
@@ -116,6 +110,59 @@ class ServiceTokenTable:
                 )
             )
         return bool(deleted.rowcount)
+
+
+class TokenReader:
+    """Finds tokens, in one event loop.
+
+    Args:
+        database: where the catalog is.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._statements = StatementRunner(database, _CONNECTIONS)
+        self._finding = Statement.of(_finding())
+        self._noting = Statement.of(_noting())
+
+    async def find(self, sha256: bytes) -> ServiceToken | None:
+        """The token of that hash, if it still counts; notes that it was used.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        rows = await self._statements.rows(self._finding, {"sha256": sha256})
+        if not rows:
+            return None
+        if rows[0].unnoted:
+            await self._statements.rows(self._noting, {"token_id": rows[0].token_id})
+        return _token(rows[0])
+
+    async def close(self) -> None:
+        """Give the connections back, in the loop that asked."""
+        await self._statements.close()
+
+
+def _finding() -> Select[Any]:
+    columns = service_tokens.c
+    return select(service_tokens, _unnoted().label("unnoted")).where(
+        columns.token_sha256 == bindparam("sha256", type_=LargeBinary),
+        or_(columns.expires_at.is_(None), columns.expires_at > func.now()),
+    )
+
+
+def _noting() -> Update:
+    token_id = bindparam("token_id", type_=Text)
+    return (
+        update(service_tokens)
+        .where(service_tokens.c.token_id == token_id, _unnoted())
+        .values(last_used_at=func.now())
+        .returning(service_tokens.c.token_id)
+    )
+
+
+def _unnoted() -> ColumnElement[bool]:
+    used = service_tokens.c.last_used_at
+    return or_(used.is_(None), used < func.now() - _NOTED_EVERY)
 
 
 def _token(row: Row[Any]) -> ServiceToken:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from anyio.to_thread import run_sync
+
 from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.service_tokens import TokenReader
 from rag_assets.errors import ConfigurationError
 from rag_assets.service.identity import Identity, Unauthenticated
 from rag_assets.service.jwt_keys import keys_of
@@ -17,16 +20,16 @@ class Authenticator:
     """Tells who asks; without a token nobody does.
 
     Args:
-        catalog: knows the service tokens.
+        tokens: knows the service tokens.
         settings: whose JWTs count; None: nobody's.
     """
 
-    def __init__(self, catalog: Catalog, settings: JwtSettings | None) -> None:
-        self._catalog = catalog
+    def __init__(self, tokens: TokenReader, settings: JwtSettings | None) -> None:
+        self._tokens = tokens
         self._jwt = None if settings is None else JwtVerifier(settings, keys_of(settings))
 
-    def identity(self, authorization: str | None) -> Identity:
-        """Who sends this header. Asks the catalog: not for the event loop.
+    async def identity(self, authorization: str | None) -> Identity:
+        """Who sends this header.
 
         Raises:
             Unauthenticated: it holds no token that counts.
@@ -39,12 +42,13 @@ class Authenticator:
                 "a token is needed", hint="send it as `Authorization: Bearer TOKEN`"
             )
         if token.startswith(PREFIX):
-            return identity_of(self._catalog, token)
+            return await identity_of(self._tokens, token)
         if self._jwt is None:
             raise Unauthenticated(
                 "only service tokens are taken here", hint="`rag-assets tokens create` makes one"
             )
-        return self._jwt.identity(token)
+        # It may ask whoever signs tokens for keys.
+        return await run_sync(self._jwt.identity, token)
 
 
 def require_authentication(host: str, settings: JwtSettings | None, catalog: Catalog) -> None:

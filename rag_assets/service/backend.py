@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from rag_assets.accounts.chat_models import ChatModels
 from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.service_tokens import TokenReader
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.answering import Answerer
@@ -49,7 +50,8 @@ class Backend:
         self.answerer = Answerer(catalog, chat_models, retriever.search)
         self.reader = DocumentReader(catalog, store)
         self.settings = settings
-        self.authenticator = Authenticator(catalog, settings.jwt)
+        self._tokens = TokenReader(catalog.database)
+        self.authenticator = Authenticator(self._tokens, settings.jwt)
         self.rates = Rates(settings.rate)
         self._store = store
         self.turns = CapacityLimiter(settings.threads)
@@ -58,6 +60,7 @@ class Backend:
     async def close(self) -> None:
         """Let go of what the event loop holds; what was searched is recorded."""
         await self._chat_models.close()
+        await self._tokens.close()
         await self.retriever.close()
 
     async def run(self, work: Callable[[], _T]) -> _T:

@@ -35,7 +35,7 @@ async def _identity(
 ) -> Identity:
     """Who asks; counted against the rate of the token."""
     header = request.headers.get("authorization")
-    identity = await backend.run(lambda: backend.authenticator.identity(header))
+    identity = await backend.authenticator.identity(header)
     request.state.caller = identity.name
     backend.rates.take(identity.name)
     return identity

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
-from rag_assets.catalog.service_tokens import ServiceToken
+from rag_assets.catalog.service_tokens import ServiceToken, TokenReader
 from rag_assets.service.identity import Identity, Role, Unauthenticated
 
 PREFIX = "rag_"
@@ -51,13 +51,13 @@ def create_token(
     return token, kept
 
 
-def identity_of(catalog: Catalog, token: str) -> Identity:
+async def identity_of(tokens: TokenReader, token: str) -> Identity:
     """Who shows this token, as the catalog says now.
 
     Raises:
         Unauthenticated: there is none, it was revoked, or it has expired: which, is not told.
     """
-    kept = catalog.service_tokens.find(_hashed(token))
+    kept = await tokens.find(_hashed(token))
     if kept is None:
         raise Unauthenticated("the token is not valid here", hint="`rag-assets tokens create`")
     return Identity(
