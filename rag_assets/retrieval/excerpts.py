@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, takewhile
@@ -21,35 +20,38 @@ def excerpt(text: str, question: str, length: int = EXCERPT) -> str:
         length: characters, about.
     """
     words = text.split()
-    asked = content_words(question)
-    met = [_terms(word) & asked for word in words]
-    start, end = _best(words, met, length)
-    found = [at for at in range(start, end) if met[at]] or [start]
-    start, end = _widened(words, found[0], found[-1] + 1, length)
+    asked = _asked(question)
+    found = [
+        (at, terms & asked)
+        for at, word in enumerate(words)
+        if not asked.isdisjoint(terms := _terms(word))
+    ]
+    start, end = _best(found, [0, *accumulate(len(word) + 1 for word in words)], length)
+    start, end = _widened(words, start, end, length)
     before, after = "[...] " if start else "", " [...]" if end < len(words) else ""
     return f"{before}{' '.join(words[start:end])}{after}"
 
 
-def _best(words: Sequence[str], met: Sequence[frozenset[str]], length: int) -> tuple[int, int]:
-    """The window of so many characters that meets most different words; the first of equals.
+def _best(
+    found: Sequence[tuple[int, frozenset[str]]], places: Sequence[int], length: int
+) -> tuple[int, int]:
+    """From the first to the last word of the part that meets most different ones.
 
-    One pass over the words: a window grows at its end and shrinks at its beginning.
+    Args:
+        found: the words that are asked for, by place in the text.
+        places: of every word's first character, and of the end.
+        length: of the part, in characters.
     """
-    best, most = (0, min(1, len(words))), -1
-    held: Counter[str] = Counter()
-    end = size = 0
-    for start, word in enumerate(words):
-        while end < len(words) and (end == start or size + len(words[end]) + 1 <= length):
-            held.update(met[end])
-            size += len(words[end]) + 1
-            end += 1
-        if len(held) > most:
-            best, most = (start, end), len(held)
-        size -= len(word) + 1
-        for term in met[start]:
-            held[term] -= 1
-            if not held[term]:
-                del held[term]
+    best, most = (0, min(1, len(places) - 1)), 0
+    for number, (start, _) in enumerate(found):
+        met: set[str] = set()
+        # Bounded by what fits into so many characters, however long the text is.
+        for at, terms in found[number : number + length]:
+            if at > start and places[at + 1] - places[start] > length:
+                break
+            met |= terms
+            if len(met) > most:
+                best, most = (start, at + 1), len(met)
     return best
 
 
@@ -59,9 +61,13 @@ def _widened(words: list[str], start: int, end: int, length: int) -> tuple[int, 
     def room() -> int:
         return length - len(" ".join(words[start:end]))
 
-    start -= _fitting(words[:start][::-1], room() // 2)
-    end += _fitting(words[end:], room())
-    start -= _fitting(words[:start][::-1], room())
+    def before() -> list[str]:
+        # No more words than characters can fit.
+        return words[max(0, start - length) : start][::-1]
+
+    start -= _fitting(before(), room() // 2)
+    end += _fitting(words[end : end + length], room())
+    start -= _fitting(before(), room())
     return start, end
 
 
@@ -69,6 +75,11 @@ def _fitting(words: list[str], room: int) -> int:
     """How many of the words fit into so many characters, each with a space."""
     sizes = accumulate(len(word) + 1 for word in words)
     return sum(1 for _ in takewhile(lambda size: size <= room, sizes))
+
+
+@lru_cache(maxsize=64)
+def _asked(question: str) -> frozenset[str]:
+    return content_words(question)
 
 
 @lru_cache(maxsize=65_536)
