@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import ScalarSelect, and_, case, exists, func, or_, select
 
-from rag_assets.catalog.database import Database
+from rag_assets.catalog.database import Database, among
 from rag_assets.catalog.index_rows import is_behind_source, is_pushed_anew, same_document
 from rag_assets.catalog.tables import document_index, documents, serving, source_records
 
@@ -36,8 +37,13 @@ class FreshnessQuery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(self, tenant_id: str) -> Freshness:
-        """How a tenant stands now, in one query."""
+    def of(self, tenant_id: str, sources: Collection[str]) -> Freshness:
+        """How a tenant stands now, in one query.
+
+        Args:
+            tenant_id: whose.
+            sources: names of its sources; records of one that was taken away wait for nothing.
+        """
         held, listed = document_index.c, documents.c
         answers = and_(
             serving.c.tenant == listed.tenant,
@@ -56,7 +62,7 @@ class FreshnessQuery:
                 func.coalesce(func.sum(held.chunk_count).filter(indexed, ~deleted), 0),
                 documents_that.filter(indexed, ~deleted, is_behind_source()),
                 func.max(case((indexed, held.indexed_at))),
-                documents_that.filter(waits) + _never_listed(tenant_id),
+                documents_that.filter(waits) + _never_listed(tenant_id, sources),
             )
             .select_from(documents)
             .outerjoin(document_index, same_document())
@@ -68,13 +74,13 @@ class FreshnessQuery:
         return Freshness(int(chunks), int(stale), last, int(waiting))
 
 
-def _never_listed(tenant_id: str) -> ScalarSelect[int]:
+def _never_listed(tenant_id: str, sources: Collection[str]) -> ScalarSelect[int]:
     """How many records no listing has found yet."""
     pushed = source_records.c
     known = and_(documents.c.tenant == pushed.tenant, documents.c.document_id == pushed.document_id)
     return (
         select(func.count())
         .select_from(source_records)
-        .where(pushed.tenant == tenant_id, ~exists().where(known))
+        .where(pushed.tenant == tenant_id, among(pushed.source, sources), ~exists().where(known))
         .scalar_subquery()
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy import and_, delete, func, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.catalog.access import is_readable
@@ -286,7 +286,7 @@ class IndexTable:
             tenant_id, generation: whose.
             principals: who asks.
             limit: documents at most.
-            after: only those whose uri comes after this.
+            after: only those that come after the document of this `place`.
         """
         found = documents.c
         query = (
@@ -300,7 +300,8 @@ class IndexTable:
             .limit(limit)
         )
         if after is not None:
-            query = query.where(found.uri > after)
+            uri, _, document_id = after.partition(" ")
+            query = query.where(tuple_(found.uri, found.document_id) > (uri, document_id))
         with self._database.begin() as connection:
             return [ReadableDocument(*row) for row in connection.execute(query)]
 

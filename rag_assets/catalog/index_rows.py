@@ -83,6 +83,11 @@ class ReadableDocument:
     title: str | None
     media_type: str | None
 
+    @property
+    def place(self) -> str:
+        """Where it stands in the list, as no other does: records may share a uri."""
+        return f"{self.uri} {self.document_id}"
+
 
 def of_generation(
     tenant_id: str | BindParameter[str],

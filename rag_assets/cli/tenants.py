@@ -23,7 +23,12 @@ def list_(json: Json = False) -> None:
 @app.command("add")
 def add(
     tenant: Annotated[str, typer.Argument(metavar="ID", help="Lower-case letters, digits, . _ -")],
-    source: Annotated[list[Path], typer.Option(help="A folder to index; repeat for several.")],
+    source: Annotated[
+        list[Path] | None, typer.Option(help="A folder to index; repeat for several.")
+    ] = None,
+    records: Annotated[
+        bool, typer.Option("--records", help="Take records that applications push.")
+    ] = False,
     profile: Annotated[str, typer.Option(help="A named set of defaults.")] = "documents",
     organization: Annotated[str | None, typer.Option(help="Whose it is.")] = None,
     project: Annotated[str | None, typer.Option(help="Which project of theirs.")] = None,
@@ -34,7 +39,14 @@ def add(
 
     given = {"organization": organization, "project": project}
     settings = {name: value for name, value in given.items() if value is not None}
-    tenants.add(tenant, profile=profile, sources=source, settings=settings, as_json=json)
+    tenants.add(
+        tenant,
+        profile=profile,
+        sources=source or [],
+        records=records,
+        settings=settings,
+        as_json=json,
+    )
 
 
 @app.command("disable")

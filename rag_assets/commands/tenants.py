@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,12 +64,13 @@ def add(
     *,
     profile: str,
     sources: list[Path],
+    records: bool,
     settings: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Append a tenant to tenants.yaml and make it known."""
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
-    config["sources"] = _sources(sources, session.settings.home)
+    config["sources"] = _sources(sources, session.settings.home, records=records)
     file = TenantsFile(session.settings.tenants_file)
     _require_free(session, file, tenant_id)
     _require_sources(config, session)
@@ -145,21 +147,28 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
     say(f"Tenant {tenant_id} is removed: {entries} entries, its lake and its catalog rows.")
 
 
-def _sources(folders: list[Path], home: Path) -> list[dict[str, Any]]:
+def _sources(folders: list[Path], home: Path, *, records: bool) -> list[dict[str, Any]]:
+    if not (folders or records):
+        raise ConfigurationError(
+            "no source is named", hint="give --source DIR, or --records for what is pushed"
+        )
     sources: list[dict[str, Any]] = []
     names: set[str] = set()
     for folder in folders:
         root = folder.expanduser().resolve()
-        stem = name = _slug(root.name)
-        number = 1
-        while name in names:
-            number += 1
-            name = f"{stem}-{number}"
+        name = _free(_slug(root.name), names)
         names.add(name)
         inside = root.is_relative_to(home)
         shown = str(root.relative_to(home)) if inside else str(root)
         sources.append({"name": name, "type": "files", "root": shown})
+    if records:
+        sources.append({"name": _free("pushed", names), "type": "records"})
     return sources
+
+
+def _free(stem: str, names: set[str]) -> str:
+    numbered = (f"{stem}-{number}" for number in count(2))
+    return next(name for name in chain([stem], numbered) if name not in names)
 
 
 def _slug(folder: str) -> str:
@@ -172,7 +181,10 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
     from rag_assets.stages.comparing import open_sources
 
     home = session.settings.home
-    absolute = [{**source, "root": str(home / source["root"])} for source in config["sources"]]
+    absolute = [
+        {**source, "root": str(home / source["root"])} if "root" in source else source
+        for source in config["sources"]
+    ]
     tenant = Tenant.from_config({**config, "sources": absolute})
     for source, configured in zip(
         open_sources(tenant, session.settings, session.catalog), tenant.sources, strict=True

@@ -46,7 +46,7 @@ class DocumentReader:
     def list(
         self, tenant_id: str, caller: Caller, *, limit: int, after: str | None = None
     ) -> list[ReadableDocument]:
-        """The first documents that the caller may read, by uri; those after a uri, if given.
+        """The first documents that the caller may read, by uri; those after a `place`, if given.
 
         Raises:
             UnknownTenant: there is none of that id.

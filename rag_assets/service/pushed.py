@@ -20,7 +20,7 @@ TEXT_TYPES = sorted(set(PARSERS) - set(media_types.BINARY))
 """What a record's text may be."""
 
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
-_MOST_OF_A_NUMBER = 2**53  # what JSON's readers agree on
+_MOST = 2**53  # up to here all readers of JSON agree on a number
 
 
 def _known(media_type: str) -> str:
@@ -35,15 +35,15 @@ SourceId = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f\uFFFD]+$", max_length=
 DocumentId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 SourceNamed = Annotated[str, StringConstraints(pattern="^[a-z0-9._-]+$", max_length=63)]
 
-_Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+_Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
 _Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, min_length=1, max_length=1_000)]
 _Address = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]+$", max_length=2_000)]
 _Scope = Annotated[str, StringConstraints(pattern=_PRINTABLE, min_length=1, max_length=256)]
 _Tag = Annotated[str, StringConstraints(pattern=_PRINTABLE, min_length=1, max_length=200)]
 _Key = Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_-]*$", max_length=64)]
 _Value = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=2_000)]
-_Whole = Annotated[int, Field(strict=True, ge=-_MOST_OF_A_NUMBER, le=_MOST_OF_A_NUMBER)]
-_Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+_Whole = Annotated[int, Field(strict=True, ge=-_MOST, le=_MOST)]
+_Real = Annotated[float, Field(strict=True, ge=-_MOST, le=_MOST)]
 _Truth = Annotated[bool, Field(strict=True)]
 _Values = Annotated[list[_Value], Field(max_length=50)]
 
@@ -52,7 +52,7 @@ class RecordBody(BaseModel):
     """A record of an application, as one document.
 
     Attributes:
-        text: all that is to be found of it.
+        text: all that is to be found of it; where nothing is left, delete the record.
         media_type: how the text is to be read.
         title: None: the one found in the text.
         uri: its address where people read it, in ASCII without blanks; by default it is made of
@@ -74,7 +74,8 @@ class RecordBody(BaseModel):
     scope: _Scope | None = None
     tags: Annotated[list[_Tag], Field(max_length=50)] = []
     metadata: Annotated[
-        dict[_Key, _Truth | _Whole | _Real | _Value | _Values], Field(max_length=50)
+        dict[_Key, _Truth | _Whole | _Real | _Value | _Values],
+        Field(max_length=50, json_schema_extra={"additionalProperties": False}),
     ] = {}
     updated_at: AwareDatetime | None = None
 

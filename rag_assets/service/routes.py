@@ -71,7 +71,7 @@ async def documents(
         )
     )
     page = found[: asked.limit]
-    return Documents(documents=page, next=page[-1].uri if len(found) > asked.limit else None)
+    return Documents(documents=page, next=page[-1].place if len(found) > asked.limit else None)
 
 
 @knowledge.get("/status")
@@ -81,8 +81,9 @@ async def status(
     """How far a tenant's index is behind its documents, as they were listed last."""
     tenant = request.state.tenant = identity.tenant(asked.tenant)
     # Refuses a tenant that is gone, as a search does.
-    await backend.run(lambda: backend.catalog.tenants.get(tenant))
-    return await backend.run(lambda: backend.catalog.freshness.of(tenant))
+    record = await backend.run(lambda: backend.catalog.tenants.get(tenant))
+    sources = [source["name"] for source in record.config.get("sources", [])]
+    return await backend.run(lambda: backend.catalog.freshness.of(tenant, sources))
 
 
 @operation.get("/health/live")

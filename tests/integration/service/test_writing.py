@@ -184,6 +184,7 @@ def test_no_record_has_an_id_that_cannot_be_kept(door: Door, id_: str) -> None:
     [
         {},
         {"text": "a\0b"},
+        {"text": " \n"},
         {"text": "a", "media_type": "application/pdf"},
         {"text": "a", "metadata": {"a.b": "c"}},
         {"text": "a", "metadata": {"a": {"b": "c"}}},
