@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -33,6 +34,16 @@ def hits(door: Door, query: str, **body: Any) -> list[dict[str, Any]]:
     return found
 
 
+def listed(door: Door) -> Iterator[str]:
+    """Uris of all documents, asked for one by one."""
+    after = None
+    while True:
+        page = door.get(door.token(), "/rag/documents", limit=1, after=after).json()
+        yield from (document["uri"] for document in page["documents"])
+        if (after := page["next"]) is None:
+            return
+
+
 def problem(response: Any) -> tuple[int, str]:
     return response.status_code, response.json()["type"].rpartition(":")[2]
 
@@ -40,9 +51,13 @@ def problem(response: Any) -> tuple[int, str]:
 def test_a_record_from_its_push_to_its_end(door: Door) -> None:
     first = door.send("PUT", PAGE, {"text": "The impeller is made of bronze.", **SAID})
     assert (first.status_code, first.json()["outcome"]) == (202, "queued")
-    assert status(door) == (0, 1)
+    door.send("PUT", "/rag/records/comment/c-1", {"text": "Well seen.", "uri": SAID["uri"]})
+    assert status(door) == (0, 2)
     door.driver.sync("acme")
     assert status(door) == (0, 0)
+    assert sorted(listed(door)).count(str(SAID["uri"])) == 2
+    door.send("DELETE", "/rag/records/comment/c-1")
+    door.driver.sync("acme")
     [hit] = [h for h in hits(door, "impeller of bronze") if "bronze" in h["text"]]
     assert (hit["uri"], hit["title"], hit["stale"]) == (SAID["uri"], SAID["title"], False)
     assert hit["document_id"] == first.json()["document_id"]
