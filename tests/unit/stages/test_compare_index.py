@@ -115,3 +115,9 @@ def test_a_log_line_counts_what_drifted_and_lists_nothing() -> None:
         "3 of 20,000 entries; documents with entries missing: 5,000, altered: 0;"
         " orphaned entries: 0, foreign: 0"
     )
+
+
+def test_entries_of_what_was_just_deleted_are_no_drift() -> None:
+    entry = perfect([HeldVersion("a", "one", 1, "public")])[0]
+    assert compare_index([], [entry], OWNER, leaving={"a"}).none
+    assert compare_index([], [entry], OWNER, leaving={"b"}).orphans == (entry.id,)
