@@ -26,6 +26,7 @@ DOCUMENT_COLUMNS = _schema(
         "dropped_count": ("int", "chunks withheld because they touch a credential"),
         "access_scope": ("string", "who may read it"),
         "changed_at": ("timestamp", "when its content was last seen to change"),
+        "modified_at": ("timestamp", "when its source says that the content was made"),
     }
 )
 PARSED_COLUMNS = _schema(
@@ -44,11 +45,15 @@ PARSED_COLUMNS = _schema(
 )
 CHUNK_COLUMNS = _schema(
     {
-        "key": ("string", "chunk_set_key: hash of parsed digest, type and chunker"),
+        "key": (
+            "string",
+            "chunk_set_key: hash of parsed digest, type, detector and chunker",
+        ),
         "digest": ("string", "hash of the chunks; the index key is made of it"),
         "chunks": ("list", "text, offsets, heading path, place and token count of each"),
         "text_sha256": ("list", "hash of each embedded text, in their order"),
         "dropped": ("list", "place and rules of what was withheld, never its text"),
+        "language": ("string", "of the document; none where that is not sure"),
         "created_at": ("timestamp", "when it was computed"),
     }
 )
@@ -69,6 +74,8 @@ ENTRY_COLUMNS = _schema(
         "uri": ("keyword", "where the document is from"),
         "title": ("text", "of the document"),
         "heading_path": ("text", "headings above the passage"),
+        "language": ("keyword", "of the document; none where that is not sure"),
+        "modified_at": ("date", "when its present content was made"),
         "text": ("text", "the passage"),
         "access_scope": ("keyword", "who may read it"),
         "vector": ("dense_vector", "cosine; not in _source"),

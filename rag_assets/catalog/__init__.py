@@ -2,5 +2,5 @@
 
 Belongs here: tables, migrations, queries, the tenant lock. Does not: decisions (planning is in
 stages), file or index access.
-May import: errors, hashing, and the models of tenants and sources.
+May import: errors, hashing, times, and the models of tenants and sources.
 """

@@ -15,6 +15,7 @@ from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.tables import documents
 from rag_assets.hashing import key_of
 from rag_assets.sources.model import ListingFacts
+from rag_assets.times import stamp
 
 Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
 
@@ -27,6 +28,7 @@ class DocumentChange:
     """A document that a listing found new, changed or merely touched.
 
     Attributes:
+        modified_at: when its present content was made, as far as its source says.
         said_title: what its source calls it.
         revision: that was listed, of a pushed record; None for all else.
         error: why it could not be read.
@@ -40,6 +42,7 @@ class DocumentChange:
     facts: ListingFacts
     listed_at_ns: int
     content_sha256: str | None
+    modified_at: datetime
     media_type: str | None = None
     access_scope: str = "public"
     tags: tuple[str, ...] = ()
@@ -60,6 +63,7 @@ class DocumentChange:
         return key_of(
             "document",
             content,
+            stamp(self.modified_at),
             self.media_type,
             self.uri,
             self.access_scope,
@@ -78,6 +82,7 @@ class Known:
     facts: ListingFacts
     listed_at_ns: int
     content_sha256: str | None
+    modified_at: datetime
     access_scope: str
     status: Status
     error_message: str | None
@@ -102,6 +107,7 @@ class Document:
     facts: ListingFacts
     listed_at_ns: int
     content_sha256: str | None
+    modified_at: datetime
     access_scope: str
     tags: tuple[str, ...]
     metadata: Mapping[str, Any]
@@ -145,6 +151,7 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
         "inode": change.facts.inode,
         "listed_at_ns": change.listed_at_ns,
         "content_sha256": change.content_sha256,
+        "modified_at": change.modified_at,
         "access_scope": change.access_scope,
         "tags": list(change.tags),
         "metadata": dict(change.metadata),
@@ -175,8 +182,8 @@ def recorded() -> Insert:
         name: new.excluded[name]
         for name in (
             *("size", "mtime_ns", "ctime_ns", "inode", "listed_at_ns"),
-            *("path", "uri", "media_type", "content_sha256", "said_title"),
-            *("access_scope", "tags", "metadata", "updated_at"),
+            *("path", "uri", "media_type", "content_sha256", "modified_at"),
+            *("said_title", "access_scope", "tags", "metadata", "updated_at"),
         )
     }
     standing = {
@@ -215,6 +222,7 @@ def document_of(row: Row[Any]) -> Document:
         facts=ListingFacts(row.size, row.mtime_ns, row.ctime_ns, int(row.inode)),
         listed_at_ns=row.listed_at_ns,
         content_sha256=row.content_sha256,
+        modified_at=row.modified_at,
         access_scope=row.access_scope,
         tags=tuple(row.tags),
         metadata=row.metadata,

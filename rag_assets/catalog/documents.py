@@ -37,8 +37,8 @@ class DocumentTable:
         table = documents.c
         query = select(
             *(table.document_id, table.uri, table.size, table.mtime_ns, table.ctime_ns),
-            *(table.inode, table.listed_at_ns, table.content_sha256, table.access_scope),
-            *(table.status, table.error_message),
+            *(table.inode, table.listed_at_ns, table.content_sha256, table.modified_at),
+            *(table.access_scope, table.status, table.error_message),
         ).where(table.tenant == tenant_id, table.source == source)
         with self._database.begin() as connection:
             rows = connection.execution_options(yield_per=_BATCH).execute(query)

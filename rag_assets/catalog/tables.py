@@ -12,6 +12,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    DateTime,
     ForeignKeyConstraint,
     Identity,
     Index,
@@ -65,6 +66,8 @@ documents = Table(
     Column("inode", Numeric(20, 0), nullable=False),
     Column("listed_at_ns", BigInteger, nullable=False),
     Column("content_sha256", Text),
+    # When that content was made; a file that is merely touched keeps it.
+    Column("modified_at", DateTime(timezone=True), nullable=False),
     Column("access_scope", Text, nullable=False, server_default="public"),
     Column("tags", ARRAY(Text), nullable=False, server_default="{}"),
     json_column("metadata"),

@@ -1,5 +1,5 @@
 """ParsedText → chunks.
 
 Belongs here: chunkers. Does not: parsing, embedding.
-May import: errors, hashing, tokens, parsing.model.
+May import: errors, hashing, tokens, parsing.model, parsing.languages.
 """

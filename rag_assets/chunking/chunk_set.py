@@ -12,6 +12,7 @@ from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.chunking.passages import locate
 from rag_assets.chunking.registry import chunker_for
 from rag_assets.hashing import key_of
+from rag_assets.parsing.languages import language_identity, language_of
 from rag_assets.parsing.model import ParsedText
 
 CHUNKER_VERSION = 1
@@ -41,21 +42,24 @@ class ChunkSet:
     Attributes:
         key: identifies what they were made of (chunk_set_key).
         digest: identifies what they are: all of them that enters the index. Two keys with one
-            digest need no indexing.
+            digest and language need no indexing.
         chunks: those kept, numbered from 0 without gaps.
+        language: of the document; see language_of.
         dropped: those withheld, in order.
     """
 
     key: str
     digest: str
     chunks: tuple[Chunk, ...]
+    language: str | None = None
     dropped: tuple[DroppedChunk, ...] = ()
 
     def to_record(self) -> dict[str, Any]:
-        """Plain JSON-like values: key, digest, and lists of flat rows `chunks` and `dropped`."""
+        """Plain JSON-like values; `chunks` and `dropped` are lists of flat rows."""
         return {
             "key": self.key,
             "digest": self.digest,
+            "language": self.language,
             "chunks": [_flat(chunk) for chunk in self.chunks],
             "dropped": [_flat(dropped) for dropped in self.dropped],
         }
@@ -66,6 +70,7 @@ class ChunkSet:
         return cls(
             key=record["key"],
             digest=record["digest"],
+            language=record["language"],
             chunks=tuple(
                 Chunk(**{**row, "heading_path": tuple(row["heading_path"])})
                 for row in record["chunks"]
@@ -81,16 +86,23 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
 
     Args:
         parsed_digest: hash of the parsed text, its blocks, title and masked spans.
-        media_type: the detected type, since chunkers may treat types differently.
+        media_type: the detected type, since chunkers and languages may depend on it.
         parameters: the chunker and its limits.
     """
-    return key_of("chunk_set", parsed_digest, media_type, CHUNKER_VERSION, parameters.identity())
+    return key_of(
+        "chunk_set",
+        parsed_digest,
+        media_type,
+        CHUNKER_VERSION,
+        language_identity(media_type),
+        parameters.identity(),
+    )
 
 
 def chunk_document(
     parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str
 ) -> ChunkSet:
-    """Cut one document and withhold every chunk that touches a masked credential.
+    """Cut one document, withhold every chunk that touches a masked credential, tell its language.
 
     Raises:
         ConfigurationError: parameters name no chunker.
@@ -108,6 +120,7 @@ def chunk_document(
         key=chunk_set_key(parsed_digest, parsed.media_type, parameters),
         digest=_digest(kept),
         chunks=tuple(kept),
+        language=language_of(parsed),
         dropped=tuple(dropped),
     )
 

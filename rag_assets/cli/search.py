@@ -33,6 +33,13 @@ def search(
     prefer: Annotated[list[str] | None, typer.Option(help="What lies there ranks higher.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Only with this tag.")] = None,
     source_type: Annotated[list[str] | None, typer.Option(help="Only from such sources.")] = None,
+    language: Annotated[
+        list[str] | None, typer.Option(help="Only in this language, as in de or python.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(help="Only of content made on this day or later, or time.")
+    ] = None,
+    before: Annotated[str | None, typer.Option(help="Only of content made earlier.")] = None,
     token_budget: Annotated[int | None, typer.Option(help="Tokens of all hits at most.")] = None,
     json: Json = False,
 ) -> None:
@@ -49,7 +56,13 @@ def search(
         token_budget=token_budget,
         source_types=source_type,
         must_include_paths=prefer,
-        filters={"paths": path or (), "tags": tag or ()},
+        filters={
+            "paths": path or (),
+            "tags": tag or (),
+            "languages": language or (),
+            "modified_after": after,
+            "modified_before": before,
+        },
         caller={"principals": principal or ()},
     )
     run(tenant, request, as_json=json)

@@ -2,5 +2,5 @@
 
 Belongs here: the VectorStore protocol, entries, the Elasticsearch mapping and store.
 Does not: which documents are due (stages), what a caller may see (retrieval).
-May import: errors, hashing, chunking.model.
+May import: errors, hashing, times, chunking.model.
 """

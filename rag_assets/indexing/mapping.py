@@ -13,7 +13,14 @@ from typing import Any, get_args
 
 from rag_assets.hashing import key_of
 from rag_assets.indexing.identifiers import lexical_terms
-from rag_assets.indexing.model import SCHEMA_VERSION, Entry, IndexSpec, Owner, VectorIndex
+from rag_assets.indexing.model import (
+    SCHEMA_VERSION,
+    Entry,
+    IndexSpec,
+    Owner,
+    VectorIndex,
+)
+from rag_assets.times import stamp
 
 _KEYWORD = {"type": "keyword"}
 _INTEGER = {"type": "integer"}
@@ -104,6 +111,8 @@ def index_body(spec: IndexSpec) -> dict[str, Any]:
                 "terms": {"type": "text", "analyzer": "whitespace"},
                 "text_sha256": _KEYWORD,
                 "media_type": _KEYWORD,
+                "language": _KEYWORD,
+                "modified_at": {"type": "date"},
                 "page": _INTEGER,
                 "slide": _INTEGER,
                 "sheet": _KEYWORD,
@@ -171,6 +180,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "source_type": document.source_type,
         "uri": document.uri,
         "media_type": document.media_type,
+        "modified_at": stamp(document.modified_at),
         "heading_path": list(chunk.heading_path),
         "text": chunk.text,
         "terms": lexical_terms("\n".join([*above, chunk.text])),
@@ -182,7 +192,8 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "tags": list(document.tags),
         "metadata": dict(document.metadata),
     }
-    optional = {"title": document.title, **{name: getattr(chunk, name) for name in PLACES}}
+    optional = {"title": document.title, "language": document.language}
+    optional |= {name: getattr(chunk, name) for name in PLACES}
     fields |= {name: value for name, value in optional.items() if value is not None}
     fields["digest"] = digest_of(fields)
     return fields

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy.typing as npt
 
 from rag_assets.chunking.model import Chunk
 from rag_assets.hashing import key_of
+from rag_assets.times import stamp
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 VectorIndex = Literal["int8_hnsw", "hnsw", "bbq_hnsw"]
 Placement = Literal["shared", "dedicated"]
@@ -51,6 +53,8 @@ class EntryDocument:
         indexed_key: hash of everything its entries hold.
         media_type: what its content is.
         path: the document's printable path within its source, for the chunk id.
+        language: of its content: an ISO 639-1 code, a programming language, None if not sure.
+        modified_at: when its present content was made, to the millisecond.
     """
 
     document_id: str
@@ -62,6 +66,8 @@ class EntryDocument:
     media_type: str
     title: str | None
     access_scope: str
+    modified_at: datetime
+    language: str | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -91,6 +97,8 @@ class Narrowing:
         scopes: access scopes, one of which an entry must carry; None: any.
         source_types, sources, documents: one of which it must be of.
         uri_prefixes: one of which its document's uri must begin with.
+        languages: one of which its document must be written in.
+        modified_after, modified_before: when its document's content was made, the first included.
         tags: all of which it must carry.
         metadata: values that it must hold.
     """
@@ -100,6 +108,9 @@ class Narrowing:
     sources: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
     uri_prefixes: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    modified_after: datetime | None = None
+    modified_before: datetime | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
 
@@ -173,6 +184,8 @@ def indexed_key(
     title: str | None,
     uri: str,
     media_type: str,
+    language: str | None,
+    modified_at: datetime,
     access_scope: str,
     tags: tuple[str, ...],
     metadata: Mapping[str, Any],
@@ -186,6 +199,8 @@ def indexed_key(
         title,
         uri,
         media_type,
+        language,
+        stamp(modified_at),
         access_scope,
         list(tags),
         dict(metadata),

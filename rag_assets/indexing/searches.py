@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from rag_assets.indexing import mapping
 from rag_assets.indexing.common_words import telling_words
 from rag_assets.indexing.identifiers import lexical_terms
 from rag_assets.indexing.model import Narrowing, Owner, Wanted
+from rag_assets.times import stamp
 
 _MOST_CANDIDATES = 10_000
 """Elasticsearch takes no more."""
@@ -60,15 +62,24 @@ def narrowed(narrowing: Narrowing) -> list[dict[str, Any]]:
         ("source_type", narrowing.source_types),
         ("source", narrowing.sources),
         ("document_id", narrowing.documents),
+        ("language", narrowing.languages),
     ):
         if values:
             clauses.append({"terms": {name: list(values)}})
     if narrowing.uri_prefixes:
         prefixes = [{"prefix": {"uri": prefix}} for prefix in narrowing.uri_prefixes]
         clauses.append({"bool": {"should": prefixes, "minimum_should_match": 1}})
+    clauses += _made(narrowing.modified_after, narrowing.modified_before)
     clauses += [{"term": {"tags": tag}} for tag in narrowing.tags]
     clauses += [{"term": {f"metadata.{key}": value}} for key, value in narrowing.metadata.items()]
     return clauses
+
+
+def _made(after: datetime | None, before: datetime | None) -> list[dict[str, Any]]:
+    """Leaves what was made within these times, the first included."""
+    bounds = {"gte": after, "lt": before}
+    given = {name: stamp(at) for name, at in bounds.items() if at is not None}
+    return [{"range": {"modified_at": given}}] if given else []
 
 
 def _by_vector(

@@ -64,6 +64,7 @@ class ChunkSetRow:
         digest: hash of the chunks; the index key is made of it.
         chunks: in order.
         dropped: what was withheld, in order.
+        language: of the document; None where that is not sure.
         created_at: when it was computed; no part of its identity.
     """
 
@@ -71,6 +72,7 @@ class ChunkSetRow:
     digest: str
     chunks: tuple[Chunk, ...]
     dropped: tuple[DroppedRow, ...] = ()
+    language: str | None = None
     created_at: datetime = field(default_factory=_now, compare=False)
 
 
@@ -82,11 +84,13 @@ class ChunkSetHead:
         digest: hash of the chunks; the index key is made of it.
         hashes: text_sha256 of each chunk, in order.
         dropped: how many chunks were withheld.
+        language: of the document; None where that is not sure.
     """
 
     digest: str
     hashes: tuple[str, ...]
     dropped: int
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

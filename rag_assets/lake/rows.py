@@ -18,7 +18,7 @@ from rag_assets.parsing.model import Block, MaskedSpan, ParsedText
 
 _BLOCK_FIELDS = tuple(field.name for field in BLOCK.fields)
 _CHUNK_FIELDS = tuple(field.name for field in CHUNK.fields)
-CHUNK_SET_HEAD = ("key", "digest", "text_sha256", "dropped")
+CHUNK_SET_HEAD = ("key", "digest", "text_sha256", "dropped", "language")
 
 
 def parsed_frame(rows: Iterable[ParsedRow]) -> pl.DataFrame:
@@ -53,8 +53,8 @@ def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
     """Chunk sets without their texts, by key, of a frame with the columns CHUNK_SET_HEAD."""
     counted = frame.with_columns(pl.col("dropped").list.len()).select(CHUNK_SET_HEAD)
     return {
-        key: ChunkSetHead(digest, tuple(hashes), dropped)
-        for key, digest, hashes, dropped in counted.iter_rows()
+        key: ChunkSetHead(digest, tuple(hashes), dropped, language)
+        for key, digest, hashes, dropped, language in counted.iter_rows()
     }
 
 
@@ -198,6 +198,7 @@ def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
             {"ordinal": d.ordinal, "start": d.start, "end": d.end, "rules": list(d.rules)}
             for d in row.dropped
         ],
+        "language": row.language,
         "created_at": row.created_at,
     }
 
@@ -216,5 +217,6 @@ def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
             DroppedRow(**{**dropped, "rules": tuple(dropped["rules"])})
             for dropped in record["dropped"]
         ),
+        language=record["language"],
         created_at=record["created_at"],
     )

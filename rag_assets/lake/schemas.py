@@ -78,6 +78,7 @@ CHUNKS: Final = pl.Schema(
         "chunks": pl.List(CHUNK),
         "text_sha256": pl.List(_TEXT),  # of chunks, in their order
         "dropped": pl.List(DROPPED),
+        "language": _TEXT,
         "created_at": _TIMESTAMP,
     }
 )

@@ -120,6 +120,9 @@ class CandidateSearch:
             source_types=request.source_types,
             documents=filters.documents,
             uri_prefixes=filters.paths,
+            languages=filters.languages,
+            modified_after=filters.modified_after,
+            modified_before=filters.modified_before,
             tags=filters.tags,
             metadata=filters.metadata,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from rag_assets.catalog.index_rows import ReadableVersion
@@ -29,6 +30,7 @@ def hit_of(
         question: what the excerpt is to be about.
     """
     fields: Mapping[str, Any] = distinct.candidate.fields
+    modified: str | None = fields.get("modified_at")
     places: Mapping[str, Any] = {name: fields.get(name) for name in PLACES}
     return Hit(
         number=number,
@@ -39,6 +41,8 @@ def hit_of(
         title=fields.get("title"),
         heading_path=tuple(fields["heading_path"]),
         media_type=fields.get("media_type"),
+        language=fields.get("language"),
+        modified_at=None if modified is None else datetime.fromisoformat(modified),
         start=fields["start"],
         end=fields["end"],
         **places,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -13,11 +14,13 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationError,
+    WithJsonSchema,
 )
 
 from rag_assets.errors import ConfigurationError, RerankFault
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
+from rag_assets.times import boundary_of
 
 Step: TypeAlias = Literal["rerank"]
 """What a search can go on without."""
@@ -31,6 +34,15 @@ MAX_PRINCIPALS = 1_000
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000, pattern=r"^[^\x00]+$")]
 _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
 _Principals = Annotated[tuple[_Name, ...], Field(max_length=MAX_PRINCIPALS)]
+_Code = Annotated[str, StringConstraints(min_length=1, max_length=40, to_lower=True)]
+_Boundary = Annotated[
+    datetime,
+    BeforeValidator(boundary_of),
+    WithJsonSchema(
+        {"type": "string", "anyOf": [{"format": "date-time"}, {"format": "date"}]},
+        mode="validation",
+    ),
+]
 _Metadata = Annotated[dict[_Name, _Name], Field(max_length=20)]
 
 
@@ -69,12 +81,18 @@ class Filters(_Model):
     Attributes:
         documents: one of these document ids.
         paths: in one of these: a source, a folder of it, or a file, as a hit's uri begins.
+        languages: in one of these: an ISO 639-1 code, or of source code the language's name.
+        modified_after: of content that was made then or later; a date means its midnight in UTC.
+        modified_before: of content that was made earlier.
         tags: with all of these.
         metadata: with these values.
     """
 
     documents: _Names = ()
     paths: _Names = ()
+    languages: Annotated[tuple[_Code, ...], Field(max_length=100)] = ()
+    modified_after: _Boundary | None = None
+    modified_before: _Boundary | None = None
     tags: _Names = ()
     metadata: _Metadata = {}
 
@@ -145,6 +163,9 @@ class Hit:
         start, end: character offsets in the document's parsed text, half open.
         media_type: what the document's content is; None in a build of the first schema, which
             answers until the present one is complete.
+        language: what it is written in, as Filters.languages; None where that is not sure.
+        modified_at: when its content was made, to the millisecond. It and the language are None
+            in builds of earlier schemas.
         page, slide, sheet, row_start, row_end, line_start, line_end: where in the document it
             stands, counted from 1, as far as the format has such places.
         chunk_id: `{tenant}:{source path}:{byte offset}`, for people.
@@ -162,6 +183,8 @@ class Hit:
     title: str | None
     heading_path: tuple[str, ...]
     media_type: str | None
+    language: str | None
+    modified_at: datetime | None
     page: int | None
     slide: int | None
     sheet: str | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 from rag_assets.errors import DocumentRejected, DocumentVanished
@@ -25,6 +26,7 @@ class KnownDocument:
         facts: as of its last listing.
         content_sha256: of the content read then; None if it was rejected.
         listed_at_ns: when that listing began, in nanoseconds since the epoch.
+        modified_at: when that content was made.
         deleted: whether the document has been removed since.
     """
 
@@ -32,6 +34,7 @@ class KnownDocument:
     facts: ListingFacts
     content_sha256: str | None
     listed_at_ns: int
+    modified_at: datetime
     deleted: bool = False
 
 
@@ -44,12 +47,14 @@ class Change:
         kind: added (new, or back after a deletion), changed (other content), touched (same
             content; only its listing facts and time need be kept) or rejected.
         content_sha256: of the content read, None if it was rejected.
+        modified_at: when the content was made; of touched documents what was known before.
         error: why it was rejected.
     """
 
     document: ListedDocument
     kind: ChangeKind
     content_sha256: str | None
+    modified_at: datetime
     error: DocumentRejected | None = None
 
 
@@ -113,9 +118,9 @@ class Comparison:
             if isinstance(outcome, DocumentVanished):
                 self.vanished_count += 1
             elif isinstance(outcome, DocumentRejected):
-                yield Change(document, "rejected", None, outcome)
+                yield Change(document, "rejected", None, document.modified_at, outcome)
             else:
-                yield Change(document, self._kind(document, outcome), outcome)
+                yield self._change(document, outcome)
 
     def removed(self) -> frozenset[str]:
         """Ids of known documents that the listing does not hold.
@@ -137,13 +142,16 @@ class Comparison:
             and document.facts.unchanged_since(row.facts, row.listed_at_ns)
         )
 
-    def _kind(self, document: ListedDocument, content_sha256: str) -> ChangeKind:
+    def _change(self, document: ListedDocument, content_sha256: str) -> Change:
         row = self._known.get(document.document_id)
         if row is None or row.deleted:
-            return "added"
-        if document.revision is not None:
-            return "changed"  # something of it did, if not its text
-        return "touched" if row.content_sha256 == content_sha256 else "changed"
+            return Change(document, "added", content_sha256, document.modified_at)
+        same = row.content_sha256 == content_sha256
+        # What was merely written again was made when it was.
+        made = row.modified_at if same and not document.said.modified_at else document.modified_at
+        # Of a record something did change, if not its text.
+        touched = same and document.revision is None
+        return Change(document, "touched" if touched else "changed", content_sha256, made)
 
 
 def diff_listing(

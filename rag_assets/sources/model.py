@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from rag_assets.hashing import key_of
+from rag_assets.times import from_nanoseconds, whole_milliseconds
 
 RACY_NS = 2_000_000_000
 """A file modified this shortly before its listing may change again without a new mtime."""
@@ -105,6 +106,14 @@ class ListedDocument:
     content_sha256: str | None = None
     revision: int | None = None
     said: SaidOfDocument = NOTHING_SAID
+
+    @property
+    def modified_at(self) -> datetime:
+        """When its source says that the content was made, else was written: UTC, milliseconds."""
+        if self.said.modified_at is not None:
+            return whole_milliseconds(self.said.modified_at)
+        # A record's time of change is when it was pushed; a file's moves when its owner does.
+        return from_nanoseconds(self.mtime_ns if self.revision is None else self.ctime_ns)
 
     @property
     def facts(self) -> ListingFacts:

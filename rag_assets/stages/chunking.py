@@ -122,7 +122,7 @@ def _chunk_sets(
         chosen = ctx.chunk_parameters(item.document, item.media_type)
         made = chunk_document(row.parsed, chosen, parsed_digest=row.digest)
         dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in made.dropped)
-        rows.append(ChunkSetRow(made.key, made.digest, made.chunks, dropped))
+        rows.append(ChunkSetRow(made.key, made.digest, made.chunks, dropped, made.language))
     return rows
 
 

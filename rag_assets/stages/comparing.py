@@ -113,6 +113,7 @@ def compare_source(
             facts=row.facts,
             content_sha256=row.content_sha256,
             listed_at_ns=row.listed_at_ns,
+            modified_at=row.modified_at,
             deleted=row.status == "DELETED",
         )
         for row in rows.values()

@@ -18,6 +18,7 @@ from rag_assets.hashing import key_of
 from rag_assets.indexing.model import SCHEMA_VERSION, IndexSpec, Owner
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.lake.store import TenantLake
+from rag_assets.parsing.languages import detector_version
 from rag_assets.parsing.options import ParseOptions
 from rag_assets.parsing.registry import parse_key, parsers_version
 from rag_assets.settings import Settings
@@ -130,9 +131,9 @@ def generation_key(tenant: Tenant, embedder_id: str) -> str:
 def config_key(tenant: Tenant, embedder_id: str) -> str:
     """Hash of all configuration that determines a tenant's entries.
 
-    Parsers and secret rules are in it but do not make a generation: their output replaces the
-    former one document by document. So are the parser's limits and passwords: what failed with
-    them is tried again with others.
+    Parsers, secret rules and the detector of languages are in it but do not make a generation:
+    their output replaces the former one document by document. So are the parser's limits and
+    passwords: what failed with them is tried again with others.
 
     Raises:
         ConfigurationError: what the parser's settings name is missing, a password's variable say.
@@ -142,6 +143,7 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
         "config",
         generation_key(tenant, embedder_id),
         parsers_version(),
+        detector_version(),
         parser.model_dump(mode="json"),
         parser.options.identity(),
     )

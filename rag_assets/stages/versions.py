@@ -21,6 +21,7 @@ class Version:
 
     Attributes:
         title: found in its content, else its file's name.
+        language: of its content; None where that is not sure.
         key: hash of everything its entries hold.
         dropped_count: chunks withheld because they touched a credential.
     """
@@ -29,6 +30,7 @@ class Version:
     chunk_set_key: str
     media_type: str
     title: str
+    language: str | None
     key: str
     chunk_count: int
     dropped_count: int
@@ -86,6 +88,8 @@ def _version(ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead) -> Ve
         title=title,
         uri=document.uri,
         media_type=item.media_type,
+        language=head.language,
+        modified_at=document.modified_at,
         access_scope=document.access_scope,
         tags=document.tags,
         metadata=document.metadata,
@@ -96,6 +100,7 @@ def _version(ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead) -> Ve
         chunk_set_key=item.chunk_set_key,
         media_type=item.media_type,
         title=title,
+        language=head.language,
         key=key,
         chunk_count=len(head.hashes),
         dropped_count=head.dropped,
@@ -113,6 +118,8 @@ def _entry_document(version: Version) -> EntryDocument:
         uri=document.uri,
         media_type=version.media_type,
         title=version.title,
+        language=version.language,
+        modified_at=document.modified_at,
         access_scope=document.access_scope,
         tags=document.tags,
         metadata=document.metadata,

@@ -123,6 +123,7 @@ def test_a_sync_under_way_brings_nothing_back_that_is_deleted(door: Door, kind: 
         *(row.document_id, row.source, row.source_type, row.path, row.uri, row.facts),
         listed_at_ns=row.listed_at_ns,
         content_sha256=row.content_sha256,
+        modified_at=row.modified_at,
         revision=int(row.facts.inode) if kind == "record" else None,
     )
     serving = catalog.generations.serving("acme")

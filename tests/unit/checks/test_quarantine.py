@@ -23,6 +23,7 @@ def failed(uri: str, *, read: bool = True, retry_at: datetime | None = None) -> 
         facts=ListingFacts(0, 0, 0, 0),
         listed_at_ns=0,
         content_sha256="0" if read else None,
+        modified_at=NOW,
         access_scope="public",
         tags=(),
         metadata={},

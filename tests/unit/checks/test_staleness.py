@@ -37,6 +37,7 @@ def row(document: ListedDocument, status: Status = "READY", key: str = "k1") -> 
         facts=ListingFacts(document.size, document.mtime_ns, document.ctime_ns, document.inode),
         listed_at_ns=0,
         content_sha256="c",
+        modified_at=NOW - 9 * HOUR,
         access_scope="public",
         tags=(),
         metadata={},

@@ -3,11 +3,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 
 from rag_assets.chunking.chunk_set import ChunkSet, chunk_document, chunk_set_key
 from rag_assets.chunking.model import text_hash
 from rag_assets.chunking.parameters import ChunkParameters
+from rag_assets.parsing import languages
 from rag_assets.parsing.model import MaskedSpan, ParsedText
 
 from .documents import documents, parsed_from, prose, with_masks
@@ -81,8 +83,18 @@ def test_the_key_depends_on_all_that_decides_the_chunks() -> None:
     }
     assert len(keys) == 6
     # What is in the lake already stays where it is.
-    assert chunk_set_key("a", "text/plain", SMALL) == "44e4ea1a2bf638c9400d986963410b68"
+    assert chunk_set_key("a", "text/x-go", SMALL) == "b1d67a683e2886dd96b03c909d377df1"
     assert chunked(parsed_from([])).key == chunk_set_key("d", "", SMALL)
+
+
+def test_another_detector_of_languages_asks_for_prose_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    types = ("text/plain", "text/x-go")
+    before = [chunk_set_key("a", media_type, SMALL) for media_type in types]
+    monkeypatch.setattr(languages, "detector_version", lambda: "another")
+    after = [chunk_set_key("a", media_type, SMALL) for media_type in types]
+    assert [old == new for old, new in zip(before, after, strict=True)] == [False, True]
 
 
 def test_the_digest_is_of_the_chunks_and_not_of_what_made_them() -> None:

@@ -41,6 +41,7 @@ def document(name: str, content: str = "", error: str | None = None, chunks: int
         tags=(),
         metadata={},
         content_sha256=content or name,
+        modified_at=NOW,
         document_key=name,
         error_message=error,
         status="FAILED" if error else "READY",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from math import log
 from typing import Any
 
@@ -20,6 +21,7 @@ from rag_assets.indexing.mapping import (
 from rag_assets.indexing.model import Entry, EntryDocument, IndexSpec, Owner, entry_id, indexed_key
 
 OWNER = Owner("acme", 7, 2)
+MADE = datetime(2026, 11, 21, 14, 35, 0, 123_000, UTC)
 DOCUMENT = EntryDocument(
     document_id="d" * 32,
     indexed_key="k" * 32,
@@ -30,6 +32,8 @@ DOCUMENT = EntryDocument(
     media_type="text/markdown",
     title="Guide",
     access_scope="public",
+    modified_at=MADE,
+    language="en",
 )
 
 
@@ -70,6 +74,14 @@ def test_an_entry_names_its_chunk_for_people() -> None:
     assert stored["terms"].split()[:2] == ["guid", "guid"]  # the title, then the headings
 
 
+def test_an_entry_says_when_its_content_was_made_in_utc() -> None:
+    made = MADE.astimezone(timezone(timedelta(hours=-9)))
+    dated = replace(DOCUMENT, modified_at=made, language=None)
+    stored = entry_source(replace(entry(), document=dated))
+    assert stored["modified_at"] == "2026-11-21T14:35:00.123Z"
+    assert "language" not in stored
+
+
 def test_the_digest_tells_any_change_of_a_stored_field() -> None:
     stored = entry_source(entry(page=3))
     assert digest_of(stored) == stored["digest"]
@@ -98,6 +110,8 @@ def test_an_index_key_hangs_on_everything_an_entry_holds() -> None:
         "title": "t",
         "uri": "u",
         "media_type": "m",
+        "language": None,
+        "modified_at": MADE,
         "access_scope": "s",
         "tags": (),
         "metadata": {},
@@ -107,6 +121,8 @@ def test_an_index_key_hangs_on_everything_an_entry_holds() -> None:
         {"title": None},
         {"uri": "v"},
         {"media_type": "n"},
+        {"language": "en"},
+        {"modified_at": MADE + timedelta(milliseconds=1)},
         {"access_scope": "p"},
         {"tags": ("x",)},
         {"metadata": {"a": 1}},

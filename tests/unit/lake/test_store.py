@@ -55,10 +55,10 @@ def test_chunk_sets_return_as_they_were(acme: TenantLake, chunk_set: ChunkSetMak
     expected = {full.key: tuple(map(sha256_hex, ODD)), "none": ()}
     assert acme.chunk_hashes([full.key, "none", "unknown"]) == expected
     withheld = (DroppedRow(0, 0, 9, ("aws",)), DroppedRow(3, 20, 29, ("aws", "jwt")))
-    acme.append_chunk_sets([replace(full, key="withheld", dropped=withheld)])
+    acme.append_chunk_sets([replace(full, key="withheld", dropped=withheld, language="sv")])
     assert acme.chunk_set_heads([full.key, "withheld", "none", "unknown"]) == {
         full.key: ChunkSetHead(full.digest, expected[full.key], len(full.dropped)),
-        "withheld": ChunkSetHead(full.digest, expected[full.key], 2),
+        "withheld": ChunkSetHead(full.digest, expected[full.key], 2, "sv"),
         "none": ChunkSetHead("digest of nothing", (), 0),
     }
 

@@ -20,6 +20,8 @@ def hit(**places: object) -> Hit:
         title=None,
         heading_path=(),
         media_type="",
+        language=None,
+        modified_at=None,
         start=0,
         end=0,
         document_id="",

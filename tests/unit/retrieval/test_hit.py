@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from rag_assets.catalog.index_rows import ReadableVersion
 from rag_assets.indexing.model import Candidate
@@ -30,18 +31,16 @@ def hit_of(fields: Mapping[str, object]) -> Hit:
 
 def test_a_build_of_the_first_schema_answers_until_the_present_one_is_complete() -> None:
     hit = hit_of(FIRST_SCHEMA)
-    assert (hit.text, hit.line_start, hit.media_type, hit.slide) == (
-        "Turn the wheel.",
-        1,
-        None,
-        None,
-    )
+    assert (hit.text, hit.line_start) == ("Turn the wheel.", 1)
+    assert (hit.media_type, hit.slide, hit.language, hit.modified_at) == (None, None, None, None)
 
 
-def test_the_present_schema_tells_the_format_and_the_place() -> None:
-    fields = {**FIRST_SCHEMA, "media_type": "application/pdf", "page": 3}
-    hit = hit_of(fields)
+def test_the_present_schema_tells_format_place_language_and_date() -> None:
+    more = {"language": "sv", "modified_at": "2026-11-21T14:35:00.123Z"}
+    hit = hit_of({**FIRST_SCHEMA, "media_type": "application/pdf", "page": 3, **more})
     assert (hit.media_type, hit.page) == ("application/pdf", 3)
+    assert hit.language == "sv"
+    assert hit.modified_at == datetime(2026, 11, 21, 14, 35, 0, 123_000, UTC)
 
 
 def test_a_hit_says_that_its_document_changed_since() -> None:

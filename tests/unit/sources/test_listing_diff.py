@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -27,12 +29,15 @@ from rag_assets.sources.model import (
     RACY_NS,
     ListedDocument,
     ListingFacts,
+    SaidOfDocument,
     document_id,
     path_of,
     uri_of,
 )
+from rag_assets.times import from_nanoseconds
 
 NOW = 1_000 * RACY_NS
+LATER = from_nanoseconds(NOW) + timedelta(days=1)
 FACTS = st.builds(
     ListingFacts,
     size=st.integers(0, 1),
@@ -59,7 +64,7 @@ def listed(path: str, facts: ListingFacts) -> ListedDocument:
 
 
 def known(path: str, facts: ListingFacts, sha: str | None, *, deleted: bool) -> KnownDocument:
-    return KnownDocument(document_id("s", path), facts, sha, NOW, deleted)
+    return KnownDocument(document_id("s", path), facts, sha, NOW, from_nanoseconds(0), deleted)
 
 
 @given(
@@ -123,6 +128,27 @@ def test_every_document_is_accounted_for_once(
     assert diff.vanished_count == list(outcomes.values()).count("vanished")
 
 
+@pytest.mark.parametrize(
+    ("content", "revision", "said", "kind", "made"),
+    [
+        ("same", None, None, "touched", from_nanoseconds(0)),
+        ("other", None, None, "changed", from_nanoseconds(NOW)),
+        ("same", 7, None, "changed", from_nanoseconds(0)),
+        ("other", 7, None, "changed", from_nanoseconds(2 * NOW)),
+        ("same", 7, LATER, "changed", LATER),
+        ("other", 7, LATER, "changed", LATER),
+    ],
+)
+def test_a_date_is_that_of_the_content(
+    content: str, revision: int | None, said: datetime | None, kind: str, made: datetime
+) -> None:
+    row = known("a.md", ListingFacts(0, 0, 0, 0), "same", deleted=False)
+    document = listed("a.md", ListingFacts(1, NOW, 2 * NOW, 1))
+    document = replace(document, revision=revision, said=SaidOfDocument(modified_at=said))
+    [change] = Comparison([row]).judge([(document, content)])
+    assert (change.kind, change.modified_at) == (kind, made)
+
+
 @given(facts=FACTS, listed_at=st.integers(0, 2 * NOW))
 def test_equal_facts_count_only_when_two_seconds_old(facts: ListingFacts, listed_at: int) -> None:
     assert facts.unchanged_since(facts, listed_at) == (listed_at - facts.mtime_ns >= RACY_NS)
@@ -167,7 +193,7 @@ def synced(source: FilesSource, rows: dict[str, KnownDocument]) -> ListingDiff:
     facts = {document.document_id: document.facts for document in documents}
     for change in (*diff.added, *diff.changed, *diff.touched):
         key = change.document.document_id
-        rows[key] = KnownDocument(key, facts[key], change.content_sha256, began)
+        rows[key] = KnownDocument(key, facts[key], change.content_sha256, began, change.modified_at)
     for key in diff.removed:
         del rows[key]
     return diff

@@ -50,7 +50,11 @@ def source_of(**texts: str) -> tuple[RecordsSource, Shelf]:
 
 def known(document: ListedDocument, listed_at_ns: int = NOW) -> KnownDocument:
     return KnownDocument(
-        document.document_id, document.facts, document.content_sha256, listed_at_ns
+        document.document_id,
+        document.facts,
+        document.content_sha256,
+        listed_at_ns,
+        document.modified_at,
     )
 
 

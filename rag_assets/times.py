@@ -1,0 +1,58 @@
+"""Points in time as they are kept: UTC, to the millisecond, which is what an index compares."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, date, datetime, time, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+_LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+_EXPECTED = "it must be a date, or a time with its zone, as 2026-11-21 or 2026-11-21T14:35:00Z"
+
+
+def from_nanoseconds(since_epoch: int) -> datetime:
+    """A file system's time; what is less than a millisecond is left out."""
+    return _EPOCH + timedelta(milliseconds=since_epoch // 1_000_000)
+
+
+def whole_milliseconds(at: datetime) -> datetime:
+    """A time as it is kept; what is less than a millisecond is left out."""
+    return at.astimezone(UTC).replace(microsecond=at.microsecond // 1_000 * 1_000)
+
+
+def boundary_of(given: object) -> datetime:
+    """Where a span of time begins or ends, as somebody gave it.
+
+    Between two milliseconds it is the later one: that has the same times before it, of those that
+    are kept to the millisecond.
+
+    Args:
+        given: a datetime with a time zone, a date, which means its midnight in UTC, or the
+            ISO 8601 text of either.
+
+    Raises:
+        ValueError: it is none of these; quotes nothing of it.
+    """
+    at = _read(given) if isinstance(given, str) else given
+    if isinstance(at, date) and not isinstance(at, datetime):
+        at = datetime.combine(at, time(), UTC)
+    if not isinstance(at, datetime) or at.utcoffset() is None:
+        raise ValueError(_EXPECTED)
+    try:
+        at = min(at.astimezone(UTC), _LATEST)
+    except OverflowError:
+        return _EARLIEST if at.year == _EARLIEST.year else _LATEST
+    return at + timedelta(microseconds=-at.microsecond % 1_000)
+
+
+def stamp(at: datetime) -> str:
+    """As entries and keys write it: `2026-11-21T14:35:00.123Z`."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def _read(text: str) -> date:
+    for kind in (date, datetime):
+        with suppress(ValueError):
+            return kind.fromisoformat(text.upper())
+    raise ValueError(_EXPECTED)
