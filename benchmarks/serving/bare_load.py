@@ -22,6 +22,7 @@ from benchmarks.serving.load import Asked, Timed, parser
 from benchmarks.serving.questions import Drawn, read
 from rag_assets.indexing import searches
 from rag_assets.indexing.model import Narrowing, Owner, Wanted
+from rag_assets.retrieval.candidates import fetched
 
 _Lines = list[Mapping[str, Any]]
 _OPTIONS: Mapping[str, Any] = {
@@ -39,7 +40,7 @@ class AskedBare(Asked):
 
 def lines_of(asked: AskedBare, drawn: Drawn, number: int) -> _Lines:
     """A question as the service puts it to Elasticsearch."""
-    limit = asked.top_k if asked.lean else 2 * asked.top_k + 30
+    limit = asked.top_k if asked.lean else fetched(asked.top_k)
     narrowing = Narrowing(scopes=frozenset({"public"}))
     by: dict[str, np.ndarray | str] = {
         "knn": drawn.vectors[number],
@@ -53,7 +54,7 @@ def lines_of(asked: AskedBare, drawn: Drawn, number: int) -> _Lines:
         body = searches.ranking(owner, Wanted(by[kind], limit, narrowing))
         found += [
             {"index": place.index_name, "routing": place.tenant},
-            {"_source": {"excludes": ["terms", "digest"]}, "track_total_hits": False, **body},
+            {**searches.RETURNED, **body},
         ]
     return found
 

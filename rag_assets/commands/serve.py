@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import socket
 import sys
@@ -14,6 +15,7 @@ from rag_assets.retrieval import AsyncRetriever
 
 _MOST_CONNECTIONS = 1_000
 _GRACE_SECONDS = 10
+_YOUNG_OBJECTS = 50_000
 
 
 @with_session
@@ -54,8 +56,20 @@ def serve(session: Session, host: str, port: int) -> None:
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
+        _collect_less_garbage()
         with logging_to_standard_error():
             uvicorn.Server(config).run(sockets=[listener])
+
+
+def _collect_less_garbage() -> None:
+    """Look for cycles among what requests leave behind, and no more among what was imported.
+
+    A search makes some thousand objects and hardly a cycle, so a collector that counts objects
+    comes often; to look through all modules takes a tenth of a second, and nobody is answered then.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS, 20, 100)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -17,7 +17,6 @@ from rag_assets.indexing.model import Candidate, Owner, Wanted
 
 _CONNECTIONS = 16
 _SECONDS = 30
-_NOT_RETURNED = ["terms", "digest"]
 _NOT_FOUND = 404
 _JSON = ("application/json", "application/vnd.elasticsearch+json")
 
@@ -75,7 +74,7 @@ class ElasticsearchSearcher:
         header = orjson.dumps({"index": index_name, "routing": owner.tenant})
         lines: list[Any] = []
         for body in bodies:
-            asked = {"_source": {"excludes": _NOT_RETURNED}, "track_total_hits": False, **body}
+            asked = {**searches.RETURNED, **body}
             lines += [header, orjson.dumps(asked, option=orjson.OPT_SERIALIZE_NUMPY)]
         with answering():
             answers = (await self._client.msearch(searches=lines)).body["responses"]

@@ -15,6 +15,12 @@ from rag_assets.indexing.identifiers import lexical_terms
 from rag_assets.indexing.model import Narrowing, Owner, Wanted
 from rag_assets.times import stamp
 
+RETURNED: Mapping[str, Any] = {
+    "_source": {"excludes": ["terms", "digest"]},
+    "track_total_hits": False,
+}
+"""What a search brings along of each hit, unless it says otherwise."""
+
 _MOST_CANDIDATES = 10_000
 """Elasticsearch takes no more."""
 _OTHER_FIELDS = 0.3

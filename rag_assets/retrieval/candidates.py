@@ -20,6 +20,15 @@ _OVERFETCH = 30
 _ATTEMPTS = 5
 
 
+def fetched(limit: int) -> int:
+    """Candidates of each ranking for so many hits.
+
+    Some more: entries of versions that no longer count may be among the nearest, and equal texts
+    are one hit.
+    """
+    return 2 * limit + _OVERFETCH
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a search came back with.
@@ -98,8 +107,7 @@ class CandidateSearch:
         return found
 
     def _wanted(self) -> list[Wanted]:
-        # Entries of versions that no longer count may be among the nearest: fetch some more.
-        limit = 2 * self.limit + _OVERFETCH
+        limit = fetched(self.limit)
         queries: list[tuple[npt.NDArray[np.float32] | str, float | None]] = []
         if self.mode != "text" and self.vector is not None:
             # Fused, a passage under the threshold may still lift one over it: all are scored later.
