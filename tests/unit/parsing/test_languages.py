@@ -73,6 +73,12 @@ def test_the_sample_is_of_all_parts_of_a_document() -> None:
     assert language_of(parsed(10 * english + 10 * german)) is None
 
 
+def test_short_headings_do_not_stand_for_what_is_below_them() -> None:
+    headings = ("Cargo", "Load", "Transport", "Service", "Team", "Version", "Status", "Service")
+    sections = [f"## {heading}\n\n{SENTENCES['nl']}\n" for heading in headings]
+    assert language_of(parsed("\n".join(sections))) == "nl"
+
+
 def test_source_code_is_in_the_language_of_its_media_type() -> None:
     comment = f"# {SENTENCES['de']}\nprint(1)\n"
     assert language_of(parsed(comment, SUFFIXES[".py"])) == "python"
