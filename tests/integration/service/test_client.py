@@ -77,7 +77,8 @@ def test_a_question_gets_the_answer_of_the_core(door: Door, ada: Asked) -> None:
 
 def test_lists_are_gone_through_page_by_page(door: Door, ada: Asked) -> None:
     with granted(door, "ada"):
-        assert ada("documents", limit=1).next == "board/acme.md"
+        first = ada("documents", limit=1)
+        assert (len(first.documents), first.next is None) == (1, False)
         found = ada("all_documents", page=1)
     assert [document.uri for document in found] == ["board/acme.md", "public/acme.md"]
 
