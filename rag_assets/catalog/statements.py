@@ -21,6 +21,7 @@ from rag_assets.catalog.database import Database, connect_arguments, unavailable
 from rag_assets.errors import ServiceUnavailable
 
 _WAIT_SECONDS = 10.0
+_STATEMENT_SECONDS = 10.0
 
 Connection: TypeAlias = psycopg.AsyncConnection[Any]
 
@@ -102,8 +103,15 @@ class StatementRunner:
     async def _ask(self, statement: Statement, given: Mapping[str, object]) -> list[Any]:
         connection = self._idle.pop() if self._idle else await self._connected()
         try:
-            cursor = await connection.execute(statement.sql, given, prepare=True)
-            rows = await cursor.fetchall()
+            # A server that hangs keeps its connections open: nothing else would end the wait.
+            async with asyncio.timeout(_STATEMENT_SECONDS):
+                cursor = await connection.execute(statement.sql, given, prepare=True)
+                rows = await cursor.fetchall()
+        except TimeoutError:
+            await connection.close()
+            raise ServiceUnavailable(
+                "Postgres does not answer in time", hint="see whether it hangs"
+            ) from None
         except BaseException:
             # Whoever comes next shall not meet what is left of this.
             await connection.close()

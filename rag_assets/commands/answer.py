@@ -17,6 +17,7 @@ from rag_assets.wording import counted
 _WIDTH = 92
 _WHY_NOT = {
     "nothing found": "Nothing is near enough to the question.",
+    "over budget": "No passage fits into the budget of tokens.",
     "not answered": "What was found does not answer it.",
     "nothing supported": "Nothing that the model wrote rests on what was found.",
 }

@@ -65,7 +65,9 @@ class Answerer:
         took = {"search": _milliseconds(searched - started)}
         if not found.hits:
             # Disabled meanwhile, or nothing is near enough: there is nothing to write from.
-            reason: Reason | None = None if found.disabled else "nothing found"
+            reason: Reason | None = "over budget" if found.omitted else "nothing found"
+            if found.disabled:
+                reason = None
             return AnswerResult(
                 disabled=found.disabled,
                 needs_clarification=reason is not None,

@@ -17,7 +17,7 @@ MOST_CONTEXT_TOKENS = 32_000
 
 ContextBudget: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CONTEXT_TOKENS), NUMBER]
 AnswerLength: TypeAlias = Annotated[int, Field(ge=16, le=MOST_WRITTEN), NUMBER]
-Reason: TypeAlias = Literal["nothing found", "not answered", "nothing supported"]
+Reason: TypeAlias = Literal["nothing found", "over budget", "not answered", "nothing supported"]
 
 
 class AnswerRequest(SearchRequest):

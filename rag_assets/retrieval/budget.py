@@ -6,26 +6,43 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rag_assets.chunking.sentence import unicode_sentence_cuts
+from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
 from rag_assets.tokens import count_text, count_tokens
 
 
-def within_budget(hits: Sequence[Hit], tokens: int) -> list[Hit]:
+def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
     """The first hits that fit together, whole; of the one after them, the sentences that fit.
 
     Args:
         hits: best first.
         tokens: cl100k_base tokens of all texts together at most.
+        question: what the excerpt of one that is cut is to be about.
     """
     packed: list[Hit] = []
     for hit, count in zip(hits, count_tokens([hit.text for hit in hits]), strict=True):
         if count > tokens:
             if text := _first_sentences(hit.text, tokens):
-                packed.append(replace(hit, text=text, end=hit.start + len(text), trimmed=True))
+                packed.append(_cut(hit, text, question))
             break
         packed.append(hit)
         tokens -= count
     return packed
+
+
+def _cut(hit: Hit, text: str, question: str) -> Hit:
+    """The hit with the beginning of its text alone."""
+    last = None
+    if hit.line_start is not None and hit.line_end is not None:
+        last = min(hit.line_end, hit.line_start + text.count("\n"))
+    return replace(
+        hit,
+        text=text,
+        excerpt=excerpt(text, question),
+        end=hit.start + len(text),
+        line_end=last,
+        trimmed=True,
+    )
 
 
 def _first_sentences(text: str, tokens: int) -> str:

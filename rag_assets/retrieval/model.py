@@ -247,6 +247,7 @@ class SearchAnswer:
 
     Attributes:
         needs_clarification: nothing was near enough: better to ask back than to guess.
+        omitted: hits that were left out, since they did not fit into the budget of tokens.
         generation: that answered; None before the first is complete.
         degraded: steps that were wanted and had to be left out, as they failed or took too long:
             after "rerank" the hits are in the order in which they were found.
@@ -255,6 +256,7 @@ class SearchAnswer:
     hits: tuple[Hit, ...] = ()
     disabled: bool = False
     needs_clarification: bool = False
+    omitted: int = 0
     generation: int | None = None
     mode: SearchMode = "hybrid"
     degraded: tuple[Step, ...] = ()

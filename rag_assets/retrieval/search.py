@@ -137,7 +137,8 @@ def _answer_of(search: CandidateSearch, found: Ranked, clock: Clock) -> SearchAn
     degraded: Mapping[Step, RerankFault] = {"rerank": fault} if fault else {}
     return SearchAnswer(
         hits=tuple(hits),
-        needs_clarification=not hits,
+        needs_clarification=not found.order,
+        omitted=len(found.order) - len(hits),
         generation=search.serving.number,
         mode=search.mode,
         degraded=tuple(degraded),
@@ -163,4 +164,6 @@ def _packed(request: SearchRequest, found: Ranked) -> list[Hit]:
         )
         for number, distinct in enumerate(found.order, start=1)
     ]
-    return hits if request.token_budget is None else within_budget(hits, request.token_budget)
+    if request.token_budget is None:
+        return hits
+    return within_budget(hits, request.token_budget, request.query)

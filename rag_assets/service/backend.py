@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import anyio
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from sqlalchemy import text
@@ -12,6 +13,7 @@ from sqlalchemy import text
 from rag_assets.accounts.chat_models import ChatModels
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.service_tokens import TokenReader
+from rag_assets.errors import ServiceUnavailable
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.answering import Answerer
@@ -21,6 +23,9 @@ from rag_assets.service.rates import Rates
 from rag_assets.service.settings import ServiceSettings
 
 _T = TypeVar("_T")
+
+_SECONDS = 30.0
+_PROBE_SECONDS = 3.0
 
 
 class Backend:
@@ -64,8 +69,12 @@ class Backend:
         await self.retriever.close()
 
     async def run(self, work: Callable[[], _T]) -> _T:
-        """Do what blocks in a thread; more than the bound wait for their turn, in order."""
-        return await run_sync(work, limiter=self.turns)
+        """Do what blocks in a thread; more than the bound wait for their turn, in order.
+
+        Raises:
+            ServiceUnavailable: it takes too long; the thread is left behind.
+        """
+        return await _in_time(run_sync(work, limiter=self.turns, abandon_on_cancel=True), _SECONDS)
 
     async def require_ready(self) -> None:
         """See that the servers answer, however many searches wait.
@@ -73,9 +82,20 @@ class Backend:
         Raises:
             ServiceUnavailable: one does not.
         """
-        await run_sync(self._ask_servers, limiter=self._probes)
+        asked = run_sync(self._ask_servers, limiter=self._probes, abandon_on_cancel=True)
+        await _in_time(asked, _PROBE_SECONDS)
 
     def _ask_servers(self) -> None:
         with self.catalog.database.begin() as connection:
             connection.execute(text("SELECT 1"))
         self._store.indexes()
+
+
+async def _in_time(work: Awaitable[_T], seconds: float) -> _T:
+    try:
+        with anyio.fail_after(seconds):
+            return await work
+    except TimeoutError:
+        raise ServiceUnavailable(
+            "a server does not answer in time", hint="try again in a moment"
+        ) from None
