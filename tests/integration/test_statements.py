@@ -14,7 +14,9 @@ from rag_assets.catalog.statements import Statement, StatementRunner
 from rag_assets.errors import ServiceUnavailable
 
 SLEEP = Statement.of(select(func.pg_sleep(bindparam("seconds"))))
-ECHO = Statement.of(select(bindparam("said", type_=Text).label("said"), func.pg_backend_pid()))
+ECHO = Statement.of(
+    select(bindparam("said", type_=Text).label("said"), func.pg_backend_pid().label("pid"))
+)
 
 
 @pytest.fixture
@@ -45,10 +47,10 @@ def test_a_connection_that_was_cut_is_replaced(database: Database) -> None:
         runner = StatementRunner(database, 1)
         [before] = await runner.rows(ECHO, {"said": "a"})
         with database.begin() as connection:
-            connection.execute(select(func.pg_terminate_backend(before.pg_backend_pid)))
+            connection.execute(select(func.pg_terminate_backend(before.pid)))
         [after] = await runner.rows(ECHO, {"said": "b"})
         await runner.close()
-        return before.pg_backend_pid, after.pg_backend_pid
+        return before.pid, after.pid
 
     before, after = asyncio.run(run())
     assert before != after
