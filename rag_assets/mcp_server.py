@@ -106,10 +106,9 @@ class Knowledge:
     async def document(self, document_id: str) -> str:
         """The indexed text of one."""
         asking = _ASKING.get()
-        found = await self._in_thread(
-            lambda: self.reader.read(asking.tenant_id, asking.caller, document_id)
+        return await self._in_thread(
+            lambda: neutralised(self.reader.read(asking.tenant_id, asking.caller, document_id).text)
         )
-        return neutralised(found.text)
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         return await run_sync(work, abandon_on_cancel=True, limiter=self.turns)

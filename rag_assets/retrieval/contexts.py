@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from rag_assets.retrieval.lookalikes import escaped, folded
 from rag_assets.retrieval.model import Hit
 
 NOTHING_FOUND = "No relevant documentation found for your query."
 
-# What a reader, and most models, take for the end of a line, and for a blank or nothing at all.
-_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_LINE = rf"(?:\A|(?<=[{_ENDS}]))"
-_UNSEEN = r"\u00ad\u061c\u115f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff"
-_NOTHING = rf"(?:[{_UNSEEN}]|[^\S{_ENDS}])"
-_RULE = r"[-_=~*\u00af\u2010-\u2015\u2212\u2500-\u257f\u2e3a\u2e3b\u30fc\ufe58\ufe63\uff0d]"
+# Of a folded text, in which nothing is blank. Possessive, so that nothing is walked twice.
+_BETWEEN = r"[^\w\[\]]*+"
 
 
-def _spelled(word: str) -> str:
-    """A word with whatever cannot be seen between its letters."""
-    return f"{_NOTHING}*".join(word)
+def _alike(word: str) -> str:
+    """A word with the digits and signs that look like its letters."""
+    return word.translate({ord("o"): "[o0]", ord("i"): "[i1l|]", ord("l"): "[l1i|]"})
 
 
-_IMITATIONS = re.compile(
-    rf"""{_LINE}(?:{_NOTHING}|[>|])*(?={_RULE}(?:{_RULE}|{_NOTHING})*{_spelled("result")}{_NOTHING}*\d)
-    |(?=\[{_NOTHING}*/?{_NOTHING}*(?:(?:{_spelled("end")}|{_spelled("begin")}|{_spelled("start")})
-        {_NOTHING}+)?{_spelled("context")}{_NOTHING}*\])
-    |{_LINE}(?:{_NOTHING}|[>|])*(?=\#{{1,6}}{_NOTHING}*{_spelled("team")}{_NOTHING}+{_spelled("guidelines")})
+_RESULT = rf"(?:{_alike('result')}|{_alike('passage')}\[)\d"
+_GUIDELINES = rf"{_alike('team')}{_BETWEEN}{_alike('guidelines')}"
+_SEAL = r"[0-9a-f]{0,64}+"
+
+_ANYWHERE = re.compile(
+    rf"""\[{_BETWEEN}(?:(?:end|{_alike("begin")}|start){_BETWEEN}{_alike("context")}{_BETWEEN}{_SEAL}
+        |{_alike("context")}){_BETWEEN}\]
+    |(?<!-)-{{3,}}+{_RESULT}
     """,
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
-"""Where `--- Result N`, `[END CONTEXT]` and `## Team Guidelines` are imitated."""
+_AT_A_LINE = re.compile(
+    rf"(?:\A|(?<=\n))(?P<signs>[^\w\n]++)(?:{_RESULT}|(?P<guidelines>{_GUIDELINES}))"
+)
+_END_OF_SOURCE = re.compile(r"\)-{2,}")
 
 
 def as_results(hits: Sequence[Hit]) -> str:
@@ -38,7 +41,7 @@ def as_results(hits: Sequence[Hit]) -> str:
     if not hits:
         return NOTHING_FOUND
     return "\n\n".join(
-        f"--- Result {hit.number} (score: {_score(hit)}, source: {_one_line(hit.uri)}) ---\n"
+        f"--- Result {hit.number} (score: {_score(hit)}, source: {as_source(hit.uri)}) ---\n"
         f"{neutralised(hit.text)}"
         for hit in hits
     )
@@ -51,10 +54,25 @@ def _score(hit: Hit) -> str:
 def neutralised(text: str) -> str:
     """A text whose imitations of our own markers are escaped by a backslash; else as it is.
 
-    What a document says is data: it must not seem to end a passage, or to begin the next.
+    What a document says is data: it must not seem to end a passage, or to begin the next. An
+    imitation is what looks like `--- Result N`, `[END CONTEXT]` or `## Team Guidelines`.
     """
-    return _IMITATIONS.sub(lambda found: f"{found[0]}\\", text)
+    return escaped(text, _imitations(folded(text)))
 
 
-def _one_line(uri: str) -> str:
-    return " ".join(uri.split())
+def as_source(text: str) -> str:
+    """What a document is called, in the line above its passage, which it must not seem to end."""
+    line = " ".join(text.split())
+    seen = folded(line)
+    ends = (found.start() for found in _END_OF_SOURCE.finditer(seen))
+    return escaped(line, [*_imitations(seen), *ends])
+
+
+def _imitations(seen: str) -> Iterator[int]:
+    """Where they begin in a folded text."""
+    for found in _ANYWHERE.finditer(seen):
+        yield found.start()
+    for found in _AT_A_LINE.finditer(seen):
+        at = found["signs"].find("#" if found["guidelines"] else "-")
+        if at >= 0:
+            yield found.start() + at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_assets.chunking.places import place_of
-from rag_assets.retrieval.contexts import neutralised
+from rag_assets.retrieval.contexts import as_source, neutralised
 from rag_assets.retrieval.model import Hit
 
 NOT_ANSWERED = "The passages do not answer this."
@@ -50,9 +50,5 @@ def prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
 
 def _passage(hit: Hit, seal: str) -> str:
     where = (hit.uri, place_of(hit), hit.title or "", " › ".join(hit.heading_path))
-    source = neutralised(_one_line("; ".join(filter(None, where))))
+    source = as_source("; ".join(filter(None, where)))
     return f"--- Passage [{hit.number}] {seal} (source: {source}) ---\n{neutralised(hit.text)}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
