@@ -2,18 +2,19 @@
 
 Whether a passage truly entails a sentence takes a model to judge. What is judged here costs
 nothing and cannot be talked round: that a citation exists, and that the passage it names has
-words of the sentence in it.
+words of the sentence in it, and every address that the sentence names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, Protocol
 
 from rag_assets.chunking.sentence import unicode_sentence_cuts
+from rag_assets.retrieval.addresses import Addresses
 from rag_assets.retrieval.words import content_words
 
 Verdict = Literal["supported", "unsupported", "uncited", "unknown", "no claim"]
@@ -21,6 +22,7 @@ Verdict = Literal["supported", "unsupported", "uncited", "unknown", "no claim"]
 _MARKER = re.compile(r"\[(\d{1,4}(?:\s{0,2},\s{0,2}\d{1,4}){0,15})\]")
 _FENCE = re.compile(r"^(```|~~~)")
 _HEADING = re.compile(r"#{1,6}\s")
+_OPEN_LINK = re.compile(r"[\[\]<]")
 _LEAST_SHARED = 0.2
 """Share of a sentence's words that must stand in what it cites."""
 
@@ -58,7 +60,8 @@ class Sentence:
         cites: numbers of the passages that it names.
         shared: share of its words that stand in those passages, 0 to 1.
         verdict: "uncited" names nothing, "unknown" only what does not exist, "unsupported" what
-            has none of its words; "no claim": a heading, a question, the lead of a list.
+            has too few of its words or not its addresses; "no claim": a heading, a question, the
+            lead of a list, without a link.
     """
 
     start: int
@@ -97,58 +100,98 @@ def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
         answer: what a model wrote.
         hits: the passages, each with the number that it is cited by.
     """
-    words = {hit.number: _words_of(hit) for hit in hits}
-    sentences = tuple(_judged(answer, start, end, words) for start, end in _sentences(answer))
-    unknown = {n for sentence in sentences for n in sentence.cites if n not in words}
-    return CitationReport(sentences, tuple(sorted(unknown)))
+    return _report(answer, _said_by(hits))
 
 
 def enforce_citations(answer: str, hits: Sequence[Cited]) -> str:
     """The answer without claims that no passage supports, and without markers of none.
 
+    What claims nothing stays if it speaks of what a passage speaks of, and names no other address.
     What is kept stays as it was written; an answer of which nothing is supported comes back empty.
     """
+    said = _said_by(hits)
     while True:
-        enforced = _without_unsupported(answer, hits)
+        enforced = _without_unsupported(answer, said)
         # What is left may read otherwise than before: a fence without its other end, say.
         if enforced == answer:
             return enforced
         answer = enforced
 
 
-def _without_unsupported(answer: str, hits: Sequence[Cited]) -> str:
-    known = {hit.number for hit in hits}
-    report = verify_citations(answer, hits)
+def _without_unsupported(answer: str, said: Mapping[int, _Said]) -> str:
+    everything = _Said.together(said.values())
+    report = _report(answer, said)
     if not any(sentence.verdict == "supported" for sentence in report.sentences):
         return ""
     kept = []
     for sentence in report.sentences:
         text = answer[sentence.start : sentence.end]
-        if sentence.verdict in {"supported", "no claim"}:
-            kept.append(_MARKER.sub(lambda marker: _only(marker, known), text))
+        idle = sentence.verdict == "no claim" and everything.concerns(text)
+        if idle or sentence.verdict == "supported":
+            kept.append(_MARKER.sub(lambda marker: _only(marker, said.keys()), text))
         else:
             # What stood on two lines must not become one sentence.
             kept.append("\n" * text.count("\n", len(text.rstrip())))
     return "".join(kept).strip()
 
 
-def _words_of(hit: Cited) -> frozenset[str]:
-    return content_words("\n".join([hit.title or "", *hit.heading_path, hit.text]))
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What passages say: their words, and the addresses that stand in them."""
+
+    words: frozenset[str] = frozenset()
+    addresses: frozenset[str] = frozenset()
+
+    @classmethod
+    def by(cls, hit: Cited) -> _Said:
+        text = "\n".join([hit.title or "", *hit.heading_path, hit.text])
+        return cls(content_words(text), Addresses.of(text).known)
+
+    @classmethod
+    def together(cls, passages: Iterable[_Said]) -> _Said:
+        words, addresses = cls().words, cls().addresses
+        for said in passages:
+            words, addresses = words | said.words, addresses | said.addresses
+        return cls(words, addresses)
+
+    def concerns(self, text: str) -> bool:
+        """Whether a text that claims nothing has some of the words, if any, and no other name."""
+        words = content_words(text)
+        if not words:
+            # The first half of an image, say, whose second half was taken out.
+            return _OPEN_LINK.search(text) is None
+        return bool(words & self.words) and self.knows(Addresses.of(text))
+
+    def knows(self, named: Addresses) -> bool:
+        """Whether every address stands here."""
+        return named.links | named.names <= self.addresses
 
 
-def _judged(answer: str, start: int, end: int, words: dict[int, frozenset[str]]) -> Sentence:
+def _said_by(hits: Sequence[Cited]) -> dict[int, _Said]:
+    return {hit.number: _Said.by(hit) for hit in hits}
+
+
+def _report(answer: str, said: Mapping[int, _Said]) -> CitationReport:
+    sentences = tuple(_judged(answer, start, end, said) for start, end in _sentences(answer))
+    unknown = {n for sentence in sentences for n in sentence.cites if n not in said}
+    return CitationReport(sentences, tuple(sorted(unknown)))
+
+
+def _judged(answer: str, start: int, end: int, said: Mapping[int, _Said]) -> Sentence:
     text = answer[start:end]
     cites = tuple(dict.fromkeys(_numbers(text)))
+    named = Addresses.of(text)
     claimed = content_words(_MARKER.sub(" ", text))
-    found = frozenset().union(*(words[n] for n in cites if n in words))
-    shared = len(claimed & found) / len(claimed) if claimed else 0.0
+    found = _Said.together(said[n] for n in cites if n in said)
+    shared = len(claimed & found.words) / len(claimed) if claimed else 0.0
     verdict: Verdict
     if not cites:
-        verdict = "uncited" if _is_claim(text, claimed) else "no claim"
-    elif not any(n in words for n in cites):
+        verdict = "uncited" if named.links or _is_claim(text, claimed) else "no claim"
+    elif not any(n in said for n in cites):
         verdict = "unknown"
     else:
-        verdict = "supported" if not claimed or shared >= _LEAST_SHARED else "unsupported"
+        alike = not claimed or shared >= _LEAST_SHARED
+        verdict = "supported" if alike and found.knows(named) else "unsupported"
     return Sentence(start, end, text.strip(), cites, round(shared, 3), verdict)
 
 
@@ -187,7 +230,7 @@ def _numbers(text: str) -> Iterator[int]:
         yield from (int(number) for number in marker[1].split(","))
 
 
-def _only(marker: re.Match[str], known: set[int]) -> str:
+def _only(marker: re.Match[str], known: Container[int]) -> str:
     numbers = [number.strip() for number in marker[1].split(",")]
     kept = [number for number in numbers if int(number) in known]
     return f"[{', '.join(kept)}]" if kept else ""

