@@ -41,6 +41,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── ChatRefused           until a person changes something: key, model, quota
     │   ├── PromptRejected        what it was asked is too long, or not to its liking
     │   └── ChatFailed            its answer is malformed
+    ├── PassagesWithdrawn         what an answer rests on may not be read any more
     └── IndexInconsistent         the live index is not the one the catalog knows
 """
 
@@ -309,6 +310,10 @@ class PromptRejected(ChatError):
 
 class ChatFailed(ChatError):
     """The chat model's answer is malformed."""
+
+
+class PassagesWithdrawn(RagAssetsError):
+    """Something that an answer was written from may not be read any more by whoever asked."""
 
 
 class IndexInconsistent(RagAssetsError):

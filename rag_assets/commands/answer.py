@@ -39,7 +39,7 @@ async def _answered(session: Session, tenant_id: str, request: AnswerRequest) ->
     chat_models = ChatModels(session.catalog, session.settings)
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     try:
-        answerer = Answerer(session.catalog, chat_models, retriever.search)
+        answerer = Answerer(session.catalog, chat_models, retriever)
         return await answerer.answer(tenant_id, request)
     finally:
         await chat_models.close()

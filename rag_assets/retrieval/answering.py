@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 from rag_assets.accounts.chat_models import ChatModels
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.chat.protocol import Completion
+from rag_assets.errors import PassagesWithdrawn
 from rag_assets.retrieval.answers import (
     CONTEXT_TOKENS,
     AnswerRequest,
@@ -21,11 +22,11 @@ from rag_assets.retrieval.answers import (
 )
 from rag_assets.retrieval.citations import enforce_citations, verify_citations
 from rag_assets.retrieval.excerpts import excerpt
-from rag_assets.retrieval.model import Hit, SearchAnswer, SearchRequest
+from rag_assets.retrieval.model import Hit
 from rag_assets.retrieval.prompts import NOT_ANSWERED, instructions, prompt
 
-Search: TypeAlias = Callable[[str, SearchRequest], Awaitable[SearchAnswer]]
-"""From a tenant and a request to hits; see AsyncRetriever.search."""
+if TYPE_CHECKING:
+    from rag_assets.retrieval.search import AsyncRetriever
 
 _SEAL_BYTES = 8
 
@@ -36,13 +37,15 @@ class Answerer:
     Args:
         catalog: holds the tenants.
         chat_models: write the answers.
-        search: finds the passages.
+        retriever: finds the passages.
     """
 
-    def __init__(self, catalog: Catalog, chat_models: ChatModels, search: Search) -> None:
+    def __init__(
+        self, catalog: Catalog, chat_models: ChatModels, retriever: AsyncRetriever
+    ) -> None:
         self._catalog = catalog
         self._chat_models = chat_models
-        self._search = search
+        self._retriever = retriever
 
     async def answer(self, tenant_id: str, request: AnswerRequest) -> AnswerResult:
         """Answer one question from one tenant's knowledge.
@@ -52,6 +55,7 @@ class Answerer:
             NoChatModel: the tenant has none that could be asked.
             NoProviderKey, CapReached: it could not be paid for; see ChatModel and PaidChat.
             ChatError: the model wrote nothing that could be used.
+            PassagesWithdrawn: while it wrote, a passage was deleted or closed to the caller.
             RagAssetsError: whatever a search raises.
         """
         record = await asyncio.to_thread(self._catalog.tenants.get, tenant_id)
@@ -60,7 +64,8 @@ class Answerer:
         chat = await self._chat_models.of(record)
         started = time.perf_counter()
         budget = request.token_budget or CONTEXT_TOKENS
-        found = await self._search(tenant_id, request.model_copy(update={"token_budget": budget}))
+        search = request.model_copy(update={"token_budget": budget})
+        found = await self._retriever.search(tenant_id, search)
         searched = time.perf_counter()
         took = {"search": _milliseconds(searched - started)}
         if not found.hits:
@@ -82,6 +87,12 @@ class Answerer:
             seconds=chat.config.seconds,
         )
         took["write"] = _milliseconds(time.perf_counter() - searched)
+        # Writing takes up to a minute, and what was revoked meanwhile must not be shown.
+        if not await self._retriever.still_readable(record.ref, request.caller, found):
+            raise PassagesWithdrawn(
+                "something that the answer rests on was withdrawn while it was written",
+                hint="ask again",
+            )
         result = enforced(completion, found.hits)
         return replace(result, model=chat.id, latency_ms=took, degraded=found.degraded)
 

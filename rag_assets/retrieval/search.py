@@ -12,9 +12,10 @@ from rag_assets.accounts.embedders import Embedders
 from rag_assets.accounts.meter import Meter
 from rag_assets.accounts.rerankers import Rerankers
 from rag_assets.catalog.catalog import Catalog
+from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.questions import QuestionReader, Standing
-from rag_assets.errors import RerankFault
+from rag_assets.errors import RerankFault, UnknownTenant
 from rag_assets.indexing.model import Owner
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.retrieval.asked import Asked
@@ -23,7 +24,7 @@ from rag_assets.retrieval.candidates import CandidateSearch
 from rag_assets.retrieval.clock import Clock
 from rag_assets.retrieval.hits import hit_of
 from rag_assets.retrieval.journal import SearchJournal
-from rag_assets.retrieval.model import Debug, Hit, SearchAnswer, SearchRequest, Step
+from rag_assets.retrieval.model import Caller, Debug, Hit, SearchAnswer, SearchRequest, Step
 from rag_assets.retrieval.questions import QuestionVectors
 from rag_assets.retrieval.ranking import Ranked, ranked
 from rag_assets.retrieval.second_stage import SecondStage
@@ -79,6 +80,33 @@ class AsyncRetriever:
             raise
         noted.completed(answer, found)
         return answer
+
+    async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
+        """Whether the caller may read by now every document that an answer's hits are from.
+
+        One that was replaced since then counts as read: it was so when it was asked for.
+
+        Args:
+            ref: the tenant that answered: of the same id, another may be there by now.
+            caller: who asked.
+            answer: what they were answered.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        if answer.generation is None:
+            return not answer.hits
+        try:
+            standing = await self._reader.standing(ref.id, caller.principals)
+        except UnknownTenant:
+            return False
+        if standing.ref != ref or standing.state != "ACTIVE":
+            return False
+        documents = {hit.document_id for hit in answer.hits}
+        readable = await self._reader.readable(
+            ref.id, answer.generation, [*documents], caller.principals
+        )
+        return documents <= readable.keys()
 
     async def close(self) -> None:
         """Let go of connections, and wait until what was asked, and its cost, is recorded."""

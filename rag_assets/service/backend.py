@@ -52,7 +52,7 @@ class Backend:
         self.catalog = catalog
         self.retriever = retriever
         self._chat_models = chat_models
-        self.answerer = Answerer(catalog, chat_models, retriever.search)
+        self.answerer = Answerer(catalog, chat_models, retriever)
         self.reader = DocumentReader(catalog, store)
         self.settings = settings
         self._tokens = TokenReader(catalog.database)

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from rag_assets.accounts.key_ring import KeyRing
 from rag_assets.catalog.usage import UsageRow, today
+from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.stages.tenancy import reconcile_tenants
 from tests.installation import FAST
 from tests.integration.service.conftest import Door
@@ -126,6 +127,30 @@ def test_the_model_reads_what_the_caller_may_read(service: Talk, llmock: LLMock)
     answer = service.ask("ada").json()
     assert {hit["uri"] for hit in answer["hits"]} == {"public/valve.md", "board/valve.md"}
     assert "opens at 9 bar" in str(llmock.requests[0].body)
+
+
+def test_what_is_revoked_while_the_model_writes_is_not_shown(
+    service: Talk, llmock: LLMock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.configure(llmock)
+    llmock.reply("The board valve opens at 9 bar [1] [2].")
+    retriever, session = service.door.backend.retriever, service.door.driver.session
+    ref, search = session.catalog.tenants.get(TENANT).ref, retriever.search
+
+    async def revoked_afterwards(tenant_id: str, request: SearchRequest) -> SearchAnswer:
+        found = await search(tenant_id, request)
+        session.catalog.access.revoke(ref, "board", ["zoe"])
+        return found
+
+    session.catalog.access.grant(ref, "board", ["zoe"])
+    monkeypatch.setattr(retriever, "search", revoked_afterwards)
+    response = service.ask("zoe")
+    assert_problem(response, 409, "passages-withdrawn")
+    assert "ask again" in response.json()["detail"]
+    assert "9 bar" in str(llmock.requests[0].body)
+    assert "9 bar" not in response.text
+    llmock.reply("The valve opens at 4 bar [1].")
+    assert service.ask("zoe").json()["answer"] == "The valve opens at 4 bar [1]."
 
 
 def test_where_nothing_is_found_nobody_is_asked(service: Talk, llmock: LLMock) -> None:
