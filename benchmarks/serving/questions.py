@@ -38,6 +38,7 @@ class Place:
     tenant: str
     incarnation: int
     generation: int
+    embedder_id: str
     chunks: int
 
 
@@ -84,6 +85,14 @@ def _vectors(path: Path) -> Path:
     return path.with_suffix(".npy")
 
 
+def _known(path: Path, embedder_id: str, asked: list[str]) -> bool:
+    """Whether the vectors of these questions are there from the last time."""
+    if not path.exists():
+        return False
+    before = json.loads(path.read_text())
+    return bool(before["queries"] == asked and before["place"].get("embedder_id") == embedder_id)
+
+
 def _write(path: Path, tenant_id: str, asked: list[str]) -> None:
     from rag_assets.commands.session import Session
     from rag_assets.indexing.model import Owner
@@ -95,13 +104,19 @@ def _write(path: Path, tenant_id: str, asked: list[str]) -> None:
             raise SystemExit(f"{tenant_id} was never indexed")
         owner = Owner(record.id, record.incarnation, serving.number)
         chunks = session.store.count(serving.index_name, owner)
-        place = Place(serving.index_name, record.id, record.incarnation, serving.number, chunks)
-        if path.exists() and (drawn := read(path)).place == place and drawn.queries == asked:
-            return
-        tenant = session.embedders.tenant(record)
-        embedder = session.embedders.that_built(record.ref, tenant, serving)
-        answer = asyncio.run(embedder.embed(list(asked), purpose="query"))
-    np.save(_vectors(path), answer.vectors)
+        place = Place(
+            serving.index_name,
+            record.id,
+            record.incarnation,
+            serving.number,
+            serving.embedder_id,
+            chunks,
+        )
+        if not _known(path, place.embedder_id, asked):
+            tenant = session.embedders.tenant(record)
+            embedder = session.embedders.that_built(record.ref, tenant, serving)
+            answer = asyncio.run(embedder.embed(asked, purpose="query"))
+            np.save(_vectors(path), answer.vectors)
     path.write_text(json.dumps({"place": asdict(place), "queries": asked}))
 
 
