@@ -42,7 +42,7 @@ def main() -> None:
     """Measure, and write the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--requests", type=int, default=1_000, help="of each case and round")
+    parser.add_argument("--requests", type=int, default=800, help="of each case and round")
     parser.add_argument("--large", action="store_true", help="50,000 chunks as well")
     parser.add_argument("--only", default="", help="cases whose names begin so")
     parser.add_argument("--name", default="serving", help="of the file of results")
