@@ -13,6 +13,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── NoReranker            the tenant has none, and a search asks for it
     │   └── NoChatModel           the tenant has none that could be asked
     ├── ServiceUnavailable        Postgres or Elasticsearch is away
+    │   └── TenantBusy            others write for the tenant, and do not end
     ├── ListingFailed             a source could not be listed: never the same as an empty one
     ├── DeletionsHeld             a sync would delete suspiciously much
     ├── TenantLocked              somebody else writes for this tenant
@@ -112,6 +113,10 @@ class NoChatModel(ConfigurationError):
 
 class ServiceUnavailable(RagAssetsError):
     """A server that the project needs does not answer."""
+
+
+class TenantBusy(ServiceUnavailable):
+    """A request waited too long for others that write for the same tenant."""
 
 
 class ListingFailed(RagAssetsError):

@@ -11,6 +11,7 @@ import json
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
+from types import new_class
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import anyio
@@ -32,6 +33,7 @@ from rag_assets.retrieval.reading import DocumentReader
 if TYPE_CHECKING:
     from mcp.server import MCPServer
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from mcp.server.mcpserver.tools import Tool
 
 _SECONDS = 30.0
 _MOST_DOCUMENTS = 1_000
@@ -123,6 +125,7 @@ def build_server(knowledge: Knowledge, asking_of: Callable[[Any], Asking]) -> MC
     """
     from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+    from mcp.server.mcpserver.tools import Tool
 
     async def in_their_name(
         ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -132,14 +135,6 @@ def build_server(knowledge: Knowledge, asking_of: Callable[[Any], Asking]) -> MC
             return await call_next(ctx)
         finally:
             _ASKING.reset(before)
-
-    server: MCPServer[None] = MCPServer(
-        "rag-assets",
-        instructions=_INSTRUCTIONS,
-        log_level="WARNING",
-        subscriptions=False,
-        middleware=[in_their_name],
-    )
 
     async def in_time(answer: Awaitable[str], failure: type[Exception]) -> str:
         try:
@@ -152,10 +147,6 @@ def build_server(knowledge: Knowledge, asking_of: Callable[[Any], Asking]) -> MC
         except Exception as error:
             raise failure(knowledge.told(error, _ASKING.get())) from None
 
-    @server.tool(
-        name="rag_search",
-        description="Search this documentation; returns passages with their sources.",
-    )
     async def rag_search(
         query: Annotated[str, Field(max_length=MAX_QUERY, description="What to look for.")],
         top_k: Annotated[
@@ -163,6 +154,19 @@ def build_server(knowledge: Knowledge, asking_of: Callable[[Any], Asking]) -> MC
         ] = None,
     ) -> str:
         return await in_time(knowledge.passages(query, top_k), ToolError)
+
+    tool = Tool.from_function(
+        rag_search,
+        description="Search this documentation; returns passages with their sources.",
+    )
+    server: MCPServer[None] = MCPServer(
+        "rag-assets",
+        instructions=_INSTRUCTIONS,
+        log_level="WARNING",
+        subscriptions=False,
+        middleware=[in_their_name],
+        tools=[_without_quotes(tool)],
+    )
 
     @server.resource(
         "rag://documents",
@@ -183,3 +187,10 @@ def build_server(knowledge: Knowledge, asking_of: Callable[[Any], Asking]) -> MC
         return await in_time(knowledge.document(document_id), ResourceError)
 
     return server
+
+
+def _without_quotes(tool: Tool) -> Tool:
+    """The same, saying what is wrong with arguments without what they were."""
+    taken = tool.fn_metadata.arg_model
+    tool.fn_metadata.arg_model = new_class(taken.__name__, (taken,), {"hide_input_in_errors": True})
+    return tool

@@ -5,15 +5,21 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 
+FIRST_DAY = datetime(1, 1, 2, tzinfo=UTC)
+LAST_DAY = datetime(9999, 12, 30, tzinfo=UTC)
+"""What lies between these is a time in every time zone."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
 _EXPECTED = "it must be a date, or a time with its zone, as 2026-11-21 or 2026-11-21T14:35:00Z"
 
 
 def from_nanoseconds(since_epoch: int) -> datetime:
-    """A file system's time; what is less than a millisecond is left out."""
-    return _EPOCH + timedelta(milliseconds=since_epoch // 1_000_000)
+    """A file system's time, as near as there are dates; without parts of a millisecond."""
+    first, last = ((day - _EPOCH) // _MILLISECOND for day in (FIRST_DAY, LAST_DAY))
+    return _EPOCH + min(max(since_epoch // 1_000_000, first), last) * _MILLISECOND
 
 
 def whole_milliseconds(at: datetime) -> datetime:

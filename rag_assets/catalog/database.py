@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from psycopg.errors import LockNotAvailable
 from sqlalchemy import (
     ARRAY,
     BindParameter,
@@ -20,13 +21,15 @@ from sqlalchemy import (
     create_engine,
     literal,
     select,
+    text,
 )
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.types import TypeEngine
 
 from rag_assets.catalog import tables
-from rag_assets.errors import ServiceUnavailable, TenantGone
+from rag_assets.errors import ServiceUnavailable, TenantBusy, TenantGone
 
+_WAIT_SHORTLY = text("SET LOCAL lock_timeout = '5s'")
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 
 
@@ -51,7 +54,8 @@ class Database:
         self._engine: Engine = create_engine(
             self.url,
             pool_size=4,
-            max_overflow=8,
+            # Threads of the service: that read, that write, and that see whether it is ready.
+            max_overflow=11,
             pool_pre_ping=True,
             # What was to be written is no business of an error's reader.
             hide_parameters=True,
@@ -89,6 +93,7 @@ class Database:
 
         Raises:
             TenantGone: see begin_for.
+            TenantBusy: others did not end within five seconds.
         """
         with self._begin_for(ref, alone=True) as connection:
             yield connection
@@ -103,6 +108,8 @@ class Database:
         # Rows that refer to the tenant lock its key alone, and go on being written.
         locked = alive.with_for_update(read=not alone, key_share=alone)
         with self.begin() as connection:
+            if alone:
+                connection.execute(_WAIT_SHORTLY)
             if connection.scalar(locked) is None:
                 raise TenantGone(
                     f"tenant {ref.id!r} was removed while this was at work",
@@ -151,6 +158,8 @@ def among(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
 
 def unavailable(error: Exception) -> ServiceUnavailable:
     """The project's error for a driver's connection error; drops what could hold a password."""
+    if isinstance(getattr(error, "orig", None), LockNotAvailable):
+        return TenantBusy("others write for this tenant", hint="ask again in some seconds")
     first = str(getattr(error, "orig", error)).strip().splitlines()
     reason = re.sub(r"://[^@\s]*@", "://***@", first[0]) if first else type(error).__name__
     return ServiceUnavailable(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from sqlalchemy import and_, delete, func, or_, select, tuple_, update
+from sqlalchemy import and_, case, delete, func, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.catalog.access import is_readable
@@ -21,6 +21,7 @@ from rag_assets.catalog.index_rows import (
     as_ready,
     is_behind,
     is_pending,
+    is_pushed_anew,
     of_generation,
     readable_by_document,
     readable_versions,
@@ -311,7 +312,8 @@ class IndexTable:
         query = returnable(
             tenant_id,
             generation,
-            *(held.document_id, held.indexed_key, held.chunk_count, documents.c.access_scope),
+            *(held.document_id, held.indexed_key, held.chunk_count),
+            case((~is_pushed_anew(), documents.c.access_scope)),
         ).order_by(held.document_id)
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_BATCH).execute(query):

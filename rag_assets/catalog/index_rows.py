@@ -47,12 +47,17 @@ class IndexedVersion:
 
 @dataclass(frozen=True, slots=True)
 class HeldVersion:
-    """What the index should hold of one document."""
+    """What the index should hold of one document.
+
+    Attributes:
+        access_scope: of its entries; None while a record that was pushed anew waits for its sync,
+            since the catalog may know the new one already.
+    """
 
     document_id: str
     indexed_key: str
     chunk_count: int
-    access_scope: str
+    access_scope: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Update, case, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.catalog.access import PUBLIC
 from rag_assets.catalog.database import Database, TenantRef
 from rag_assets.catalog.removals import forget_record, take_out
-from rag_assets.catalog.tables import record_revisions, source_records
+from rag_assets.catalog.tables import documents, record_revisions, source_records
 from rag_assets.hashing import key_of, sha256_hex
 from rag_assets.sources.model import SaidOfDocument
 from rag_assets.sources.records import KeptRecord, record_document_id
+from rag_assets.times import FIRST_DAY, LAST_DAY
 
 _BATCH = 2_000
 _SAID = ("title", "uri", "access_scope", "tags", "metadata")
@@ -63,8 +65,16 @@ class RecordTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def put(self, ref: TenantRef, record: PushedRecord) -> bool:
+    def put(self, ref: TenantRef, record: PushedRecord, *, scope: str) -> bool:
         """Keep a record; returns whether anything of it is new.
+
+        Where its scope is another than before, who may not read that is shown no former version
+        either, from now on.
+
+        Args:
+            ref: whose.
+            record: as it was pushed.
+            scope: the one it has, by its own word or its source's or tenant's.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -99,7 +109,10 @@ class RecordTable:
             .returning(source_records.c.revision)
         )
         with self._database.begin_alone(ref) as connection:
-            return connection.scalar(statement) is not None
+            new = connection.scalar(statement) is not None
+            if new and scope != PUBLIC:
+                connection.execute(_moved(ref, record, scope))
+        return new
 
     def remove(self, ref: TenantRef, document_id: str, by: str) -> bool:
         """Forget a record, and leave its document out of answers from now on.
@@ -132,9 +145,12 @@ class TenantShelf:
     def listed(self, source: str) -> Iterator[KeptRecord]:
         """Every record of one source, streamed, without the texts."""
         kept = source_records.c
+        # One that cannot be read here would keep all the others from being listed.
+        readable = func.least(func.greatest(kept.modified_at, FIRST_DAY), LAST_DAY)
+        dated = case((kept.modified_at.is_not(None), readable))
         query = select(
             *(kept.source_type, kept.source_id, kept.document_id, kept.revision, kept.size),
-            *(kept.media_type, kept.content_sha256, kept.said, kept.modified_at, kept.changed_at),
+            *(kept.media_type, kept.content_sha256, kept.said, dated, kept.changed_at),
         ).where(kept.tenant == self.tenant_id, kept.source == source)
         with self.database.begin() as connection:
             rows = connection.execution_options(yield_per=_BATCH).execute(query)
@@ -161,6 +177,20 @@ class TenantShelf:
         with self.database.begin() as connection:
             text: str | None = connection.scalar(query)
         return text
+
+
+def _moved(ref: TenantRef, record: PushedRecord, scope: str) -> Update:
+    """Says of a record's document that it has another scope, whatever version of it is held."""
+    return (
+        update(documents)
+        .where(
+            documents.c.tenant == ref.id,
+            documents.c.document_id == record.document_id,
+            documents.c.access_scope != scope,
+        )
+        # No listing gives it this key, so what is made under it meanwhile is made anew.
+        .values(access_scope=scope, document_key=key_of("moved", record.key))
+    )
 
 
 def _as_json(said: SaidOfDocument) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class RemovalTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def remove(self, ref: TenantRef, document_id: str, by: str) -> None:
+    def remove(self, ref: TenantRef, document_id: str, by: str) -> bool:
         """Leave a document out of answers from now on; the next sync takes it out of the index.
 
         What its source still has is not added again before it changes.
@@ -40,24 +40,29 @@ class RemovalTable:
             document_id: which.
             by: who asked for it, for the event.
 
+        Returns:
+            whether it was there still.
+
         Raises:
-            UnknownDocument: there is none of that id, or no longer.
+            UnknownDocument: there is none of that id, and was none lately.
         """
         table = documents.c
-        living = select(table.content_sha256).where(
-            table.tenant == ref.id, table.document_id == document_id, table.status != "DELETED"
+        known = select(table.content_sha256, table.status).where(
+            table.tenant == ref.id, table.document_id == document_id
         )
         with self._database.begin_alone(ref) as connection:
             pushed = forget_record(connection, ref, document_id)
-            row = connection.execute(living).first()
+            row = connection.execute(known).first()
             if row is None and not pushed:
                 raise UnknownDocument(
                     f"tenant {ref.id!r} has no such document",
                     hint="the list of documents names those there are",
                 )
-            if row is not None and not pushed:
+            living = row is not None and row.status != "DELETED"
+            if row is not None and living and not pushed:
                 _bury(connection, ref, document_id, row.content_sha256 or UNREADABLE)
             take_out(connection, ref, document_id, by)
+        return living or pushed
 
 
 def forget_record(connection: Connection, ref: TenantRef, document_id: str) -> bool:

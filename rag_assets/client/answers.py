@@ -31,10 +31,12 @@ class Documents:
 
     Attributes:
         next: the `after` of the next page; None on the last.
+        disabled: whether the tenant is, so that none is listed.
     """
 
     documents: tuple[Document, ...]
     next: str | None
+    disabled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,14 @@ class Status:
         stale: documents that are found in a former version.
         last_indexed_at: when a document last came into the index; None before the first.
         queue_depth: documents that wait for work.
+        disabled: whether the tenant is: nothing is found, and what waits does so until it is not.
     """
 
     chunks: int
     stale: int
     last_indexed_at: datetime | None
     queue_depth: int
+    disabled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import httpx2
 from rag_assets.client import operations
 from rag_assets.client.base import BaseClient
 from rag_assets.client.calls import Call, Pages
-from rag_assets.client.exchange import Again, failed, judged
+from rag_assets.client.exchange import FAILURES, Again, failed, judged
 from rag_assets.client.methods import described_by
 
 P = ParamSpec("P")
@@ -83,7 +83,7 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
     async def _attempt(self, call: Call[T], pause: float | None) -> T | Again:
         try:
             response = await self._http.request(**self._wanted.request(call))
-        except httpx2.TransportError as error:
+        except FAILURES as error:
             return failed(call, error, pause)
         return judged(call, response, self._wanted, pause)
 

@@ -22,6 +22,10 @@ class BaseClient(ABC, Generic[Http]):
         timeout: seconds that the service may be silent.
         retries: further attempts for what may be sent twice, and when the rate was exceeded.
         patience: seconds at most that are waited before one.
+        allow_http: whether the token may go to another machine in clear.
+
+    Raises:
+        ConfigurationError: the address is not usable.
     """
 
     def __init__(
@@ -33,8 +37,9 @@ class BaseClient(ABC, Generic[Http]):
         timeout: float = 60.0,
         retries: int = 2,
         patience: float = 30.0,
+        allow_http: bool = False,
     ) -> None:
-        self._wanted = Wanted(url, token, tenant, timeout, retries, patience)
+        self._wanted = Wanted(url, token, tenant, timeout, retries, patience, allow_http)
         self._http = self._connections(self._wanted.options())
 
     @classmethod

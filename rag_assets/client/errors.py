@@ -1,6 +1,7 @@
 """What goes wrong between a program and the service, in one tree.
 
 ClientError
+├── NotSent                 it cannot be sent as it is
 ├── NotReached              no answer came: no connection, or not in time
 ├── NotUnderstood           what came is no answer of this service
 └── Refused                 the service, or a proxy before it, answered with a problem
@@ -27,6 +28,10 @@ _FAILED = 500
 
 class ClientError(RagAssetsError):
     """Base of all that a client raises on purpose."""
+
+
+class NotSent(ClientError):
+    """The request holds what cannot be sent, such as half a character. Nothing was."""
 
 
 class NotReached(ClientError):

@@ -13,17 +13,22 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import httpx2
 from pydantic import TypeAdapter, ValidationError
 
 from rag_assets.client.answers import Problem
 from rag_assets.client.calls import Call
-from rag_assets.client.errors import NotReached, NotUnderstood, refusal
+from rag_assets.client.errors import NotReached, NotSent, NotUnderstood, refusal
 from rag_assets.errors import ConfigurationError
 
 T = TypeVar("T")
+
+FAILURES = (httpx2.TransportError, httpx2.InvalidURL, UnicodeEncodeError)
+"""What keeps a request from being answered."""
 
 _CONNECT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.2
@@ -43,6 +48,7 @@ class Wanted:
         timeout: seconds that the service may be silent.
         retries: attempts after the first.
         patience: seconds at most that are waited before another attempt.
+        allow_http: whether the token may go to another machine in clear.
     """
 
     url: str
@@ -51,11 +57,14 @@ class Wanted:
     timeout: float
     retries: int
     patience: float
+    allow_http: bool = False
 
     def __post_init__(self) -> None:
-        if not re.match(r"https?://[^/?#\s]", self.url):
+        scheme, host = _place(self.url)
+        if scheme == "http" and not (self.allow_http or _is_loopback(host)):
             raise ConfigurationError(
-                f"the service's address is not usable: {self.url}", hint="as in https://rag.example"
+                f"{host} would be sent the token in clear",
+                hint="use https, or say allow_http=True where the network is trusted",
             )
 
     def options(self) -> dict[str, Any]:
@@ -64,6 +73,8 @@ class Wanted:
             "base_url": self.url,
             # A redirect would take the token elsewhere.
             "follow_redirects": False,
+            # So would a proxy of the environment, which cannot reach this machine's own services.
+            "trust_env": not _is_loopback(_place(self.url)[1]),
         }
 
     def request(self, call: Call[Any]) -> dict[str, Any]:
@@ -129,12 +140,22 @@ def judged(
     raise refusal(_problem(response), after)
 
 
-def failed(call: Call[Any], error: httpx2.TransportError, pause: float | None) -> Again:
+def failed(call: Call[Any], error: Exception, pause: float | None) -> Again:
     """When to ask again after no answer came.
+
+    Args:
+        error: one of FAILURES.
 
     Raises:
         NotReached: not at all.
+        NotSent: it would come to the same.
     """
+    if not isinstance(error, httpx2.TransportError):
+        # It holds what was to be sent.
+        raise NotSent(
+            f"{call.method} {call.path}: it holds what cannot be sent",
+            hint="text must be whole Unicode characters, and an address not too long",
+        ) from None
     # A kept connection may have been closed meanwhile. A time that is over is not spent again.
     passing = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
     if passing and call.repeatable and pause is not None:
@@ -144,6 +165,32 @@ def failed(call: Call[Any], error: httpx2.TransportError, pause: float | None) -
         f"{call.method} {call.path}: {'no answer in time' if late else 'no answer came'}",
         hint="see that the service runs and can be reached",
     ) from error
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _place(url: str) -> tuple[str, str]:
+    """Scheme and host of a service's address.
+
+    Raises:
+        ConfigurationError: it has none, or a name and password, which would replace the token.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc
+    except ValueError:
+        usable = False
+    if not usable or re.search(r"\s", url):
+        raise ConfigurationError(
+            "the service's address is not usable",
+            hint="as in https://rag.example, without name and password",
+        )
+    return parts.scheme, parts.hostname or ""
 
 
 def _answer(call: Call[T], response: httpx2.Response) -> T:

@@ -89,7 +89,10 @@ def all_documents(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Docu
 
 
 def delete_document(document_id: str, *, tenant: str | None = None) -> Call[Written]:
-    """Delete a document of any source; it is found no more from now on. For admins."""
+    """Delete a document of any source; it is found no more from now on. For admins.
+
+    One that is deleted already stays so.
+    """
     return Call(
         "DELETE",
         "/rag/documents/{document_id}",
@@ -121,7 +124,8 @@ def put_record(
         text: all that is to be found of it.
         media_type: how the text is to be read; as Markdown by default.
         title: by default the one found in the text.
-        uri: its address where people read it.
+        uri: its address where people read it: http, https, mailto, or a path below its source's
+            name.
         scope: the access scope; by default its source's.
         tags, metadata: to filter by.
         updated_at: when the text was last changed, with a time zone.
@@ -168,6 +172,8 @@ def reindex(
 ) -> Call[Reindexed]:
     """Have documents read, parsed and indexed anew, failed ones too. For admins.
 
+    Asked twice they are twice, so it is not where a connection broke.
+
     Args:
         source: all of this source, by its name.
         document: only this one, by its id. Without either all of the tenant's.
@@ -179,7 +185,7 @@ def reindex(
         body = {"scope": "source", "id": source}
     if document is not None:
         body = {"scope": "document", "id": document}
-    return Call("POST", "/rag/reindex", Reindexed, body=_of(tenant, body))
+    return Call("POST", "/rag/reindex", Reindexed, body=_of(tenant, body), repeatable=False)
 
 
 def events(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 import anyio
 from anyio import CapacityLimiter
@@ -13,7 +14,7 @@ from sqlalchemy import text
 from rag_assets.accounts.chat_models import ChatModels
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.service_tokens import TokenReader
-from rag_assets.errors import ServiceUnavailable
+from rag_assets.errors import ServiceUnavailable, TenantBusy
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.answering import Answerer
@@ -25,6 +26,8 @@ from rag_assets.service.settings import ServiceSettings
 _T = TypeVar("_T")
 
 _SECONDS = 30.0
+_WRITES = 4
+_WRITE_SECONDS = 5.0
 _PROBE_SECONDS = 3.0
 
 
@@ -61,6 +64,8 @@ class Backend:
         self._store = store
         self.turns = CapacityLimiter(settings.threads)
         self._probes = CapacityLimiter(1)
+        self._writes = CapacityLimiter(_WRITES)
+        self._writers: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
     async def close(self) -> None:
         """Let go of what the event loop holds; what was searched is recorded."""
@@ -75,6 +80,29 @@ class Backend:
             ServiceUnavailable: it takes too long; the thread is left behind.
         """
         return await _in_time(run_sync(work, limiter=self.turns, abandon_on_cancel=True), _SECONDS)
+
+    async def write(self, tenant_id: str, work: Callable[[], _T]) -> _T:
+        """Do what changes a tenant in a thread, one after the other; reads do not wait for it.
+
+        Raises:
+            TenantBusy: its turn did not come.
+            ServiceUnavailable: see run().
+        """
+        writer = self._writers.setdefault(tenant_id, anyio.Lock())
+        # Writes of a tenant exclude each other anyway: waiting here, they take up no thread.
+        try:
+            with anyio.fail_after(_WRITE_SECONDS):
+                await writer.acquire()
+        except TimeoutError:
+            raise TenantBusy(
+                "others write for this tenant", hint="ask again in some seconds"
+            ) from None
+        try:
+            return await _in_time(
+                run_sync(work, limiter=self._writes, abandon_on_cancel=True), _SECONDS
+            )
+        finally:
+            writer.release()
 
     async def require_ready(self) -> None:
         """See that the servers answer, however many searches wait.

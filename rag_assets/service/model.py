@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -58,10 +59,30 @@ class Documents(BaseModel):
     Attributes:
         documents: by uri.
         next: what to give as `after` for the next page; null on the last.
+        disabled: whether the tenant is, so that none is listed.
     """
 
     documents: list[ReadableDocument]
     next: str | None
+    disabled: bool = False
+
+
+class Status(BaseModel):
+    """How far a tenant's index is behind its documents, as they were listed last.
+
+    Attributes:
+        chunks: that the serving generation holds.
+        stale: documents that are found in a former version.
+        last_indexed_at: when a document last came into the index; None before the first.
+        queue_depth: documents that wait for work.
+        disabled: whether the tenant is: nothing is found, and what waits does so until it is not.
+    """
+
+    chunks: int
+    stale: int
+    last_indexed_at: datetime | None
+    queue_depth: int
+    disabled: bool = False
 
 
 class Health(BaseModel):

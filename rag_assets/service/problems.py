@@ -38,30 +38,20 @@ from rag_assets.errors import (
     PromptRejected,
     RagAssetsError,
     ServiceUnavailable,
+    TenantBusy,
     TenantGone,
     UnknownDocument,
     UnknownSource,
     UnknownTenant,
 )
 from rag_assets.service.identity import Forbidden, ForeignOrigin, Unauthenticated
+from rag_assets.service.invalid import InvalidField, invalid_fields
 from rag_assets.service.log_lines import LOGGER
 from rag_assets.service.rates import TooManyRequests
 
 MEDIA_TYPE = "application/problem+json"
 _INTERNAL = 500
 _RETRY_SECONDS = 5
-
-
-class InvalidField(BaseModel):
-    """A part of the request that is not usable.
-
-    Attributes:
-        field: where it stands, as in filters.paths.0.
-        problem: what is wrong; never what was sent.
-    """
-
-    field: str
-    problem: str
 
 
 class Problem(BaseModel):
@@ -90,21 +80,29 @@ class Kind:
 
     Attributes:
         name: in its type.
+        detail: what whoever asks is told, in place of what the operator would be.
     """
 
     status: int
     name: str
     title: str
+    detail: str | None = None
 
 
+_NO_TENANT = Kind(
+    404,
+    "unknown-tenant",
+    "There is no such tenant",
+    detail="it was removed, or there never was one; ask whoever runs the service",
+)
 _KINDS: Mapping[type[RagAssetsError], Kind] = {
     Unauthenticated: Kind(401, "unauthenticated", "A valid token is needed"),
     NoProviderKey: Kind(402, "no-provider-key", "The tenant has no key for its provider"),
     CapReached: Kind(402, "cap-reached", "The tenant's cap on spending is reached"),
     Forbidden: Kind(403, "forbidden", "The token is not for this"),
     ForeignOrigin: Kind(403, "foreign-origin", "Web pages of this origin may not ask"),
-    UnknownTenant: Kind(404, "unknown-tenant", "There is no such tenant"),
-    TenantGone: Kind(404, "unknown-tenant", "There is no such tenant"),
+    UnknownTenant: _NO_TENANT,
+    TenantGone: _NO_TENANT,
     UnknownDocument: Kind(404, "unknown-document", "There is no such document"),
     UnknownSource: Kind(404, "unknown-source", "The tenant has no such source"),
     NoReranker: Kind(409, "no-reranker", "The tenant has no reranker"),
@@ -124,6 +122,7 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     ChatUnavailable: Kind(503, "chat-unavailable", "The chat model's provider is away"),
     ChatLate: Kind(504, "chat-late", "The chat model took too long"),
     IndexInconsistent: Kind(503, "index-inconsistent", "The tenant's index is being mended"),
+    TenantBusy: Kind(503, "tenant-busy", "The tenant is being written to", "ask again"),
     ServiceUnavailable: Kind(503, "unavailable", "A server that is needed is away"),
     RagAssetsError: Kind(500, "internal", "The service failed"),
 }
@@ -211,9 +210,9 @@ def _judged(request_id: str, error: Exception) -> tuple[Kind, str | None]:
         return _KINDS[RagAssetsError], None
     kind = next(_KINDS[base] for base in type(error).__mro__ if base in _KINDS)
     if kind.status < _INTERNAL:
-        return kind, error.advice
+        return kind, kind.detail or error.advice
     LOGGER.warning("problem", extra={"request_id": request_id, "reason": error.advice})
-    return kind, None
+    return kind, kind.detail
 
 
 def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
@@ -229,10 +228,7 @@ def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101
-    errors = [
-        InvalidField(field=".".join(map(str, found["loc"][1:])) or "body", problem=found["msg"])
-        for found in error.errors()
-    ]
+    errors = invalid_fields(error.errors(), request.app.openapi())
     return problem_response(
         request.state.request_id, INVALID, "mend the fields that are named", errors=errors
     )

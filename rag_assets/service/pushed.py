@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from typing import Annotated, Literal
+from urllib.parse import unquote
 
 from fastapi import Path
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
@@ -11,16 +14,33 @@ from rag_assets.catalog.records import PushedRecord
 from rag_assets.errors import NoRecordsSource
 from rag_assets.parsing import media_types
 from rag_assets.parsing.registry import PARSERS
+from rag_assets.service.invalid import invalid
 from rag_assets.service.model import OfTenant, TenantName
 from rag_assets.sources.model import SaidOfDocument
 from rag_assets.sources.records import RecordsConfig
 from rag_assets.tenants.model import Tenant
+from rag_assets.times import FIRST_DAY, LAST_DAY
 
 TEXT_TYPES = sorted(set(PARSERS) - set(media_types.BINARY))
 """What a record's text may be."""
 
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+_NO_DATE = f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}"
 _MOST = 2**53  # up to here all readers of JSON agree on a number
+
+
+# What a browser follows without running anything, and without a name before the host.
+_FOLLOWED = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
+
+
+def _in_utc(at: datetime) -> datetime:
+    try:
+        utc = at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(_NO_DATE) from None
+    if not FIRST_DAY <= utc <= LAST_DAY:
+        raise ValueError(_NO_DATE)
+    return utc
 
 
 def _known(media_type: str) -> str:
@@ -55,8 +75,8 @@ class RecordBody(BaseModel):
         text: all that is to be found of it; where nothing is left, delete the record.
         media_type: how the text is to be read.
         title: None: the one found in the text.
-        uri: its address where people read it, in ASCII without blanks; by default it is made of
-            source, type and id.
+        uri: its address where people read it, in ASCII without blanks: http, https, mailto, or a
+            path below its source's name; by default one made of source, type and id.
         scope: the access scope; by default its source's, else the tenant's.
         tags: to filter by.
         metadata: to filter by. Where `is_secret` is true, nothing of the record is kept.
@@ -77,7 +97,7 @@ class RecordBody(BaseModel):
         dict[_Key, _Truth | _Whole | _Real | _Value | _Values],
         Field(max_length=50, json_schema_extra={"additionalProperties": False}),
     ] = {}
-    updated_at: AwareDatetime | None = None
+    updated_at: Annotated[AwareDatetime, AfterValidator(_in_utc)] | None = None
 
     @property
     def is_secret(self) -> bool:
@@ -86,7 +106,13 @@ class RecordBody(BaseModel):
         return said.strip().lower() not in {"", "0", "0.0", "false", "no"}
 
     def of(self, source: str, source_type: str, source_id: str) -> PushedRecord:
-        """The record that it is."""
+        """The record that it is.
+
+        Raises:
+            RequestValidationError: its uri is that of another source, or no place to read.
+        """
+        if self.uri is not None and not _may_have(self.uri, source):
+            raise invalid("uri", f"it must be http, https, mailto, or begin with {source}/")
         said = SaidOfDocument(
             title=self.title,
             uri=self.uri,
@@ -96,6 +122,14 @@ class RecordBody(BaseModel):
             modified_at=self.updated_at,
         )
         return PushedRecord(source, source_type, source_id, self.text, self.media_type, said)
+
+
+def _may_have(uri: str, source: str) -> bool:
+    if _FOLLOWED.fullmatch(uri):
+        return True
+    name, _, path = uri.partition("/")
+    steps = re.split(r"[/\\]", unquote(path))
+    return name == source and path != "" and not {".", ".."} & {*steps}
 
 
 class OfRecords(OfTenant):

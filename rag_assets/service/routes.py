@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from rag_assets.catalog.freshness import Freshness
 from rag_assets.retrieval.model import SearchAnswer
 from rag_assets.service.backend import Backend
 from rag_assets.service.identity import Identity
-from rag_assets.service.model import Documents, Health, OfTenant, Page, QueryRequest
+from rag_assets.service.model import Documents, Health, OfTenant, Page, QueryRequest, Status
 from rag_assets.service.problems import documented
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
@@ -65,25 +65,34 @@ async def documents(
 ) -> Documents:
     """List the documents that are searchable and that the caller may read, by uri."""
     tenant = request.state.tenant = identity.tenant(asked.tenant)
-    found = await backend.run(
-        lambda: backend.reader.list(
-            tenant, identity.caller, limit=asked.limit + 1, after=asked.after
+
+    def read() -> Documents:
+        most = asked.limit
+        found = backend.reader.list(tenant, identity.caller, limit=most + 1, after=asked.after)
+        return Documents(
+            documents=found[:most],
+            next=found[most - 1].place if len(found) > most else None,
+            disabled=not found and backend.catalog.tenants.get(tenant).state != "ACTIVE",
         )
-    )
-    page = found[: asked.limit]
-    return Documents(documents=page, next=page[-1].place if len(found) > asked.limit else None)
+
+    return await backend.run(read)
 
 
 @knowledge.get("/status")
 async def status(
     request: Request, asked: Annotated[OfTenant, Query()], identity: WhoAsks, backend: TheBackend
-) -> Freshness:
+) -> Status:
     """How far a tenant's index is behind its documents, as they were listed last."""
     tenant = request.state.tenant = identity.tenant(asked.tenant)
-    # Refuses a tenant that is gone, as a search does.
-    record = await backend.run(lambda: backend.catalog.tenants.get(tenant))
-    sources = [source["name"] for source in record.config.get("sources", [])]
-    return await backend.run(lambda: backend.catalog.freshness.of(tenant, sources))
+
+    def read() -> Status:
+        # Refuses a tenant that is gone, as a search does.
+        record = backend.catalog.tenants.get(tenant)
+        sources = [source["name"] for source in record.config.get("sources", [])]
+        found = backend.catalog.freshness.of(tenant, sources)
+        return Status(**asdict(found), disabled=record.state != "ACTIVE")
+
+    return await backend.run(read)
 
 
 @operation.get("/health/live")

@@ -74,15 +74,16 @@ async def put_record(record: RecordBody, asked: TheRecord, backend: TheBackend) 
 
     def put() -> Written:
         tenant, known = _tenant(backend, asked.tenant_id)
-        source = records_source(tenant, asked.source).name
-        pushed = record.of(source, asked.source_type, asked.source_id)
+        source = records_source(tenant, asked.source)
+        pushed = record.of(source.name, asked.source_type, asked.source_id)
         if record.is_secret:
             backend.catalog.records.remove(known.ref, pushed.document_id, asked.by)
             return Written(document_id=pushed.document_id, outcome="secret")
-        new = backend.catalog.records.put(known.ref, pushed)
+        scope = record.scope or source.scope or tenant.access.scope
+        new = backend.catalog.records.put(known.ref, pushed, scope=scope)
         return Written(document_id=pushed.document_id, outcome="queued" if new else "unchanged")
 
-    return await backend.run(put)
+    return await backend.write(asked.tenant_id, put)
 
 
 @writing.delete(_RECORD, status_code=202, responses=documented(409))
@@ -99,7 +100,7 @@ async def delete_record(asked: TheRecord, backend: TheBackend) -> Written:
         gone = backend.catalog.records.remove(known.ref, document_id, asked.by)
         return Written(document_id=document_id, outcome="removed" if gone else "unchanged")
 
-    return await backend.run(delete)
+    return await backend.write(asked.tenant_id, delete)
 
 
 @writing.delete("/documents/{document_id}", status_code=202)
@@ -118,10 +119,10 @@ async def delete_document(
 
     def delete() -> Written:
         known = backend.catalog.tenants.get(tenant_id)
-        backend.catalog.removals.remove(known.ref, document_id, identity.name)
-        return Written(document_id=document_id, outcome="removed")
+        gone = backend.catalog.removals.remove(known.ref, document_id, identity.name)
+        return Written(document_id=document_id, outcome="removed" if gone else "unchanged")
 
-    return await backend.run(delete)
+    return await backend.write(tenant_id, delete)
 
 
 @writing.post("/reindex", status_code=202, responses=documented(400, 413))
@@ -133,7 +134,7 @@ async def reindex(
     They are found as they are until then. Texts that have a vector keep it.
     """
     tenant_id = request.state.tenant = identity.administered(asked.tenant)
-    return await backend.run(_reindexing(backend, tenant_id, asked, identity.name))
+    return await backend.write(tenant_id, _reindexing(backend, tenant_id, asked, identity.name))
 
 
 def _reindexing(

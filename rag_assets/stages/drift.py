@@ -84,7 +84,7 @@ class IndexState:
 class _Tally:
     key: str
     count: int
-    scope: str
+    scope: str | None
     seen: int = 0
 
 
@@ -125,7 +125,7 @@ def compare_index(
             count += 1
             tally = tallies[entry.document_id]
             tally.seen += 1
-            if not entry.intact or entry.access_scope != tally.scope:
+            if not entry.intact or tally.scope not in {None, entry.access_scope}:
                 altered.add(entry.document_id)
     missing = [id_ for id_, tally in tallies.items() if tally.seen < tally.count]
     return Drift(

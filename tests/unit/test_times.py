@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.times import boundary_of, from_nanoseconds, stamp
+from rag_assets.times import FIRST_DAY, LAST_DAY, boundary_of, from_nanoseconds, stamp
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ZONES = st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).map(timezone)
@@ -59,3 +59,8 @@ def test_a_time_is_written_alike_whatever_zone_it_comes_in(at: datetime, zone: t
         return
     assert stamp(elsewhere) == written
     assert abs(datetime.fromisoformat(written) - at) < timedelta(milliseconds=1)
+
+
+def test_a_files_time_that_is_no_date_is_the_nearest_one() -> None:
+    assert from_nanoseconds(-(2**70)) == FIRST_DAY
+    assert from_nanoseconds(2**70) == LAST_DAY

@@ -174,6 +174,20 @@ def test_failures_of_servers_are_told_by_their_kind_alone(
     assert any(getattr(record, "reason", "") == "index x of host y" for record in caplog.records)
 
 
+def test_what_is_wrong_with_arguments_is_told_without_what_they_were(door: Door) -> None:
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "rag_search", "arguments": {"query": "valve", "top_k": "AKIA-SENT"}},
+    }
+    headers = {"Authorization": f"Bearer {door.token()}", **ACCEPT}
+    result = door.client.post("/mcp", json=call, headers=headers).json()["result"]
+    assert result["isError"]
+    assert "top_k" in result["content"][0]["text"]
+    assert "AKIA-SENT" not in result["content"][0]["text"]
+
+
 def test_requests_are_counted_bounded_and_logged_as_others_are(
     door: Door, caplog: pytest.LogCaptureFixture
 ) -> None:

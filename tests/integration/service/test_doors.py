@@ -218,3 +218,4 @@ def test_a_hostile_name_of_a_tenant_opens_nothing(world: World, tenant: str) -> 
     response = world.door.ask(world.door.token("ada", tenant))
     assert response.status_code in {401, 403, 404, 422}
     assert not MARK.findall(response.text)
+    assert "rag-assets tenants" not in response.text

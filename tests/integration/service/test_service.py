@@ -81,7 +81,7 @@ def test_grants_to_subject_and_groups_hold_at_once(door: Door) -> None:
 def test_a_caller_in_the_body_is_refused(door: Door) -> None:
     response = door.ask(door.token(), caller={"principals": ["ada"]})
     assert_problem(response, 422, "invalid-request")
-    assert response.json()["errors"][0]["field"] == "caller"
+    assert response.json()["errors"][0] == {"field": "*", "problem": "there is no such field"}
 
 
 def test_no_token_opens_another_tenant(door: Door) -> None:
@@ -169,7 +169,9 @@ def test_a_disabled_tenant_says_so(door: Door) -> None:
     response = door.ask(door.token("eve", "asleep"))
     assert response.status_code == 200
     assert (response.json()["disabled"], response.json()["hits"]) == (True, [])
-    assert door.get(door.token("eve", "asleep"), "/rag/documents").json()["documents"] == []
+    for path, disabled in (("/rag/documents", True), ("/rag/status", True)):
+        assert door.get(door.token("eve", "asleep"), path).json()["disabled"] is disabled
+        assert door.get(door.token("eve", "acme"), path).json()["disabled"] is not disabled
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from sqlalchemy import text
 
+from rag_assets.catalog import database
 from rag_assets.catalog.document_rows import DocumentChange
 from rag_assets.catalog.events import SEARCHES
 from rag_assets.catalog.index_rows import IndexedVersion
+from rag_assets.catalog.records import PushedRecord
+from rag_assets.sources.model import SaidOfDocument
 from rag_assets.sources.records import record_document_id
+from rag_assets.stages.drift import inspect_index
+from rag_assets.times import LAST_DAY
 from tests.integration.service.conftest import Door
 
 PAGE = "/rag/records/page/p-1"
@@ -87,6 +94,53 @@ def test_a_record_from_its_push_to_its_end(door: Door) -> None:
     assert door.send("DELETE", PAGE).json()["outcome"] == "unchanged"
 
 
+def test_who_may_not_read_the_new_scope_of_a_record_is_shown_no_former_version(door: Door) -> None:
+    session = door.driver.session
+    path, body = "/rag/records/page/narrowed", {"text": "The narwhal budget is seven crores."}
+    door.send("PUT", path, body)
+    door.driver.sync("acme")
+    assert any("narwhal" in hit["text"] for hit in hits(door, "narwhal budget"))
+    door.send("PUT", path, {**body, "scope": "board"})
+    assert all("narwhal" not in hit["text"] for hit in hits(door, "narwhal budget"))
+    ref = session.catalog.tenants.get("acme").ref
+    session.catalog.access.grant(ref, "board", ["director"])
+    director = door.ask(door.token("director"), query="narwhal budget").json()["hits"]
+    assert any("narwhal" in hit["text"] for hit in director)
+    with door.driver.locked("acme") as ctx:
+        assert all(state.healthy for state in inspect_index(ctx))
+    door.send("PUT", path, body)
+    door.driver.sync("acme")
+    assert any("narwhal" in hit["text"] for hit in hits(door, "narwhal budget"))
+    with door.driver.locked("acme") as ctx:
+        assert all(state.healthy for state in inspect_index(ctx))
+    door.send("DELETE", path)
+    door.driver.sync("acme")
+
+
+def test_a_record_whose_date_cannot_be_read_keeps_no_other_from_being_listed(door: Door) -> None:
+    records = door.driver.session.catalog.records
+    ref = door.driver.session.catalog.tenants.get("acme").ref
+    late = datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))
+    said = SaidOfDocument(modified_at=late)
+    record = PushedRecord("pushed", "page", "late", "a", "text/plain", said)
+    records.put(ref, record, scope="public")
+    [listed] = [*records.of("acme").listed("pushed")]
+    assert listed.said.modified_at == LAST_DAY
+    records.remove(ref, record.document_id, "chief")
+
+
+def test_writes_for_a_tenant_that_is_busy_wait_shortly_and_keep_no_other_tenant_waiting(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_WAIT_SHORTLY", text("SET LOCAL lock_timeout = '50ms'"))
+    catalog = door.driver.session.catalog
+    with catalog.database.begin_alone(catalog.tenants.get("acme").ref):
+        refused = door.send("PUT", PAGE, {"text": "A page."})
+        assert problem(refused) == (503, "tenant-busy")
+        assert int(refused.headers["retry-after"]) > 0
+        assert status(door) == (0, 0)
+
+
 def test_a_document_of_a_file_is_gone_at_once_and_until_it_changes(door: Door) -> None:
     file = door.driver.session.settings.home.parent / "sources" / "acme" / "public" / "pond.md"
     file.write_text("# Pond\n\nCarps winter in the pond.\n")
@@ -95,7 +149,9 @@ def test_a_document_of_a_file_is_gone_at_once_and_until_it_changes(door: Door) -
     path = f"/rag/documents/{hit['document_id']}"
     assert door.send("DELETE", path).status_code == 202
     assert all("Carps" not in h["text"] for h in hits(door, "carps winter"))
-    assert problem(door.send("DELETE", path)) == (404, "unknown-document")
+    assert door.send("DELETE", path).json()["outcome"] == "unchanged"
+    nothing = door.send("DELETE", f"/rag/documents/{'0' * 32}")
+    assert problem(nothing) == (404, "unknown-document")
     door.driver.sync("acme")
     assert status(door) == (0, 0)
     assert all("Carps" not in h["text"] for h in hits(door, "carps winter"))

@@ -11,13 +11,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from rag_assets.client import operations
+from rag_assets.client import Client, operations
 from rag_assets.client.answers import Health
 from rag_assets.client.calls import Call
 from rag_assets.client.errors import (
     Failed,
     Invalid,
     NotReached,
+    NotSent,
     NotUnderstood,
     PaymentRequired,
     Refused,
@@ -32,7 +33,7 @@ ONCE = Call("POST", "/once", Health, repeatable=False)
 
 
 def wanted(**changes: Any) -> Wanted:
-    given = {"url": "http://rag", "token": "t", "tenant": None, "timeout": 1.0}
+    given = {"url": "https://rag", "token": "t", "tenant": None, "timeout": 1.0}
     return Wanted(**{**given, "retries": 2, "patience": 30.0, **changes})
 
 
@@ -129,6 +130,11 @@ def test_a_connection_that_broke_is_tried_again_and_a_time_that_is_over_is_not()
             failed(call, error, pause)
 
 
+def test_a_demand_that_adds_up_is_not_made_twice() -> None:
+    assert not operations.reindex().repeatable
+    assert not operations.answer("valve").repeatable
+
+
 def test_attempts_are_bounded() -> None:
     assert list(wanted(retries=2).pauses()) == [0.2, 0.4, None]
     assert list(wanted(retries=0).pauses()) == [None]
@@ -159,10 +165,37 @@ def test_a_token_may_be_asked_for_each_time_and_is_not_shown() -> None:
     assert "secret" not in repr(wanted(token="secret"))
 
 
-@pytest.mark.parametrize("given", [{"url": "rag.example"}, {"url": "ftp://x"}, {"token": "a\nb"}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"url": "rag.example"},
+        {"url": "ftp://x"},
+        {"url": "https://[x"},
+        {"url": "https://user:s3cret@rag.example"},
+        {"url": "http://rag.example"},
+        {"url": "http://localhost.example"},
+        {"token": "a\nb"},
+    ],
+)
 def test_what_cannot_be_sent_is_told(given: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(ConfigurationError) as refused:
         wanted(**given).request(CALL)
+    assert "s3cret" not in refused.value.advice
+
+
+def test_a_token_goes_in_clear_to_this_machine_alone_and_past_no_proxy() -> None:
+    for url in ("http://127.0.0.1:8000", "http://[::1]", "http://localhost:8000/rag"):
+        assert wanted(url=url).options()["trust_env"] is False
+    assert wanted(url="http://rag.example", allow_http=True).options()["trust_env"] is True
+
+
+@pytest.mark.parametrize("id_", ["\ud800", "x" * 70_000])
+def test_what_cannot_be_put_into_a_request_is_told_as_that(id_: str) -> None:
+    with Client("https://rag.example", "t") as rag, pytest.raises(NotSent) as refused:
+        rag.put_record("page", id_, "text")
+    assert id_ not in str(refused.value)
+    with Client("https://rag.example", "t") as rag, pytest.raises(NotSent):
+        rag.put_record("page", "1", "half \ud800")
 
 
 def test_an_answer_is_waited_for_longer_than_a_search() -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
 from rag_assets.errors import NoRecordsSource
@@ -57,7 +58,7 @@ def test_a_record_is_another_where_anything_but_its_date_is() -> None:
         {"text": "b"},
         {"media_type": "text/plain"},
         {"title": "a"},
-        {"uri": "a"},
+        {"uri": "pushed/a"},
         {"scope": "a"},
         {"tags": ["a"]},
         {"metadata": {"a": 1}},
@@ -76,3 +77,49 @@ def test_a_record_is_another_where_anything_but_its_date_is() -> None:
 def test_what_an_index_cannot_hold_is_refused(metadata: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         RecordBody(text="a", metadata=metadata)
+
+
+@pytest.mark.parametrize("at", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"])
+def test_a_date_that_is_none_in_utc_is_refused(at: str) -> None:
+    with pytest.raises(ValidationError, match="between 0001-01-02 and 9999-12-30"):
+        RecordBody.model_validate({"text": "a", "updated_at": at})
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://wiki.example/4711",
+        "HTTP://wiki.example",
+        "https://wiki.example:8443?page=1#a:b@c",
+        "mailto:ada@example.org",
+        "pushed/page/4711",
+        "pushed/page/100%25",
+    ],
+)
+def test_a_record_may_have_an_address_of_its_own(uri: str) -> None:
+    assert RecordBody(text="a", uri=uri).of("pushed", "page", "1").said.uri == uri
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "files/a.md",
+        "pushed",
+        "pushed/",
+        "pushed/../files/a.md",
+        "pushed/%2e%2e/files/a.md",
+        "pushed/..%5Cfiles",
+        "/pushed/a",
+        "//evil.example",
+        "javascript:alert(1)",
+        "pushed:alert(1)",
+        "data:text/html,a",
+        "file:///etc/passwd",
+        "https:///wiki.example",
+        "https://bank.example@evil.example/",
+    ],
+)
+def test_and_none_of_another_source_or_that_runs_something(uri: str) -> None:
+    with pytest.raises(RequestValidationError) as refused:
+        RecordBody(text="a", uri=uri).of("pushed", "page", "1")
+    assert refused.value.errors()[0]["loc"] == ("body", "uri")

@@ -34,7 +34,7 @@ def perfect(held: list[HeldVersion]) -> list[LiveEntry]:
             document_id=v.document_id,
             index_key=v.indexed_key,
             ordinal=ordinal,
-            access_scope=v.access_scope,
+            access_scope=v.access_scope or "public",
             routed_right=True,
             intact=True,
         )
@@ -121,3 +121,9 @@ def test_entries_of_what_was_just_deleted_are_no_drift() -> None:
     entry = perfect([HeldVersion("a", "one", 1, "public")])[0]
     assert compare_index([], [entry], OWNER, leaving={"a"}).none
     assert compare_index([], [entry], OWNER, leaving={"b"}).orphans == (entry.id,)
+
+
+def test_entries_of_a_record_that_was_pushed_anew_may_have_the_former_scope() -> None:
+    [entry] = perfect([HeldVersion("a", "one", 1, "public")])
+    assert compare_index([HeldVersion("a", "one", 1, "team")], [entry], OWNER).altered == ("a",)
+    assert compare_index([HeldVersion("a", "one", 1, None)], [entry], OWNER).none

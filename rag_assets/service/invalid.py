@@ -1,0 +1,68 @@
+"""What is wrong with a request, told without what was sent: that may be a credential, or a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+
+
+class InvalidField(BaseModel):
+    """A part of the request that is not usable.
+
+    Attributes:
+        field: where it stands, as in filters.paths.0; `*` for a name that is not ours.
+        problem: what is wrong; never what was sent.
+    """
+
+    field: str
+    problem: str
+
+
+def invalid(field: str, problem: str) -> RequestValidationError:
+    """What to raise where a field of the body turns out to be unusable for what is there."""
+    return RequestValidationError([{"type": "value_error", "loc": ("body", field), "msg": problem}])
+
+
+def invalid_fields(
+    errors: Sequence[Mapping[str, Any]], description: Mapping[str, Any]
+) -> list[InvalidField]:
+    """What a validation found.
+
+    Args:
+        errors: as Pydantic tells them.
+        description: of the service; all names that it does not hold were made up by who asks.
+    """
+    names = {*_names(description)}
+    return [InvalidField(field=_field(error, names), problem=_problem(error)) for error in errors]
+
+
+def _field(error: Mapping[str, Any], names: set[str]) -> str:
+    where = [*error["loc"][1:]]
+    if error["type"] == "union_tag_invalid":
+        where.append(error["ctx"]["discriminator"].strip("'"))
+    parts = [str(part) if isinstance(part, int) or part in names else "*" for part in where]
+    return re.sub(r"\*(\.\*)+", "*", ".".join(parts)) or "body"
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    if error["type"] == "extra_forbidden":
+        return "there is no such field"
+    if error["type"] == "union_tag_invalid":
+        return f"it must be one of: {error['ctx']['expected_tags']}"
+    problem: str = error["msg"]
+    return problem
+
+
+def _names(description: Mapping[str, Any]) -> Iterator[str]:
+    for schema in description["components"]["schemas"].values():
+        for name, field in schema.get("properties", {}).items():
+            yield name
+            if "const" in field:
+                yield field["const"]
+    for path in description["paths"].values():
+        for operation in path.values():
+            yield from (parameter["name"] for parameter in operation.get("parameters", ()))
