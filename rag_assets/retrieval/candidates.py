@@ -36,7 +36,7 @@ class Found:
     Attributes:
         rankings: candidates that may be shown, best first.
         versions: of their documents.
-        seen: how many candidates there were before.
+        seen: how many candidates there were before; not for whoever asks.
     """
 
     rankings: Sequence[Sequence[Candidate]]

@@ -229,7 +229,7 @@ class Debug:
 
     Attributes:
         latency_ms: by step.
-        total_candidates: entries that were looked at.
+        total_candidates: passages that were looked at, of those that the caller may read.
         scores: of each hit.
         degraded: why each step was left out that SearchAnswer.degraded names.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TypeAlias
 
 import numpy as np
@@ -23,11 +24,13 @@ from rag_assets.errors import BadVectors, IndexInconsistent
 from rag_assets.tenants.model import Tenant
 
 _CACHED_BYTES = 64 * 1024 * 1024
+_OVERHEAD_BYTES = 1_024
+"""What a key and its place in the cache take besides the vector: measured, and rounded up."""
 _MOST_EMBEDDERS = 1_024
 _KEY_SECONDS = 60.0
 
 Vector: TypeAlias = npt.NDArray[np.float32]
-_Question: TypeAlias = tuple[TenantRef, str, str]
+_Question: TypeAlias = tuple[TenantRef, str, bytes]
 
 
 @dataclass(slots=True)
@@ -64,11 +67,11 @@ class QuestionVectors:
             EmbeddingError: it could not be embedded.
             IndexInconsistent: that embedder cannot be made any more.
         """
-        key = (ref, serving.embedder_id, question)
+        key = (ref, serving.embedder_id, _digest(question))
         vector = self._vectors.get(key)
         if vector is None:
             vector = await self._embedded(ref, tenant, serving, question)
-            if _bytes_of(vector) + len(question) <= _CACHED_BYTES:
+            if _bytes_of(vector) <= _CACHED_BYTES:
                 self._vectors[key] = vector
         return vector
 
@@ -121,5 +124,10 @@ class QuestionVectors:
         return _Made(embedder, tenant.embedder.price or price_of(built))
 
 
+def _digest(question: str) -> bytes:
+    # A question can be longer than its vector. Half of a surrogate pair is a question as well.
+    return blake2b(question.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
 def _bytes_of(vector: Vector) -> int:
-    return vector.nbytes
+    return vector.nbytes + _OVERHEAD_BYTES

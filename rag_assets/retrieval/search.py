@@ -173,7 +173,8 @@ def _answer_of(search: CandidateSearch, found: Ranked, clock: Clock) -> SearchAn
         debug=Debug(
             search.mode,
             clock.milliseconds,
-            found.found.seen,
+            # Not what was fetched: that would tell what is in passages that may not be read.
+            len(found.found.by_id),
             found.scores(search, hits),
             degraded,
         ),

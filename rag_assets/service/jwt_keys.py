@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,10 +17,12 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from rag_assets.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.service.log_lines import LOGGER
 from rag_assets.service.settings import JwtSettings
 
 _RSA_BITS = 2_048
 _FRESH_SECONDS = 300.0
+_KEPT_SECONDS = 3_600.0
 _PAUSE_SECONDS = 10.0
 _FETCH_SECONDS = 5
 
@@ -59,13 +61,19 @@ class OneKey:
 class KeySet:
     """The keys of a JWKS document (see Keys), fetched again when they are old or one is unknown.
 
+    While it cannot be fetched, the keys of the last time count for an hour: a signer that is away
+    shuts nobody out, and one that withdraws a key is heard in the end. One thread fetches;
+    tokens whose key is known do not wait for it.
+
     Args:
         source: a file, or an https URL.
+        clock: seconds that never go back.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = source
-        self._lock = threading.Lock()
+        self._clock = clock
+        self._fetching = threading.Lock()
         self._keys: Mapping[str, VerificationKey] = {}
         self._tried = self._fetched = float("-inf")
 
@@ -73,28 +81,42 @@ class KeySet:
         kid = header.get("kid")
         if not isinstance(kid, str):
             raise ValueError("the token does not name its key")  # noqa: TRY004
-        with self._lock:
-            now = time.monotonic()
-            stale = kid not in self._keys or now - self._fetched > _FRESH_SECONDS
+        if kid not in self._keys or self._clock() - self._fetched > _FRESH_SECONDS:
+            self._renew()
+        if self._clock() - self._fetched > _KEPT_SECONDS:
+            raise self._unreadable()
+        is_behind = self._fetching.locked() or self._tried > self._fetched
+        if (key := self._keys.get(kid)) is not None:
+            return key
+        # It may be a new one that could not be fetched yet.
+        raise self._unreadable() if is_behind else ValueError("no key of that id")
+
+    def _renew(self) -> None:
+        """Fetch the keys, unless that was tried a moment ago or another thread is about it."""
+        # Before the first time there is nothing to go on with, so that all wait.
+        if not self._fetching.acquire(blocking=not self._keys):
+            return
+        try:
+            now = self._clock()
             # Tokens with made-up key ids shall not make us ask their signer all the time.
-            if stale and now - self._tried > _PAUSE_SECONDS:
+            if now - self._tried > _PAUSE_SECONDS:
                 self._tried = now
                 self._keys = self._read()
                 self._fetched = now
-            if kid not in self._keys:
-                raise ValueError("no key of that id")
-            return self._keys[kid]
+        except (OSError, jwt.PyJWTError, ValueError, AttributeError, TypeError):
+            LOGGER.warning("the set of keys that tokens are signed with could not be read")
+        finally:
+            self._fetching.release()
 
     def _read(self) -> Mapping[str, VerificationKey]:
-        try:
-            document = _document(self._source)
-            found = jwt.PyJWKSet.from_dict(document).keys
-        except (OSError, jwt.PyJWTError, ValueError, AttributeError, TypeError):
-            raise ServiceUnavailable(
-                "the set of keys that tokens are signed with cannot be read",
-                hint="check RAG_ASSETS_JWT_JWKS",
-            ) from None
+        found = jwt.PyJWKSet.from_dict(_document(self._source)).keys
         return {jwk.key_id: good for jwk in found if jwk.key_id and (good := _of_jwk(jwk))}
+
+    def _unreadable(self) -> ServiceUnavailable:
+        return ServiceUnavailable(
+            "the set of keys that tokens are signed with cannot be read",
+            hint="check RAG_ASSETS_JWT_JWKS",
+        )
 
 
 def keys_of(settings: JwtSettings) -> Keys:

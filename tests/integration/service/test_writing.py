@@ -147,7 +147,16 @@ def test_a_document_of_a_file_is_gone_at_once_and_until_it_changes(door: Door) -
     door.driver.sync("acme")
     [hit] = [h for h in hits(door, "carps winter") if "Carps" in h["text"]]
     path = f"/rag/documents/{hit['document_id']}"
+    only = {"mode": "text", "filters": {"documents": [hit["document_id"]]}}
+
+    def looked_at() -> int:
+        answer = door.ask(door.token(), query="carps", **only).json()
+        return int(answer["debug"]["total_candidates"])
+
+    assert looked_at() == 1
     assert door.send("DELETE", path).status_code == 202
+    # Else a word after the other could be tried, until the index has forgotten them.
+    assert looked_at() == 0
     assert all("Carps" not in h["text"] for h in hits(door, "carps winter"))
     assert door.send("DELETE", path).json()["outcome"] == "unchanged"
     nothing = door.send("DELETE", f"/rag/documents/{'0' * 32}")

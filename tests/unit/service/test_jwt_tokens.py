@@ -6,7 +6,9 @@ import base64
 import hashlib
 import hmac
 import json
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from rag_assets.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.service.identity import Unauthenticated
-from rag_assets.service.jwt_keys import keys_of
+from rag_assets.service.jwt_keys import KeySet, keys_of
 from rag_assets.service.jwt_tokens import JwtVerifier
 from rag_assets.service.settings import JwtSettings, ServiceSettings
 
@@ -164,6 +166,73 @@ def test_a_key_set_is_read_by_key_id_and_secrets_in_it_are_not_used(
     ):
         with pytest.raises(Unauthenticated):
             check.identity(bad)
+
+
+class Clock:
+    """Goes on when it is told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def key_file(rsa_key: rsa.RSAPrivateKey, tmp_path: Path) -> Path:
+    as_dict = jwt.algorithms.RSAAlgorithm.to_jwk(rsa_key.public_key(), as_dict=True)
+    file = tmp_path / "jwks.json"
+    file.write_text(json.dumps({"keys": [{**as_dict, "kid": "r"}]}))
+    return file
+
+
+def test_keys_outlive_their_source_for_an_hour(key_file: Path) -> None:
+    clock = Clock()
+    keys = KeySet(str(key_file), clock)
+    known = keys.key({"kid": "r"})
+    key_file.unlink()
+    for clock.now in (301.0, 302.0, 3_600.0):
+        assert keys.key({"kid": "r"}) is known
+    with pytest.raises(ServiceUnavailable):
+        keys.key({"kid": "perhaps new"})
+    clock.now = 3_601.0
+    with pytest.raises(ServiceUnavailable):
+        keys.key({"kid": "r"})
+
+
+def test_unknown_key_ids_make_nobody_ask_more_than_every_ten_seconds(key_file: Path) -> None:
+    clock = Clock()
+    keys = KeySet(str(key_file), clock)
+    known = keys.key({"kid": "r"})
+    text = key_file.read_text().replace('"kid": "r"', '"kid": "s"')
+    key_file.write_text(text)
+    clock.now = 9.0
+    with pytest.raises(ValueError, match="no key of that id"):
+        keys.key({"kid": "s"})
+    assert keys.key({"kid": "r"}) is known
+    clock.now = 11.0
+    assert keys.key({"kid": "s"}).algorithm == "RS256"
+    with pytest.raises(ValueError, match="no key of that id"):
+        keys.key({"kid": "r"})
+
+
+def test_one_fetches_and_those_whose_key_is_known_go_on(key_file: Path) -> None:
+    clock = Clock()
+    keys = KeySet(str(key_file), clock)
+    known = keys.key({"kid": "r"})
+    text = key_file.read_text()
+    key_file.unlink()
+    # Whoever opens it waits for the other side.
+    os.mkfifo(key_file)
+    clock.now = 301.0
+    with ThreadPoolExecutor(1) as pool:
+        fetching = pool.submit(keys.key, {"kid": "r"})
+        with key_file.open("w") as source:
+            assert keys.key({"kid": "r"}) is known
+            with pytest.raises(ServiceUnavailable):
+                keys.key({"kid": "perhaps new"})
+            source.write(text)
+        assert fetching.result().algorithm == "RS256"
+    assert keys.key({"kid": "r"}) is not known
 
 
 def test_a_key_set_that_cannot_be_read_is_no_refusal(tmp_path: Path) -> None:
