@@ -43,6 +43,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── PromptRejected        what it was asked is too long, or not to its liking
     │   └── ChatFailed            its answer is malformed
     ├── PassagesWithdrawn         what an answer rests on may not be read any more
+    ├── SearchRejected            a search is more than the index takes
     └── IndexInconsistent         the live index is not the one the catalog knows
 """
 
@@ -319,6 +320,10 @@ class ChatFailed(ChatError):
 
 class PassagesWithdrawn(RagAssetsError):
     """Something that an answer was written from may not be read any more by whoever asked."""
+
+
+class SearchRejected(RagAssetsError):
+    """A search is of more words and filters than the index takes at once."""
 
 
 class IndexInconsistent(RagAssetsError):

@@ -138,6 +138,7 @@ class Searcher(Protocol):
 
         Raises:
             IndexInconsistent: the index is gone, or has not the fields that are searched.
+            SearchRejected: it takes no search of so many words and filters.
         """
         ...
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import orjson
 from elasticsearch import AsyncElasticsearch, NotFoundError, OrjsonSerializer
 
-from rag_assets.errors import IndexInconsistent, ServiceUnavailable
+from rag_assets.errors import IndexInconsistent, SearchRejected, ServiceUnavailable
 from rag_assets.indexing import hits, searches
 from rag_assets.indexing.answers import PASSING, answering
 from rag_assets.indexing.model import Candidate, Owner, Wanted
@@ -18,6 +18,7 @@ from rag_assets.indexing.model import Candidate, Owner, Wanted
 _CONNECTIONS = 16
 _SECONDS = 30
 _NOT_FOUND = 404
+_TOO_MUCH = frozenset({"too_many_clauses", "too_many_nested_clauses"})
 _JSON = ("application/json", "application/vnd.elasticsearch+json")
 
 
@@ -89,8 +90,18 @@ def _hits(answer: Mapping[str, Any], index_name: str, owner: Owner) -> list[Mapp
         raise ServiceUnavailable(
             f"Elasticsearch is too busy to search: {kind}", hint="ask again in a moment"
         )
+    if _is_too_much(answer["error"]):
+        raise SearchRejected(
+            "the search is of more words and filters than the index takes at once",
+            hint="ask in fewer words, or with fewer filters",
+        )
     found = "is gone" if status == _NOT_FOUND else f"takes no such search: {kind}"
     raise IndexInconsistent(
         f"index {index_name!r} of tenant {owner.tenant!r} {found}",
         hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
     )
+
+
+def _is_too_much(error: Mapping[str, Any]) -> bool:
+    # The error itself only tells that shards failed.
+    return any(cause.get("type") in _TOO_MUCH for cause in error.get("root_cause", ()))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from rag_assets.indexing import mapping
 from rag_assets.indexing.common_words import telling_words
 from rag_assets.indexing.identifiers import lexical_terms
+from rag_assets.indexing.longest import leading_terms, leading_words
 from rag_assets.indexing.model import Narrowing, Owner, Wanted
 from rag_assets.times import stamp
 
@@ -114,7 +115,7 @@ def _by_words(
     words = telling_words(query)
     prose = {
         "multi_match": {
-            "query": words,
+            "query": leading_words(words),
             # What a title says is said of all its passages: it must not outweigh what one says.
             "fields": ["text", "title", "heading_path"],
             "type": "best_fields",
@@ -123,7 +124,7 @@ def _by_words(
     }
     found = entries(owner, clauses)
     found["bool"] |= {
-        "should": [prose, {"match": {"terms": {"query": lexical_terms(words)}}}],
+        "should": [prose, {"match": {"terms": {"query": leading_terms(lexical_terms(words))}}}],
         "minimum_should_match": 1,
     }
     return {"query": found, "size": limit}

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -29,10 +30,26 @@ MAX_TOP_K = 100
 MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
 MAX_PRINCIPALS = 1_000
+MAX_PATH = 1_000
+"""What Elasticsearch takes as the beginning of a value, in units of UTF-16."""
 
 # Postgres takes no zero byte in a text.
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000, pattern=r"^[^\x00]+$")]
 _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
+
+
+def _short(path: str) -> str:
+    if len(path.encode("utf-16-le", "surrogatepass")) > 2 * MAX_PATH:
+        raise ValueError(f"at most {MAX_PATH} characters, some of which count twice")
+    return path
+
+
+_Path = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=MAX_PATH, pattern=r"^[^\x00]+$"),
+    AfterValidator(_short),
+]
+_Paths = Annotated[tuple[_Path, ...], Field(max_length=100)]
 _Principals = Annotated[tuple[_Name, ...], Field(max_length=MAX_PRINCIPALS)]
 _Code = Annotated[str, StringConstraints(min_length=1, max_length=40, to_lower=True)]
 _Boundary = Annotated[
@@ -89,7 +106,7 @@ class Filters(_Model):
     """
 
     documents: _Names = ()
-    paths: _Names = ()
+    paths: _Paths = ()
     languages: Annotated[tuple[_Code, ...], Field(max_length=100)] = ()
     modified_after: _Boundary | None = None
     modified_before: _Boundary | None = None
@@ -116,7 +133,7 @@ class Question(_Model):
     top_k: _TopK | None = None
     source_types: _Names = ()
     filters: Filters = Filters()
-    must_include_paths: _Names = ()
+    must_include_paths: _Paths = ()
     min_score: _Cosine | None = None
     mode: SearchMode | None = None
     rerank: bool | None = None

@@ -19,3 +19,12 @@ def test_numbers_are_taken_as_json_has_them() -> None:
     assert AnswerRequest.of(query="why?", top_k=5.0, min_score=1, max_tokens=16).top_k == 5
     with pytest.raises(ConfigurationError, match="min_score"):
         AnswerRequest.of(query="why?", min_score=False)
+
+
+@pytest.mark.parametrize("path", ["p" * 1_001, "\U0001f600" * 501], ids=["letters", "faces"])
+def test_paths_are_no_longer_than_the_index_takes(path: str) -> None:
+    with pytest.raises(ConfigurationError, match="paths"):
+        AnswerRequest.of(query="why?", filters={"paths": [path]})
+    with pytest.raises(ConfigurationError, match="must_include_paths"):
+        AnswerRequest.of(query="why?", must_include_paths=[path])
+    assert AnswerRequest.of(query="why?", filters={"paths": ["\U0001f600" * 500]})
