@@ -13,7 +13,7 @@ from rag_assets.commands.session import Session, with_session
 from rag_assets.errors import ConfigurationError
 from rag_assets.retrieval import AsyncRetriever
 
-_MOST_CONNECTIONS = 1_000
+_BACKLOG = 1_000
 _GRACE_SECONDS = 10
 _YOUNG_OBJECTS = 50_000
 
@@ -32,6 +32,7 @@ def serve(session: Session, host: str, port: int) -> None:
     from rag_assets.service.app import build_app
     from rag_assets.service.authentication import require_authentication
     from rag_assets.service.backend import Backend
+    from rag_assets.service.connections import Connection
     from rag_assets.service.log_lines import logging_to_standard_error
     from rag_assets.service.settings import ServiceSettings
 
@@ -53,7 +54,9 @@ def serve(session: Session, host: str, port: int) -> None:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_MOST_CONNECTIONS,
+            log_config=None,
+            http=Connection,
+            ws="none",
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
         _collect_less_garbage()
@@ -75,7 +78,7 @@ def _collect_less_garbage() -> None:
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=_MOST_CONNECTIONS)
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ConfigurationError(
             f"cannot listen at {host}, port {port}: {error.strerror or 'no such address'}",

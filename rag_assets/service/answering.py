@@ -10,7 +10,7 @@ from rag_assets.service.model import QueryRequest
 from rag_assets.service.problems import documented
 from rag_assets.service.routes import TheBackend, WhoAsks
 
-_PROBLEMS = documented(400, 401, 402, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504)
+_PROBLEMS = documented(400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504)
 
 answers = APIRouter(prefix="/rag", tags=["knowledge"], responses=_PROBLEMS)
 

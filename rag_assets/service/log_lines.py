@@ -19,7 +19,7 @@ from time import sleep
 
 LOGGER = logging.getLogger("rag_assets.service")
 
-_SDK_LOGGER = logging.getLogger("mcp")
+_LIBRARIES = (logging.getLogger("mcp"), logging.getLogger("uvicorn"))
 _LOGGED = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason", "lines")
 _MOST_WAITING = 10_000
 _GATHER_SECONDS = 0.02
@@ -117,7 +117,7 @@ def logging_to_standard_error() -> Iterator[None]:
     """Write the service's log lines to standard error until the block ends."""
     handler = WritingAside(sys.stderr.fileno())
     handler.setFormatter(JsonLines())
-    loggers = ((LOGGER, logging.INFO), (_SDK_LOGGER, logging.WARNING))
+    loggers = ((LOGGER, logging.INFO), *((library, logging.WARNING) for library in _LIBRARIES))
     for logger, level in loggers:
         logger.addHandler(handler)
         logger.setLevel(level)

@@ -134,6 +134,7 @@ _HTTP: Mapping[int, Kind] = {
         Kind(400, "bad-request", "The request cannot be read"),
         Kind(404, "not-found", "There is nothing at this address"),
         Kind(405, "method-not-allowed", "This address does not take that method"),
+        Kind(408, "too-slow", "The request came too slowly"),
         Kind(413, "too-large", "The request is too large"),
     )
 }

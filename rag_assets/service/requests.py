@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 import uuid
@@ -18,7 +19,17 @@ MAX_BODY = 1_048_576
 
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_TOO_SLOW = 408
 _TOO_LARGE = 413
+_BODY_SECONDS = 10.0
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, detail: str, **headers: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = headers
 
 
 class Figures:
@@ -45,11 +56,13 @@ class Surrounded:
     Args:
         app: answers the request.
         figures: are added to.
+        body_seconds: within which a body must come.
     """
 
-    def __init__(self, app: ASGIApp, figures: Figures) -> None:
+    def __init__(self, app: ASGIApp, figures: Figures, body_seconds: float = _BODY_SECONDS) -> None:
         self._app = app
         self._figures = figures
+        self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -74,14 +87,12 @@ class Surrounded:
             await send(message)
 
         try:
-            body = await _body(headers, receive)
-            if body is None:
-                refusal = problem_response(
-                    request_id, http_kind(_TOO_LARGE), f"at most {MAX_BODY} bytes are read"
-                )
-                await refusal(scope, receive, noting)
-            else:
-                await self._app(scope, _replayed(body, receive), noting)
+            body = await _body(headers, receive, self._body_seconds)
+            await self._app(scope, _replayed(body, receive), noting)
+        except _Refused as refused:
+            kind = http_kind(refused.status)
+            refusal = problem_response(request_id, kind, refused.detail, headers=refused.headers)
+            await refusal(scope, receive, noting)
         except Exception as error:
             refusal = unexpected(request_id, error)
             if not status:
@@ -100,11 +111,25 @@ class Surrounded:
         LOGGER.info("request", extra={**said, "ms": round(1_000 * seconds, 1)})
 
 
-async def _body(headers: Headers, receive: Receive) -> bytes | None:
-    """The whole body; None if it is larger than is read."""
+async def _body(headers: Headers, receive: Receive, seconds: float) -> bytes:
+    """The whole body.
+
+    Raises:
+        _Refused: it is larger than is read, or comes too slowly.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            return await _received(headers, receive)
+    except TimeoutError:
+        late = f"its body must come within {seconds:g} seconds"
+        raise _Refused(_TOO_SLOW, late, Connection="close") from None
+
+
+async def _received(headers: Headers, receive: Receive) -> bytes:
+    too_large = _Refused(_TOO_LARGE, f"at most {MAX_BODY} bytes are read")
     promised = headers.get("content-length", "")
     if promised.isdecimal() and int(promised[:20]) > MAX_BODY:
-        return None
+        raise too_large
     parts: list[bytes] = []
     size = 0
     while True:
@@ -114,7 +139,7 @@ async def _body(headers: Headers, receive: Receive) -> bytes | None:
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > MAX_BODY:
-            return None
+            raise too_large
         if not message.get("more_body"):
             return b"".join(parts)
 

@@ -45,7 +45,7 @@ TheBackend = Annotated[Backend, Depends(_backend)]
 WhoAsks = Annotated[Identity, Depends(_identity)]
 
 
-@knowledge.post("/query", responses=documented(400, 402, 409, 413, 502))
+@knowledge.post("/query", responses=documented(400, 402, 408, 409, 413, 502))
 async def query(
     request: Request, asked: QueryRequest, identity: WhoAsks, backend: TheBackend
 ) -> SearchAnswer:

@@ -64,7 +64,7 @@ async def _record_asked(
 TheRecord = Annotated[_RecordAsked, Depends(_record_asked)]
 
 
-@writing.put(_RECORD, status_code=202, responses=documented(400, 409, 413))
+@writing.put(_RECORD, status_code=202, responses=documented(400, 408, 409, 413))
 async def put_record(record: RecordBody, asked: TheRecord, backend: TheBackend) -> Written:
     """Push a record, or what it is now. For admins.
 
@@ -125,7 +125,7 @@ async def delete_document(
     return await backend.write(tenant_id, delete)
 
 
-@writing.post("/reindex", status_code=202, responses=documented(400, 413))
+@writing.post("/reindex", status_code=202, responses=documented(400, 408, 413))
 async def reindex(
     request: Request, asked: Reindex, identity: WhoAsks, backend: TheBackend
 ) -> Reindexed:

@@ -318,3 +318,19 @@ def test_principals_of_a_request_are_the_tokens_alone(door: Door) -> None:
         assert {hit.uri for hit in found.hits} == {"public/acme.md", "board/acme.md"}
         for body in ({"principals": ["ada"]}, {"as": "ada"}, {"filters": {"caller": "ada"}}):
             assert_problem(door.ask(door.token(), **body), 422, "invalid-request")
+
+
+def test_a_very_long_question_with_many_filters_is_answered(door: Door) -> None:
+    question = " ".join(f"a{number:x}_B{number:x}" for number in range(1_400))
+    paths = ["public/", *("\U0001f600" * 498 + f"{number:03}" for number in range(99))]
+    filters = {"paths": paths, "tags": [f"t{number}" for number in range(100)]}
+    for asked in (question, "".join(chr(0x4E00 + number) for number in range(9_990))):
+        assert door.ask(door.token(), query=asked, mode="text", filters=filters).status_code == 200
+
+
+def test_what_is_more_than_the_index_takes_is_no_reason_to_repair_it(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assets.indexing.longest.MOST_WORDS", 20_000)
+    question = "".join(chr(0x4E00 + number) for number in range(19_990))
+    assert_problem(door.ask(door.token(), query=question, mode="text"), 422, "search-rejected")
