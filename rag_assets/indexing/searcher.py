@@ -103,5 +103,7 @@ def _hits(answer: Mapping[str, Any], index_name: str, owner: Owner) -> list[Mapp
 
 
 def _is_too_much(error: Mapping[str, Any]) -> bool:
-    # The error itself only tells that shards failed.
-    return any(cause.get("type") in _TOO_MUCH for cause in error.get("root_cause", ()))
+    # The error itself tells that shards failed; why, is told beneath what each of them says.
+    said = [shard.get("reason", {}) for shard in error.get("failed_shards", ())]
+    causes = [*said, *(reason.get("caused_by", {}) for reason in said)]
+    return any(cause.get("type") in _TOO_MUCH for cause in causes)
