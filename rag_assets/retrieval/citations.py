@@ -10,21 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal, Protocol
 
-from rag_assets.chunking.sentence import unicode_sentence_cuts
 from rag_assets.retrieval.addresses import Addresses
+from rag_assets.retrieval.markers import blank_markers, cited_numbers, only_known_markers
+from rag_assets.retrieval.sentences import Piece, list_sign, pieces_of
 from rag_assets.retrieval.words import content_words
 
 Verdict = Literal["supported", "unsupported", "uncited", "unknown", "no claim"]
 
-_MARKER = re.compile(r"\[(\d{1,4}(?:\s{0,2},\s{0,2}\d{1,4}){0,15})\]")
-_FENCE = re.compile(r"^(```|~~~)")
 _HEADING = re.compile(r"#{1,6}\s")
 _OPEN_LINK = re.compile(r"[\[\]<]")
 _LEAST_SHARED = 0.2
 """Share of a sentence's words that must stand in what it cites."""
+_MOST_PASSES = 8
 
 
 class Cited(Protocol):
@@ -94,7 +93,8 @@ class CitationReport:
 def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
     """Judge each sentence of an answer with [n] markers by the passages it was given.
 
-    A marker counts for the sentence that it stands in, or directly after.
+    A marker counts for the sentence that it stands in or directly after, or for the one that
+    follows where it begins a line.
 
     Args:
         answer: what a model wrote.
@@ -107,15 +107,17 @@ def enforce_citations(answer: str, hits: Sequence[Cited]) -> str:
     """The answer without claims that no passage supports, and without markers of none.
 
     What claims nothing stays if it speaks of what a passage speaks of, and names no other address.
-    What is kept stays as it was written; an answer of which nothing is supported comes back empty.
+    What is kept stays as it was written, but for markers, which become `[1]` or `[1, 3]`; an answer
+    of which nothing is supported comes back empty.
     """
     said = _said_by(hits)
-    while True:
+    for _ in range(_MOST_PASSES):
         enforced = _without_unsupported(answer, said)
         # What is left may read otherwise than before: a fence without its other end, say.
         if enforced == answer:
             return enforced
         answer = enforced
+    return ""
 
 
 def _without_unsupported(answer: str, said: Mapping[int, _Said]) -> str:
@@ -123,16 +125,43 @@ def _without_unsupported(answer: str, said: Mapping[int, _Said]) -> str:
     report = _report(answer, said)
     if not any(sentence.verdict == "supported" for sentence in report.sentences):
         return ""
-    kept = []
-    for sentence in report.sentences:
-        text = answer[sentence.start : sentence.end]
-        idle = sentence.verdict == "no claim" and everything.concerns(text)
-        if idle or sentence.verdict == "supported":
-            kept.append(_MARKER.sub(lambda marker: _only(marker, said.keys()), text))
-        else:
+    pieces = list(pieces_of(answer))
+    stays = [
+        sentence.verdict == "supported"
+        or (sentence.verdict == "no claim" and everything.concerns(sentence.text, piece))
+        for sentence, piece in zip(report.sentences, pieces, strict=True)
+    ]
+    _drop_heads_without_rows(pieces, stays)
+    return "".join(_kept(answer, pieces, stays, said.keys())).strip()
+
+
+def _drop_heads_without_rows(pieces: Sequence[Piece], stays: list[bool]) -> None:
+    rows = False
+    for at in reversed(range(len(pieces))):
+        role = pieces[at].role
+        if role == "head":
+            stays[at] = stays[at] and rows
+        rows = role == "row" and (rows or stays[at])
+
+
+def _kept(
+    answer: str, pieces: Sequence[Piece], stays: Sequence[bool], known: Container[int]
+) -> Iterator[str]:
+    """What is written of each piece that stays, and of lines that begin with one that goes."""
+    sign = ""
+    ended = True
+    for piece, stay in zip(pieces, stays, strict=True):
+        text = answer[piece.start : piece.end]
+        if stay:
+            yield sign + only_known_markers(text, known)
+            sign, ended = "", text.endswith("\n")
+        elif text.endswith("\n"):
             # What stood on two lines must not become one sentence.
-            kept.append("\n" * text.count("\n", len(text.rstrip())))
-    return "".join(kept).strip()
+            if not ended:
+                yield "\n"
+            sign, ended = "", True
+        elif not piece.start or answer[piece.start - 1] in "\r\n":
+            sign = list_sign(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +183,16 @@ class _Said:
             words, addresses = words | said.words, addresses | said.addresses
         return cls(words, addresses)
 
-    def concerns(self, text: str) -> bool:
-        """Whether a text that claims nothing has some of the words, if any, and no other name."""
+    def concerns(self, text: str, piece: Piece) -> bool:
+        """Whether a text that claims nothing has some of the words, if any, and no other name.
+
+        The head of a table may have words of its own.
+        """
         words = content_words(text)
         if not words:
             # The first half of an image, say, whose second half was taken out.
             return _OPEN_LINK.search(text) is None
-        return bool(words & self.words) and self.knows(Addresses.of(text))
+        return (piece.role == "head" or bool(words & self.words)) and self.knows(Addresses.of(text))
 
     def knows(self, named: Addresses) -> bool:
         """Whether every address stands here."""
@@ -172,65 +204,31 @@ def _said_by(hits: Sequence[Cited]) -> dict[int, _Said]:
 
 
 def _report(answer: str, said: Mapping[int, _Said]) -> CitationReport:
-    sentences = tuple(_judged(answer, start, end, said) for start, end in _sentences(answer))
+    sentences = tuple(_judged(answer, piece, said) for piece in pieces_of(answer))
     unknown = {n for sentence in sentences for n in sentence.cites if n not in said}
     return CitationReport(sentences, tuple(sorted(unknown)))
 
 
-def _judged(answer: str, start: int, end: int, said: Mapping[int, _Said]) -> Sentence:
-    text = answer[start:end]
-    cites = tuple(dict.fromkeys(_numbers(text)))
+def _judged(answer: str, piece: Piece, said: Mapping[int, _Said]) -> Sentence:
+    text = answer[piece.start : piece.end]
+    cites = cited_numbers(text)
     named = Addresses.of(text)
-    claimed = content_words(_MARKER.sub(" ", text))
+    claimed = content_words(blank_markers(text))
     found = _Said.together(said[n] for n in cites if n in said)
     shared = len(claimed & found.words) / len(claimed) if claimed else 0.0
     verdict: Verdict
     if not cites:
-        verdict = "uncited" if named.links or _is_claim(text, claimed) else "no claim"
+        verdict = "uncited" if named.links or _is_claim(text, piece) else "no claim"
     elif not any(n in said for n in cites):
         verdict = "unknown"
     else:
-        alike = not claimed or shared >= _LEAST_SHARED
+        alike = shared >= _LEAST_SHARED
         verdict = "supported" if alike and found.knows(named) else "unsupported"
-    return Sentence(start, end, text.strip(), cites, round(shared, 3), verdict)
+    return Sentence(piece.start, piece.end, text.strip(), cites, round(shared, 3), verdict)
 
 
-def _sentences(answer: str) -> Iterator[tuple[int, int]]:
-    """Where sentences begin and end: markers after a full stop belong to what stands before."""
-    # Blanks in their place: where a sentence ends must not depend on them.
-    prose = _MARKER.sub(lambda marker: " " * len(marker[0]), answer)
-    for line_start, line_end in _lines(prose):
-        cuts = [cut for cut, _ in unicode_sentence_cuts(prose, line_start, line_end)]
-        yield from pairwise([line_start, *cuts, line_end])
-
-
-def _lines(answer: str) -> Iterator[tuple[int, int]]:
-    """Lines, since a heading or an item of a list is no part of the next; a fence is one."""
-    at = start = 0
-    fenced = False
-    for line in answer.splitlines(keepends=True):
-        at += len(line)
-        if _FENCE.match(line.lstrip()):
-            fenced = not fenced
-        if not fenced:
-            yield start, at
-            start = at
-    if at > start:
-        yield start, at
-
-
-def _is_claim(text: str, words: frozenset[str]) -> bool:
+def _is_claim(text: str, piece: Piece) -> bool:
+    """Whether it says something, if only "No."."""
     bare = text.strip()
-    introduces = bare.endswith((":", "?"))
-    return bool(words) and not introduces and _HEADING.match(bare) is None
-
-
-def _numbers(text: str) -> Iterator[int]:
-    for marker in _MARKER.finditer(text):
-        yield from (int(number) for number in marker[1].split(","))
-
-
-def _only(marker: re.Match[str], known: Container[int]) -> str:
-    numbers = [number.strip() for number in marker[1].split(",")]
-    kept = [number for number in numbers if int(number) in known]
-    return f"[{', '.join(kept)}]" if kept else ""
+    introduces = bare.endswith((":", "?")) or _HEADING.match(bare) is not None
+    return piece.role != "head" and not introduces and any(map(str.isalnum, bare))

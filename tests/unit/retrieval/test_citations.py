@@ -99,7 +99,7 @@ def test_an_answer_without_any_support_comes_back_empty() -> None:
 def test_addresses_that_no_passage_names_go_whatever_they_stand_in(piece: str) -> None:
     answer = f"The valve opens at 4 bar [1].\n{piece}\nPumps are greased [2]."
     assert (
-        enforce_citations(answer, HITS) == "The valve opens at 4 bar [1].\n\nPumps are greased [2]."
+        enforce_citations(answer, HITS) == "The valve opens at 4 bar [1].\nPumps are greased [2]."
     )
 
 
@@ -156,3 +156,33 @@ def test_sentences_cover_the_answer_and_what_is_enforced_is_in_order(answer: str
     assert {s.verdict for s in again.sentences} <= {"supported", "no claim"}
     assert all(int(n) <= 2 for n in re.findall(r"\[(\d{1,4})\]", enforced))
     assert enforce_citations(enforced, HITS) == enforced
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("[1] The valve opens.", "[1] The valve opens."),
+        ("No [1]. The valve opens [1].", "The valve opens [1]."),
+        ("[1]", ""),
+        ("The valve, as Dr. Smith says, opens [1].", "The valve, as Dr. Smith says, opens [1]."),
+        ("The valve opens [1–2; 7].", "The valve opens [1, 2]."),
+        ("The valve【1†source】 opens [^1].", "The valve[1] opens [1]."),
+        ("The valve opens [1-500].", ""),
+        ("1. The valve opens [1].\n2. It is red.\n", "1. The valve opens [1]."),
+        ("- It is red. The valve opens [1].", "- The valve opens [1]."),
+        ("The valve opens:\n- ```\n  valve: open\n  ```\n  [1]", None),
+        (
+            "| A | B |\n|---|---|\n| valve | 4 [1] |\n| red | 3 |",
+            "| A | B |\n|---|---|\n| valve | 4 [1] |",
+        ),
+        ("| A | B |\n|---|---|\n| red | 3 |\n\nThe valve opens [1].", "The valve opens [1]."),
+    ],
+)
+def test_ways_of_writing_are_read_as_a_reader_does(written: str, kept: str | None) -> None:
+    assert enforce_citations(written, HITS) == (written if kept is None else kept)
+
+
+@given(answers | wild)
+def test_nothing_is_added_to_an_answer(answer: str) -> None:
+    left = iter(re.sub(r"[\[\]\d,\s]", "", answer))
+    assert all(char in left for char in re.sub(r"[\[\]\d,\s]", "", enforce_citations(answer, HITS)))

@@ -1,0 +1,67 @@
+"""Markers of citations: `[1]`, and the other ways in which models write it.
+
+`[1, 3]`, `[1; 3]`, `[1-3]`, `[^1]`, `【1】` and `[1†source]` are read; all are written as `[1, 3]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator
+
+_MOST_CITED = 20
+"""Numbers in one marker: more are no citation, but a range of values, say."""
+
+_GAP = r"[^\S\r\n]{0,2}"
+_SPAN = rf"\^?\d{{1,4}}(?:{_GAP}[-‐‑‒–—]{_GAP}\^?\d{{1,4}})?"
+_MARKER = re.compile(
+    rf"(?P<lead>[ \t]?)[\[【［]{_GAP}(?P<spans>{_SPAN}(?:{_GAP}[,;，；]{_GAP}{_SPAN}){{0,19}})"
+    rf"{_GAP}(?:†[^\[\]【】［］\r\n]{{0,80}})?[\]】］]"
+)
+_NUMBER = re.compile(r"\d+")
+_SEPARATOR = re.compile(r"[,;，；]")
+
+
+def cited_numbers(text: str) -> tuple[int, ...]:
+    """What a text cites, in order, each number once."""
+    found = (number for marker in _MARKER.finditer(text) for number in _numbers(marker))
+    return tuple(dict.fromkeys(found))
+
+
+def blank_markers(text: str) -> str:
+    """The text with spaces where markers are, of the same length."""
+    return _MARKER.sub(_blank, text)
+
+
+def only_known_markers(text: str, known: Container[int]) -> str:
+    """The text with markers in the plain way of writing, and only of what exists.
+
+    Args:
+        text: with markers.
+        known: numbers that exist.
+    """
+    return _MARKER.sub(lambda marker: _plain(marker, known), text)
+
+
+def _plain(marker: re.Match[str], known: Container[int]) -> str:
+    numbers = tuple(_numbers(marker))
+    if not numbers:
+        return marker[0]
+    kept = dict.fromkeys(str(number) for number in numbers if number in known)
+    return f"{marker['lead']}[{', '.join(kept)}]" if kept else ""
+
+
+def _blank(marker: re.Match[str]) -> str:
+    return " " * len(marker[0]) if tuple(_numbers(marker)) else marker[0]
+
+
+def _numbers(marker: re.Match[str]) -> Iterator[int]:
+    """Its numbers, ranges counted out; none where it is no citation."""
+    ranges = [_range(span) for span in _SEPARATOR.split(marker["spans"])]
+    if all(ranges) and sum(map(len, ranges)) <= _MOST_CITED:
+        for numbers in ranges:
+            yield from numbers
+
+
+def _range(span: str) -> range:
+    ends = [int(number) for number in _NUMBER.findall(span)]
+    return range(ends[0], ends[-1] + 1)

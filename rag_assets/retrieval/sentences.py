@@ -1,0 +1,148 @@
+"""Where the sentences of an answer begin and end, markers of citations and Markdown included."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+from rag_assets.chunking.sentence import unicode_sentence_cuts
+from rag_assets.retrieval.markers import blank_markers
+
+_ITEM = r"(?:[\s>]|[-*+•][ \t]|\d{1,9}[.)][ \t])*+"
+# Possessive throughout: no line is walked twice, whatever it holds.
+_FENCE = re.compile(rf"{_ITEM}(`{{3,}}+(?=[^`]*+$)|~{{3,}}+)")
+_FENCE_END = re.compile(r"[\s>]*+(`{3,}+|~{3,}+)\s*+$")
+_RULE = re.compile(r"[\s>]*+\|?(?:[ \t]*+:?-++:?[ \t]*+\|)++(?:[ \t]*+:?-++:?)?\s*+$")
+_LEAD = re.compile(r"[\W_]*(?:(?:\d{1,9}|[A-Za-z]|[ivxIVX]{2,5})[.)](?![^\W_])[\W_]*)?")
+_LIST_SIGN = re.compile(r"\s*(?:[-*+•]|\d{1,9}[.)])[ \t]+")
+_ABBREVIATION = re.compile(
+    r"(?<!\w)(?:[^\W\d_]|Dr|Mrs?|Ms|Prof|St|[SJ]r|Lt|Col|Gen|Capt|Sgt|Rev|Gov|Mt|Inc|Ltd|Corp|Co"
+    r"|vs|etc|cf|al|viz|resp|incl|excl|[Ff]igs?|[Ee]qs?|[Aa]pprox|[Cc]a|bzw|usw)\.\s*$"
+)
+_BEFORE_NUMBER = re.compile(
+    r"(?<!\w)(?:N[or]s?|nos?|pp|[Vv]ol|[Cc]h|[Ss]ec|[Aa]rt|[Aa]bs"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.\s*$"
+)
+_LONGEST_ABBREVIATION = 16
+_LONGEST_SENTENCE = 2_000
+
+Role = Literal["prose", "fence", "head", "row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of an answer that is judged as one.
+
+    Attributes:
+        start, end: characters in the answer, half open.
+        role: a sentence of prose, a fence whole, the head of a table with the rule below it, or
+            a row of one.
+    """
+
+    start: int
+    end: int
+    role: Role
+
+
+def pieces_of(answer: str) -> Iterator[Piece]:
+    """An answer's sentences, fences, heads and rows of tables; together they cover it.
+
+    A marker belongs to the sentence that it stands in or directly after; at the beginning of a line
+    to the one that follows, on a line of its own to the line before.
+    """
+    # Spaces in their place: where a sentence ends must not depend on them.
+    prose = blank_markers(answer)
+    for block in _with_markers_below(answer, prose):
+        if block.role != "prose":
+            yield block
+            continue
+        ends = _sentence_ends(answer, prose, block)
+        for start, end in pairwise([block.start, *ends, block.end]):
+            yield Piece(start, end, "prose")
+
+
+def list_sign(text: str) -> str:
+    """The bullet or number that a text begins with, blanks around it included; else nothing."""
+    sign = _LIST_SIGN.match(text)
+    return sign[0] if sign else ""
+
+
+def _sentence_ends(answer: str, prose: str, line: Piece) -> Iterator[int]:
+    lead = _LEAD.match(prose, line.start, line.end)
+    begun = lead.end() if lead else line.start
+    for cut in _cuts(prose, line.start, line.end):
+        if cut > begun and not _is_abbreviated(answer, line.start, cut):
+            yield cut
+
+
+def _cuts(prose: str, start: int, end: int) -> Iterator[int]:
+    """Unicode's cuts, a window at a time: after a full stop it looks ahead, however far."""
+    while start < end:
+        stop = min(start + _LONGEST_SENTENCE, end)
+        cuts = [cut for cut, _ in unicode_sentence_cuts(prose, start, stop)]
+        if stop < end:
+            cuts = cuts or [stop]
+            start = cuts[-1]
+        else:
+            start = end
+        yield from cuts
+
+
+def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
+    """Whether the full stop before a cut, no marker behind it, is only that of an abbreviation."""
+    before = answer[max(start, cut - _LONGEST_ABBREVIATION) : cut]
+    if answer[cut].isdigit() and _BEFORE_NUMBER.search(before):
+        return True
+    return _ABBREVIATION.search(before) is not None
+
+
+def _with_markers_below(answer: str, prose: str) -> Iterator[Piece]:
+    """Blocks, each with lines below it that hold markers and nothing else."""
+    held: Piece | None = None
+    open_ended = False
+    for block in _blocks(prose):
+        blank = prose[block.start : block.end].isspace()
+        marks = blank and not answer[block.start : block.end].isspace()
+        if held and open_ended and marks:
+            held = replace(held, end=block.end)
+            continue
+        if held:
+            yield held
+        held, open_ended = block, not blank and block.role != "head"
+    if held:
+        yield held
+
+
+def _blocks(prose: str) -> Iterator[Piece]:
+    """Lines, since a heading or an item of a list is no part of the next; a fence is one."""
+    lines = prose.splitlines(keepends=True)
+    at = number = 0
+    tabular = False
+    while number < len(lines):
+        role, count = _block_at(lines, number, tabular=tabular)
+        end = at + sum(map(len, lines[number : number + count]))
+        yield Piece(at, end, role)
+        at, number, tabular = end, number + count, role in {"head", "row"}
+
+
+def _block_at(lines: list[str], number: int, *, tabular: bool) -> tuple[Role, int]:
+    """What begins at a line, and how many lines it takes."""
+    line = lines[number]
+    if fence := _FENCE.match(line):
+        return "fence", _length_of_fence(lines, number, fence[1])
+    if "|" in line and number + 1 < len(lines) and _RULE.match(lines[number + 1]):
+        return "head", 2
+    if line.lstrip().startswith("|") or (tabular and "|" in line):
+        return "row", 1
+    return "prose", 1
+
+
+def _length_of_fence(lines: list[str], number: int, sign: str) -> int:
+    for last in range(number + 1, len(lines)):
+        end = _FENCE_END.match(lines[last])
+        if end and end[1].startswith(sign):
+            return last - number + 1
+    return len(lines) - number
