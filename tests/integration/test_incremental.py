@@ -185,7 +185,8 @@ def test_bad_and_good_again_is_ready_again(
     assert done["embedded"] == 0
     [document] = driver.session.catalog.documents.all("recovers")
     assert (document.status, document.error_message) == ("READY", None)
-    assert shared_installation.entries("recovers") == before
+    # A version of its own all the same: what it says was written later.
+    assert [*shared_installation.entries("recovers").values()] == [*before.values()]
 
 
 def test_what_breaks_off_after_the_listing_is_ready_in_the_end(

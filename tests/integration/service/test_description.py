@@ -22,7 +22,7 @@ def test_answers_are_as_described(door: Door, address: str, mode: GenerationMode
 
         @given(case=operation.as_strategy(generation_mode=mode))
         @settings(
-            max_examples=30,
+            max_examples=12,
             deadline=None,
             derandomize=True,
             database=None,
