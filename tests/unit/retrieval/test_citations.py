@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -186,3 +187,11 @@ def test_ways_of_writing_are_read_as_a_reader_does(written: str, kept: str | Non
 def test_nothing_is_added_to_an_answer(answer: str) -> None:
     left = iter(re.sub(r"[\[\]\d,\s]", "", answer))
     assert all(char in left for char in re.sub(r"[\[\]\d,\s]", "", enforce_citations(answer, HITS)))
+
+
+@pytest.mark.parametrize("unit", [" ", "Dr. ", "[1,1,", "`", "-|", "\u0301"])
+def test_the_time_it_takes_grows_with_the_length_alone(unit: str) -> None:
+    started = time.process_time()
+    verify_citations("The valve opens [1]. " + unit * (20_000 // len(unit)), HITS)
+    # Where each character looks at all that follow, it takes half a minute.
+    assert time.process_time() - started < 3
