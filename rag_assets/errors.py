@@ -5,6 +5,7 @@ hold a secret or the text of a document. The command line prints both and never 
 
     RagAssetsError
     ├── ConfigurationError        settings, tenants.yaml, arguments
+    │   ├── InvalidRequest        what somebody asks is not usable
     │   ├── UnknownTenant
     │   ├── UnknownDocument       none of that id, or none that the caller may read
     │   ├── UnknownSource
@@ -82,6 +83,10 @@ class RagAssetsError(Exception):
 
 class ConfigurationError(RagAssetsError):
     """A setting, a tenant's configuration or an argument is not usable."""
+
+
+class InvalidRequest(ConfigurationError):
+    """What somebody asks is not usable; says what of it, and repeats nothing."""
 
 
 class UnknownTenant(ConfigurationError):

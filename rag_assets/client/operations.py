@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, TypeAlias
+
+from pydantic import ValidationError
 
 from rag_assets.client.answers import (
     Document,
@@ -16,11 +19,14 @@ from rag_assets.client.answers import (
     Event,
     Events,
     Health,
+    InvalidField,
+    Problem,
     Reindexed,
     Status,
     Written,
 )
 from rag_assets.client.calls import Call, Pages
+from rag_assets.client.errors import refusal
 from rag_assets.retrieval.answers import AnswerResult
 from rag_assets.retrieval.model import Question, SearchAnswer
 
@@ -240,9 +246,25 @@ def metrics() -> Call[str]:
 
 
 def _asked(question: Question | str, tenant: str | None) -> dict[str, Any]:
-    asked = Question(query=question) if isinstance(question, str) else question
+    asked = _question(question) if isinstance(question, str) else question
     # What was not given is left to the tenant, and a former service need not know of it.
     return _of(tenant, asked.model_dump(mode="json", exclude_unset=True))
+
+
+def _question(words: str) -> Question:
+    try:
+        return Question(query=words)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise refusal(
+            Problem(
+                "urn:rag-assets:problem:invalid-request",
+                "The request is not valid",
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                errors=(InvalidField(field, first["msg"]),),
+            )
+        ) from None
 
 
 def _of(tenant: str | None, body: dict[str, Any]) -> dict[str, Any]:

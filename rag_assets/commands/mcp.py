@@ -18,7 +18,9 @@ def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
     Raises:
         UnknownTenant: there is none of that id.
     """
-    session.active(tenant_id)
+    from rag_assets.service.log_lines import logging_to_standard_error
+
+    session.catalog.tenants.get(tenant_id)
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     reader = DocumentReader(session.catalog, session.store)
     asking = Asking(tenant_id, Caller(principals=tuple(principals)))
@@ -31,4 +33,5 @@ def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
         finally:
             await retriever.close()
 
-    asyncio.run(run())
+    with logging_to_standard_error():
+        asyncio.run(run())

@@ -24,7 +24,7 @@ def _show(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> None:
     for step, fault in (answer.debug.degraded if answer.debug else {}).items():
         warn(f"the search went on without {step}: {fault}")
     if as_json:
-        print_json(answer.hits)
+        print_json(answer)
         return
     if not answer.hits:
         say("Nothing found.")

@@ -89,6 +89,12 @@ class Entry:
         )
 
 
+def lies_in(uri: str, path: str) -> bool:
+    """Whether a uri is this path, or lies in the folder of that name, slash at its end or not."""
+    folder = path.rstrip("/")
+    return uri.rstrip("/") == folder or uri.startswith(f"{folder}/")
+
+
 @dataclass(frozen=True, slots=True)
 class Narrowing:
     """Which of a generation's entries a search may find; what is empty narrows nothing.
@@ -96,7 +102,7 @@ class Narrowing:
     Attributes:
         scopes: access scopes, one of which an entry must carry; None: any.
         source_types, sources, documents: one of which it must be of.
-        uri_prefixes: one of which its document's uri must begin with.
+        paths: in one of which its document must lie; see lies_in.
         languages: one of which its document must be written in.
         modified_after, modified_before: when its document's content was made, the first included.
         tags: all of which it must carry.
@@ -107,7 +113,7 @@ class Narrowing:
     source_types: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
-    uri_prefixes: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     modified_after: datetime | None = None
     modified_before: datetime | None = None

@@ -73,13 +73,19 @@ def narrowed(narrowing: Narrowing) -> list[dict[str, Any]]:
     ):
         if values:
             clauses.append({"terms": {name: list(values)}})
-    if narrowing.uri_prefixes:
-        prefixes = [{"prefix": {"uri": prefix}} for prefix in narrowing.uri_prefixes]
-        clauses.append({"bool": {"should": prefixes, "minimum_should_match": 1}})
+    if narrowing.paths:
+        clauses.append(_lying_in([path.rstrip("/") for path in narrowing.paths]))
     clauses += _made(narrowing.modified_after, narrowing.modified_before)
     clauses += [{"term": {"tags": tag}} for tag in narrowing.tags]
     clauses += [{"term": {f"metadata.{key}": value}} for key, value in narrowing.metadata.items()]
     return clauses
+
+
+def _lying_in(paths: Sequence[str]) -> dict[str, Any]:
+    """Leaves what `lies_in` one of these: the files of these names, and what is in the folders."""
+    folders = [{"prefix": {"uri": f"{path}/"}} for path in paths]
+    either = [{"terms": {"uri": list(paths)}}, *folders]
+    return {"bool": {"should": either, "minimum_should_match": 1}}
 
 
 def _made(after: datetime | None, before: datetime | None) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.index_rows import ReadableVersion
 from rag_assets.catalog.questions import QuestionReader
-from rag_assets.indexing.model import Candidate, Narrowing, Owner, Wanted
+from rag_assets.indexing.model import Candidate, Narrowing, Owner, Wanted, lies_in
 from rag_assets.indexing.protocol import Searcher
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.tenants.modes import SearchMode
@@ -127,7 +127,7 @@ class CandidateSearch:
             scopes=self.scopes,
             source_types=request.source_types,
             documents=filters.documents,
-            uri_prefixes=filters.paths,
+            paths=filters.paths,
             languages=filters.languages,
             modified_after=filters.modified_after,
             modified_before=filters.modified_before,
@@ -141,7 +141,7 @@ class CandidateSearch:
         inside += [p for p in filters.paths if _within(p, request.must_include_paths)]
         if not inside:
             return [wide]
-        return [wide, replace(wide, uri_prefixes=tuple(dict.fromkeys(inside)))]
+        return [wide, replace(wide, paths=tuple(dict.fromkeys(inside)))]
 
     async def _versions(
         self, rankings: Sequence[Sequence[Candidate]]
@@ -157,8 +157,8 @@ class CandidateSearch:
         )
 
 
-def _within(path: str, prefixes: Sequence[str]) -> bool:
-    return not prefixes or any(path.startswith(prefix) for prefix in prefixes)
+def _within(path: str, paths: Sequence[str]) -> bool:
+    return not paths or any(lies_in(path, other) for other in paths)
 
 
 def _shown(

@@ -16,9 +16,11 @@ from pydantic import (
     StringConstraints,
     ValidationError,
     WithJsonSchema,
+    model_validator,
 )
 
-from rag_assets.errors import ConfigurationError, RerankFault
+from rag_assets.errors import InvalidRequest, RerankFault
+from rag_assets.parsing.language_names import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 from rag_assets.times import boundary_of
@@ -30,8 +32,8 @@ MAX_TOP_K = 100
 MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
 MAX_PRINCIPALS = 1_000
-MAX_PATH = 1_000
-"""What Elasticsearch takes as the beginning of a value, in units of UTF-16."""
+MAX_PATH = 999
+"""What Elasticsearch takes as the beginning of a value, in units of UTF-16, less a slash."""
 
 # Postgres takes no zero byte in a text.
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000, pattern=r"^[^\x00]+$")]
@@ -51,7 +53,12 @@ _Path = Annotated[
 ]
 _Paths = Annotated[tuple[_Path, ...], Field(max_length=100)]
 _Principals = Annotated[tuple[_Name, ...], Field(max_length=MAX_PRINCIPALS)]
-_Code = Annotated[str, StringConstraints(min_length=1, max_length=40, to_lower=True)]
+_Language = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=40),
+    AfterValidator(language_named),
+    WithJsonSchema({"type": "string", "pattern": PATTERN, "maxLength": 40}),
+]
 _Boundary = Annotated[
     datetime,
     BeforeValidator(boundary_of),
@@ -60,7 +67,10 @@ _Boundary = Annotated[
         mode="validation",
     ),
 ]
-_Metadata = Annotated[dict[_Name, _Name], Field(max_length=20)]
+_Metadata = Annotated[
+    dict[_Name, _Name],
+    Field(max_length=20, json_schema_extra={"additionalProperties": False}),
+]
 
 
 def _number(value: Any) -> Any:
@@ -97,8 +107,9 @@ class Filters(_Model):
 
     Attributes:
         documents: one of these document ids.
-        paths: in one of these: a source, a folder of it, or a file, as a hit's uri begins.
-        languages: in one of these: an ISO 639-1 code, or of source code the language's name.
+        paths: in one of these: a source, a folder of it, or a file, as in a hit's uri.
+        languages: in one of these: an ISO 639-1 code, or of source code the language's name; of
+            a tag as in de-AT only the language counts.
         modified_after: of content that was made then or later; a date means its midnight in UTC.
         modified_before: of content that was made earlier.
         tags: with all of these.
@@ -107,11 +118,18 @@ class Filters(_Model):
 
     documents: _Names = ()
     paths: _Paths = ()
-    languages: Annotated[tuple[_Code, ...], Field(max_length=100)] = ()
+    languages: Annotated[tuple[_Language, ...], Field(max_length=100)] = ()
     modified_after: _Boundary | None = None
     modified_before: _Boundary | None = None
     tags: _Names = ()
     metadata: _Metadata = {}
+
+    @model_validator(mode="after")
+    def _has_a_span(self) -> Self:
+        after, before = self.modified_after, self.modified_before
+        if after is not None and before is not None and after >= before:
+            raise ValueError("modified_after must be earlier than modified_before")
+        return self
 
 
 class Question(_Model):
@@ -154,7 +172,7 @@ class SearchRequest(Question):
         """A request of what somebody gave, None for what they did not.
 
         Raises:
-            ConfigurationError: something in it is not usable; names the field.
+            InvalidRequest: something in it is not usable; names the field.
         """
         given = {name: value for name, value in values.items() if value is not None}
         try:
@@ -162,8 +180,8 @@ class SearchRequest(Question):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             if first["loc"] == ("query",) and first["type"] == "string_pattern_mismatch":
-                raise ConfigurationError("the question is empty", hint="ask something") from None
-            raise ConfigurationError(
+                raise InvalidRequest("the question is empty", hint="ask something") from None
+            raise InvalidRequest(
                 f"the search cannot be made: {problem_of(first)}", hint="mend that field"
             ) from None
 

@@ -1,4 +1,4 @@
-"""The service's log: JSON lines on standard error, which nobody waits for.
+"""The log of servers: JSON lines on standard error, which nobody waits for.
 
 A log is often a pipe, and whoever reads it may stop. A thread of its own therefore writes: while
 it is stuck, requests are answered, lines wait, and those beyond a bound are dropped and counted.
@@ -19,25 +19,40 @@ from time import sleep
 
 LOGGER = logging.getLogger("rag_assets.service")
 
-_LIBRARIES = (logging.getLogger("mcp"), logging.getLogger("uvicorn"))
+_OURS = LOGGER.name.partition(".")[0]
 _LOGGED = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason", "lines")
 _MOST_WAITING = 10_000
 _GATHER_SECONDS = 0.02
 _LAST_SECONDS = 1.0
+_LONGEST_EVENT = 200
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: what was named when it was logged, and nothing else."""
+    """One JSON object a line: what was named when it was logged, and nothing else.
+
+    What libraries log is told by logger, event and kind of error: the values in their messages, and
+    their tracebacks, may quote a key or a document.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
+        ours = record.name.partition(".")[0] == _OURS
         line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            "event": record.getMessage() if ours else _template(record),
         }
+        if record.name != LOGGER.name:
+            line["logger"] = record.name
+        if record.exc_info and record.exc_info[0] is not None:
+            line["error"] = record.exc_info[0].__name__
         line |= {name: getattr(record, name) for name in _LOGGED if hasattr(record, name)}
         return json.dumps(line, ensure_ascii=True)
+
+
+def _template(record: logging.LogRecord) -> str:
+    """The first line of a message, without what was to be put into it."""
+    return str(record.msg).strip().partition("\n")[0][:_LONGEST_EVENT]
 
 
 class WritingAside(logging.Handler):
@@ -101,7 +116,12 @@ class WritingAside(logging.Handler):
         if not lines:
             return []
         about = logging.makeLogRecord(
-            {"msg": "log lines were dropped", "levelname": "WARNING", "lines": lines}
+            {
+                "name": LOGGER.name,
+                "msg": "log lines were dropped",
+                "levelname": "WARNING",
+                "lines": lines,
+            }
         )
         return [self.format(about)]
 
@@ -114,17 +134,18 @@ class WritingAside(logging.Handler):
 
 @contextmanager
 def logging_to_standard_error() -> Iterator[None]:
-    """Write the service's log lines to standard error until the block ends."""
+    """Write all log lines to standard error until the block ends: ours, and libraries' warnings."""
     handler = WritingAside(sys.stderr.fileno())
     handler.setFormatter(JsonLines())
-    loggers = ((LOGGER, logging.INFO), *((library, logging.WARNING) for library in _LIBRARIES))
-    for logger, level in loggers:
-        logger.addHandler(handler)
-        logger.setLevel(level)
-        logger.propagate = False
+    root = logging.getLogger()
+    before = root.level, LOGGER.level
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    LOGGER.setLevel(logging.INFO)
     try:
         yield
     finally:
-        for logger, _ in loggers:
-            logger.removeHandler(handler)
+        root.removeHandler(handler)
+        root.setLevel(before[0])
+        LOGGER.setLevel(before[1])
         handler.close()

@@ -29,6 +29,7 @@ from rag_assets.errors import (
     EmbeddingError,
     IndexInconsistent,
     InputRejected,
+    InvalidRequest,
     KeyUnreadable,
     NoChatModel,
     NoProviderKey,
@@ -96,6 +97,7 @@ _NO_TENANT = Kind(
     "There is no such tenant",
     detail="it was removed, or there never was one; ask whoever runs the service",
 )
+INVALID = Kind(422, "invalid-request", "The request is not valid")
 _KINDS: Mapping[type[RagAssetsError], Kind] = {
     Unauthenticated: Kind(401, "unauthenticated", "A valid token is needed"),
     NoProviderKey: Kind(402, "no-provider-key", "The tenant has no key for its provider"),
@@ -110,6 +112,7 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     NoRecordsSource: Kind(409, "no-records-source", "It is not clear where records go"),
     NoChatModel: Kind(409, "no-chat-model", "The tenant has no chat model that could be asked"),
     PassagesWithdrawn: Kind(409, "passages-withdrawn", "What the answer rests on was withdrawn"),
+    InvalidRequest: INVALID,
     InputRejected: Kind(422, "question-rejected", "The question cannot be embedded"),
     PromptRejected: Kind(422, "prompt-rejected", "The chat model rejects the request"),
     SearchRejected: Kind(422, "search-rejected", "The search is more than the index takes"),
@@ -138,7 +141,6 @@ _HTTP: Mapping[int, Kind] = {
         Kind(413, "too-large", "The request is too large"),
     )
 }
-INVALID = Kind(422, "invalid-request", "The request is not valid")
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

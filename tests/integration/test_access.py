@@ -132,13 +132,15 @@ def test_filters_narrow_inside_the_search(shared: Installation) -> None:
     def found(**options: object) -> list[str]:
         return [hit.uri for hit in shared.search("harbour", "tide rudder", top_k=50, **options)]
 
-    assert found(filters={"paths": ["public/4"]}) == ["public/4.md"]
+    assert found(filters={"paths": ["public/4.md"]}) == ["public/4.md"]
+    assert found(filters={"paths": ["public/4", "pub"]}) == []
+    assert found(filters={"paths": ["public"]}) == found(filters={"paths": ["public/"]}) != []
     assert found(filters={"paths": ["staff/"]}) == []
     assert found(filters={"paths": ["pub*", "public/?"]}) == []
     assert found(filters={"tags": ["none"]}) == []
     assert found(filters={"metadata": {"owner": "ada", "a.b*": "x"}}) == []
     assert found(source_types=["mail"]) == []
-    [first] = found(filters={"paths": ["public/0"]})
+    [first] = found(filters={"paths": ["public/0.md"]})
     documents = [hit.document_id for hit in shared.search("harbour", "tide", top_k=50)]
     assert first == "public/0.md"
     assert len(found(filters={"documents": documents[:2]})) == 2
@@ -153,7 +155,7 @@ def test_preferred_paths_rank_higher_and_open_nothing(shared: Installation) -> N
     assert sorted(boosted) == sorted(plain)
     closed = shared.search("harbour", **question, must_include_paths=["board/"])
     assert [h.uri for h in closed] == plain
-    inside = {"filters": {"paths": ["public/0"]}, "must_include_paths": ["public/"]}
+    inside = {"filters": {"paths": ["public/0.md"]}, "must_include_paths": ["public/"]}
     assert [h.uri for h in shared.search("harbour", **question, **inside)] == ["public/0.md"]
 
 

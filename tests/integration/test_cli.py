@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from rag_assets.retrieval.model import SearchAnswer
 from resources.stores import close_all
 from tests.driving import Driver
 from tests.installation import FAST, CommandResult, Installation
@@ -87,7 +89,10 @@ def test_a_tenants_life_in_json(
     both = json.loads(run("sync", "--all", "--json").out)
     assert [answer["tenant"] for answer in both["tenants"]] == ["life"]
 
-    hits = json.loads(run("search", "life", "harbours", "--mode", "text", "--json").out)
+    answer = json.loads(run("search", "life", "harbours", "--mode", "text", "--json").out)
+    assert answer.keys() == {field.name for field in fields(SearchAnswer)}
+    hits = answer["hits"]
+    assert hits[0]["modified_at"].endswith("Z")
     assert len(hits) == 1
     assert hits[0].keys() >= HIT
     assert hits[0]["chunk_id"] == "life:one.md:0"
@@ -98,7 +103,8 @@ def test_a_tenants_life_in_json(
     [listed] = json.loads(run("tenants", "list", "--json").out)["tenants"]
     assert (listed["id"], listed["state"], listed["documents"]) == ("life", "ACTIVE", 1)
     assert json.loads(run("tenants", "disable", "life", "--json").out)["state"] == "DISABLED"
-    assert json.loads(run("search", "life", "harbours", "--json").out) == []
+    silent = json.loads(run("search", "life", "harbours", "--json").out)
+    assert (silent["hits"], silent["disabled"]) == ([], True)
     assert json.loads(run("tenants", "enable", "life", "--json").out)["state"] == "ACTIVE"
     removed = json.loads(run("tenants", "remove", "life", "--yes", "--json").out)
     assert (removed["removed"], removed["entries"]) == (True, 1)
@@ -184,6 +190,8 @@ BAD: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("search", "somebody", "q", "--top-k", "many"), ("--top-k",)),
     (("search", "somebody", "q", "--min-score", "1.5"), ("min_score",)),
     (("search", "somebody", "q", "--min-score", "nan"), ("min_score",)),
+    (("search", "somebody", "q", "--metadata", "team"), ("--metadata", "KEY=VALUE")),
+    (("answer", "somebody", "q", "--language", "German"), ("filters.languages.0", "ISO 639-1")),
     (("search", "somebody", "q", "--mode", "magic"), ("magic", "knn")),
     (("search", "somebody"), ("QUESTION",)),
     (("frobnicate",), ("frobnicate",)),

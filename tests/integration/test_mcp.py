@@ -109,6 +109,22 @@ def test_a_bad_question_is_told_as_an_error_of_the_tool(agent: Installation) -> 
     assert "the question is empty; ask something" in result.content[0].text
 
 
+def test_arguments_that_do_not_fit_are_told_in_one_line_without_repeating_them(
+    agent: Installation,
+) -> None:
+    result = asked(agent, lambda client: search(client, top_k=-4711))
+    assert result.is_error
+    assert result.content[0].text == "rag_search: top_k: it must be 1 or more"
+
+
+def test_a_tenant_that_is_disabled_says_so(agent: Installation) -> None:
+    async def disabled(tenant_id: str, request: SearchRequest) -> SearchAnswer:
+        return SearchAnswer(disabled=True)
+
+    result = asked(agent, search, search=disabled)
+    assert result.content[0].text.startswith("This knowledge is disabled")
+
+
 def test_a_search_that_takes_too_long_is_given_up(agent: Installation) -> None:
     async def slow(tenant_id: str, request: SearchRequest) -> SearchAnswer:
         await asyncio.sleep(10)

@@ -153,13 +153,18 @@ def test_failures_of_servers_are_told_by_their_kind_alone(
 
         return search
 
-    call = {
+    call: dict[str, Any] = {
         "jsonrpc": "2.0",
         "id": 1,
         "method": "tools/call",
         "params": {"name": "rag_search", "arguments": {"query": "valve"}},
     }
     headers = {"Authorization": f"Bearer {door.token()}", **ACCEPT, "X-Request-ID": "order-66"}
+    call["params"]["arguments"] = {"query": " "}
+    refused = door.client.post("/mcp", json=call, headers=headers).json()["result"]
+    asked = "Error executing tool rag_search: the question is empty; ask something"
+    assert refused["content"][0]["text"] == asked
+    call["params"]["arguments"] = {"query": "valve"}
     for error, title in (
         (IndexInconsistent("index x of host y"), "The tenant's index is being mended"),
         (ValueError("the text of a document"), "The service failed"),

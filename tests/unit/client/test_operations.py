@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from rag_assets.client import AsyncClient, Client, Filters, Question, operations
 from rag_assets.client.calls import Call, Pages
+from rag_assets.client.errors import Invalid
 from rag_assets.client.methods import described_by
 from rag_assets.service.app import build_app
 from rag_assets.service.backend import Backend
@@ -161,6 +162,13 @@ def test_pages_follow_each_other_until_the_last() -> None:
     assert second is not None
     assert second.parameters == {"after": "b", "limit": 100, "tenant": "acme"}
     assert pages.following(Documents((), next=None)) is None
+
+
+@pytest.mark.parametrize("words", ["", " ", "x" * 20_001])
+def test_a_question_that_cannot_be_asked_is_refused_as_the_service_would(words: str) -> None:
+    with pytest.raises(Invalid, match="422 The request is not valid: query: ") as refused:
+        operations.query(words)
+    assert refused.value.kind == "invalid-request"
 
 
 def test_what_is_to_be_indexed_anew_is_one_thing() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rag_assets.indexing.longest import MOST_TERMS, MOST_WORDS
-from rag_assets.indexing.model import Narrowing, Owner, Wanted
+from rag_assets.indexing.model import Narrowing, Owner, Wanted, lies_in
 from rag_assets.indexing.searches import narrowed, ranking
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -23,6 +23,15 @@ def test_what_is_not_given_narrows_nothing() -> None:
 def test_one_of_several_languages_is_enough() -> None:
     clause = {"terms": {"language": ["de", "python"]}}
     assert narrowed(Narrowing(languages=("de", "python"))) == [clause]
+
+
+@pytest.mark.parametrize("path", ["handbook/code", "handbook/code/"])
+def test_a_path_is_a_file_or_a_folder_and_never_half_a_name(path: str) -> None:
+    [clause] = narrowed(Narrowing(paths=(path,)))
+    either = [{"terms": {"uri": ["handbook/code"]}}, {"prefix": {"uri": "handbook/code/"}}]
+    assert clause["bool"]["should"] == either
+    uris = ["handbook/code", "handbook/code/a.md", "handbook/code-review.md", "handbook"]
+    assert [uri for uri in uris if lies_in(uri, path)] == uris[:2]
 
 
 def test_a_span_of_time_includes_its_beginning_and_not_its_end() -> None:
@@ -47,7 +56,7 @@ FILTERED = Narrowing(
     scopes=frozenset({"public"}),
     source_types=("files",),
     documents=("d",),
-    uri_prefixes=tuple(f"files/{number}" for number in range(200)),
+    paths=tuple(f"files/{number}" for number in range(200)),
     languages=("de",),
     modified_after=NOON,
     tags=tuple(f"tag {number}" for number in range(100)),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.parsing.languages import language_of
+from rag_assets.parsing.language_names import PROSE, language_named
+from rag_assets.parsing.languages import _model, language_of
 from rag_assets.parsing.media_types import MARKDOWN, SOURCE_CODE, SUFFIXES
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.parse import parse
@@ -84,3 +85,22 @@ def test_source_code_is_in_the_language_of_its_media_type() -> None:
     assert language_of(parsed(comment, SUFFIXES[".py"])) == "python"
     assert language_of(ParsedText("", (), media_type=SUFFIXES[".cpp"])) == "c++"
     assert all(language_of(ParsedText("", (), media_type=kind)) for kind in SOURCE_CODE)
+
+
+def test_the_codes_that_can_be_asked_for_are_those_of_the_detector() -> None:
+    labels, _ = _model().predict("harbour", k=-1, threshold=-1.0)
+    codes = {label.removeprefix("__label__") for label in labels}
+    assert {code for code in codes if len(code) == 2} == PROSE
+
+
+@pytest.mark.parametrize(
+    ("given", "named"), [("de", "de"), ("EN-GB", "en"), ("zh_Hant", "zh"), ("Python", "python")]
+)
+def test_a_language_is_named_in_any_case_and_by_its_tag(given: str, named: str) -> None:
+    assert language_named(given) == named
+
+
+@pytest.mark.parametrize("given", ["German", "xx", "en GB", "", "deu"])
+def test_what_no_document_is_said_to_be_in_is_refused(given: str) -> None:
+    with pytest.raises(ValueError, match="ISO 639-1"):
+        language_named(given)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.errors import ConfigurationError
+from rag_assets.errors import ConfigurationError, InvalidRequest
 from rag_assets.retrieval.answers import AnswerRequest
 
 
@@ -21,10 +21,26 @@ def test_numbers_are_taken_as_json_has_them() -> None:
         AnswerRequest.of(query="why?", min_score=False)
 
 
-@pytest.mark.parametrize("path", ["p" * 1_001, "\U0001f600" * 501], ids=["letters", "faces"])
+@pytest.mark.parametrize("path", ["p" * 1_000, "\U0001f600" * 500], ids=["letters", "faces"])
 def test_paths_are_no_longer_than_the_index_takes(path: str) -> None:
     with pytest.raises(ConfigurationError, match="paths"):
         AnswerRequest.of(query="why?", filters={"paths": [path]})
     with pytest.raises(ConfigurationError, match="must_include_paths"):
         AnswerRequest.of(query="why?", must_include_paths=[path])
-    assert AnswerRequest.of(query="why?", filters={"paths": ["\U0001f600" * 500]})
+    assert AnswerRequest.of(query="why?", filters={"paths": ["\U0001f600" * 499]})
+
+
+@pytest.mark.parametrize(
+    ("filters", "named"),
+    [
+        ({"languages": ["de", "German"]}, "filters.languages.1: it must be an ISO 639-1 code"),
+        (
+            {"modified_after": "2026-11-21", "modified_before": "2026-11-21"},
+            "modified_after must be earlier than modified_before",
+        ),
+    ],
+)
+def test_filters_that_nothing_could_match_are_refused(filters: Any, named: str) -> None:
+    with pytest.raises(InvalidRequest, match=named) as refused:
+        AnswerRequest.of(query="why?", filters=filters)
+    assert "German" not in refused.value.advice

@@ -5,10 +5,12 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 
-from rag_assets.service.log_lines import JsonLines, WritingAside
+from rag_assets.mcp_server import Knowledge, build_server
+from rag_assets.service.log_lines import LOGGER, JsonLines, WritingAside
 
 MOST = 50
 
@@ -28,7 +30,9 @@ def writing_to(descriptor: int) -> WritingAside:
 
 
 def record(**named: object) -> logging.LogRecord:
-    return logging.makeLogRecord({"msg": "request", "levelname": "INFO", **named})
+    return logging.makeLogRecord(
+        {"name": LOGGER.name, "msg": "request", "levelname": "INFO", **named}
+    )
 
 
 def test_lines_come_in_order_with_what_was_named_and_nothing_else(pipe: tuple[int, int]) -> None:
@@ -39,6 +43,31 @@ def test_lines_come_in_order_with_what_was_named_and_nothing_else(pipe: tuple[in
     lines = [json.loads(line) for line in os.read(reader, 65_536).splitlines()]
     assert [line["ms"] for line in lines] == [0, 1, 2]
     assert {*lines[0]} == {"at", "level", "event", "ms", "tenant"}
+
+
+def test_libraries_are_told_by_logger_and_event_without_what_they_quote(
+    pipe: tuple[int, int],
+) -> None:
+    reader, writer = pipe
+    with closing(writing_to(writer)) as handler:
+        failure = (ValueError, ValueError("the text of a document"), None)
+        handler.emit(
+            record(name="mcp.server", msg="%r failed\n…", args=("rag_x",), exc_info=failure)
+        )
+    [line] = [json.loads(line) for line in os.read(reader, 65_536).splitlines()]
+    assert (line["logger"], line["event"], line["error"]) == (
+        "mcp.server",
+        "%r failed",
+        "ValueError",
+    )
+    assert "document" not in str(line)
+    assert "rag_x" not in str(line)
+
+
+def test_a_server_for_agents_leaves_logging_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    build_server(Knowledge(Mock(), Mock()), Mock())
+    assert logging.getLogger().handlers == []
 
 
 def test_a_pipe_that_nobody_reads_delays_nothing_and_lines_beyond_a_bound_are_counted(
