@@ -20,9 +20,9 @@ def test_answers_are_as_described(door: Door, address: str, mode: GenerationMode
     if mode is GenerationMode.NEGATIVE:  # what takes nothing cannot be sent anything wrong
         operations = [found for found in operations if found.path.startswith("/rag/")]
     for operation in operations:
-        cases = operation.as_strategy(generation_mode=mode)
+        fair = _says_each_once if mode is GenerationMode.NEGATIVE else _spans_some_time
 
-        @given(case=cases if mode is GenerationMode.NEGATIVE else cases.filter(_spans_some_time))
+        @given(case=operation.as_strategy(generation_mode=mode).filter(fair))
         @settings(
             max_examples=12,
             deadline=None,
@@ -35,6 +35,11 @@ def test_answers_are_as_described(door: Door, address: str, mode: GenerationMode
 
         holds()
     assert {operation.path for operation in operations} >= {"/rag/query", "/rag/documents"}
+
+
+def _says_each_once(case: Case) -> bool:
+    """Of a parameter that is given several times the last counts, which may be a valid one."""
+    return not any(isinstance(value, list) for value in dict(case.query or {}).values())
 
 
 def _spans_some_time(case: Case) -> bool:
