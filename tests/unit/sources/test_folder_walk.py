@@ -41,7 +41,8 @@ def open_descriptors() -> int:
 def _no_descriptor_is_left_open() -> Iterator[None]:
     before = open_descriptors()
     yield
-    assert open_descriptors() == before
+    # What tests before this one left may be collected meanwhile.
+    assert open_descriptors() <= before
 
 
 def test_any_file_name_is_listed_and_can_be_read(tmp_path: Path) -> None:
