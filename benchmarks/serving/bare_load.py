@@ -3,8 +3,9 @@
     python -m benchmarks.serving.bare_load URL FILE --client async --callers 50
 
 What is asked is what the service asks: the same searches in one request, made by the same
-functions, with vectors that were computed beforehand. `--lean` asks for no more candidates than
-are to be shown, as one would who does not look anything up afterwards.
+functions, with vectors that were computed beforehand. All candidates bring their texts along: the
+service asks for those of its hits alone, but with one request more. `--lean` asks for no more
+candidates than are to be shown, as one would who does not look anything up afterwards.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def lines_of(asked: AskedBare, drawn: Drawn, number: int) -> _Lines:
         body = searches.ranking(owner, Wanted(by[kind], limit, narrowing))
         found += [
             {"index": place.index_name, "routing": place.tenant},
-            {**searches.RETURNED, **body},
+            {**searches.READING, **body},
         ]
     return found
 

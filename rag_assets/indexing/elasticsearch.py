@@ -12,7 +12,6 @@ from rag_assets.errors import IndexInconsistent
 from rag_assets.indexing import hits, mapping, requests, searches
 from rag_assets.indexing.answers import PASSING, answering
 from rag_assets.indexing.model import (
-    Candidate,
     Entry,
     IndexRef,
     IndexSpec,
@@ -20,6 +19,7 @@ from rag_assets.indexing.model import (
     Narrowing,
     Owner,
     Placement,
+    StoredEntry,
 )
 from rag_assets.indexing.searcher import ElasticsearchSearcher
 
@@ -131,10 +131,10 @@ class ElasticsearchStore:
 
     def stored(
         self, index_name: str, owner: Owner, narrowing: Narrowing | None = None
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[StoredEntry]:
         query = searches.entries(owner, searches.narrowed(narrowing or Narrowing()))
         for hit in requests.pages(self._client, index_name, owner.tenant, query, _STORED):
-            yield hits.candidate(hit, 0.0)
+            yield hits.stored(hit)
 
     def count(self, index_name: str, owner: Owner) -> int:
         query = searches.entries(owner)

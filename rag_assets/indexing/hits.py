@@ -9,7 +9,15 @@ import numpy as np
 from elasticsearch.helpers import pack_dense_vector
 
 from rag_assets.indexing import mapping
-from rag_assets.indexing.model import Candidate, Entry, LiveEntry, Wanted
+from rag_assets.indexing.model import (
+    Candidate,
+    Entry,
+    LiveEntry,
+    Owner,
+    StoredEntry,
+    Wanted,
+    entry_id,
+)
 
 
 def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
@@ -26,16 +34,29 @@ def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
     }
 
 
-def candidate(hit: Mapping[str, Any], score: float) -> Candidate:
-    """A search hit as a candidate with the given score."""
+def stored(hit: Mapping[str, Any], cosine: float | None = None) -> StoredEntry:
+    """A hit that brings its stored fields along."""
     fields = hit["_source"]
-    return Candidate(hit["_id"], fields["document_id"], fields["index_key"], float(score), fields)
+    return StoredEntry(hit["_id"], fields["index_key"], fields, cosine)
 
 
-def ranking(wanted: Wanted, found: Iterable[Mapping[str, Any]]) -> list[Candidate]:
+def candidate(owner: Owner, hit: Mapping[str, Any], score: float) -> Candidate:
+    """A hit that brings the fields along that searches.PLACING names."""
+    fields = hit["fields"]
+    [document_id], [index_key], [ordinal] = (
+        fields[name] for name in ("document_id", "index_key", "ordinal")
+    )
+    # A build of an earlier schema has no other key. A uri is left out that is too long to sort by.
+    [text_key] = fields.get("text_key") or fields["text_sha256"]
+    [uri] = fields.get("uri", [""])
+    id_ = entry_id(owner, document_id, index_key, ordinal)
+    return Candidate(id_, document_id, index_key, score, uri, text_key)
+
+
+def ranking(owner: Owner, wanted: Wanted, found: Iterable[Mapping[str, Any]]) -> list[Candidate]:
     """The hits of one search as what was wanted, best first."""
     score = _words_score if isinstance(wanted.by, str) else cosine
-    return ranked(candidate(hit, score(hit)) for hit in found)
+    return ranked(candidate(owner, hit, score(hit)) for hit in found)
 
 
 def cosine(hit: Mapping[str, Any]) -> float:

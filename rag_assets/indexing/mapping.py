@@ -110,6 +110,7 @@ def index_body(spec: IndexSpec) -> dict[str, Any]:
                 "text": {"type": "text", "analyzer": "prose"},
                 "terms": {"type": "text", "analyzer": "whitespace"},
                 "text_sha256": _KEYWORD,
+                "text_key": {"type": "keyword", "index": False},
                 "media_type": _KEYWORD,
                 "language": _KEYWORD,
                 "modified_at": {"type": "date"},
@@ -185,6 +186,8 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "text": chunk.text,
         "terms": lexical_terms("\n".join([*above, chunk.text])),
         "text_sha256": chunk.text_sha256,
+        # That of text_sha256 is not: it is the same under the same title and headings alone.
+        "text_key": key_of("text", chunk.text),
         "start": chunk.start,
         "end": chunk.end,
         "token_count": chunk.token_count,

@@ -14,7 +14,7 @@ from rag_assets.chunking.model import Chunk
 from rag_assets.hashing import key_of
 from rag_assets.times import stamp
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 VectorIndex = Literal["int8_hnsw", "hnsw", "bbq_hnsw"]
 Placement = Literal["shared", "dedicated"]
@@ -161,13 +161,32 @@ class LiveEntry:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An entry that a search found; `fields` is the stored source."""
+    """An entry that a search found: what its place among others depends on.
+
+    Attributes:
+        text_key: equal for equal texts.
+    """
 
     id: str
     document_id: str
     index_key: str
     score: float
+    uri: str
+    text_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """An entry as the index holds it, its vector left out.
+
+    Attributes:
+        cosine: of its vector and one that was named; None where there was none.
+    """
+
+    id: str
+    index_key: str
     fields: Mapping[str, Any]
+    cosine: float | None = None
 
 
 def entry_id(owner: Owner, document_id: str, indexed_key: str, ordinal: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from rag_assets.indexing.model import (
     Narrowing,
     Owner,
     Placement,
+    StoredEntry,
     Wanted,
 )
 
@@ -78,7 +79,7 @@ class VectorStore(Protocol):
 
     def stored(
         self, index_name: str, owner: Owner, narrowing: Narrowing | None = None
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[StoredEntry]:
         """A generation's entries with their stored fields, in no order; all, or some."""
         ...
 
@@ -146,6 +147,24 @@ class Searcher(Protocol):
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
         """The cosine of each of these entries that is there, by id."""
+        ...
+
+    async def entries(
+        self,
+        index_name: str,
+        owner: Owner,
+        ids: Sequence[str],
+        scopes: Collection[str],
+        vector: npt.NDArray[np.float32] | None = None,
+    ) -> dict[str, StoredEntry]:
+        """Those of these entries that are there and carry one of these access scopes, by id.
+
+        Args:
+            index_name, owner: where they are, and whose.
+            ids: of entries.
+            scopes: that may be read.
+            vector: to tell the cosines of; None where they do not matter.
+        """
         ...
 
     async def uuid_of(self, index_name: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError, OrjsonSerializer
 from rag_assets.errors import IndexInconsistent, SearchRejected, ServiceUnavailable
 from rag_assets.indexing import hits, searches
 from rag_assets.indexing.answers import PASSING, answering
-from rag_assets.indexing.model import Candidate, Owner, Wanted
+from rag_assets.indexing.model import Candidate, Narrowing, Owner, StoredEntry, Wanted
 
 _CONNECTIONS = 16
 _SECONDS = 30
@@ -42,18 +42,39 @@ class ElasticsearchSearcher:
     async def rankings(
         self, index_name: str, owner: Owner, wanted: Sequence[Wanted]
     ) -> list[list[Candidate]]:
-        bodies = [searches.ranking(owner, one) for one in wanted]
+        bodies = [{**searches.PLACING, **searches.ranking(owner, one)} for one in wanted]
         found = await self._searched(index_name, owner, bodies)
-        return [hits.ranking(one, page) for one, page in zip(wanted, found, strict=True)]
+        return [hits.ranking(owner, one, page) for one, page in zip(wanted, found, strict=True)]
 
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
         if not ids:
             return {}
-        body = {**searches.scored(owner, vector, ids), "_source": False}
-        [found] = await self._searched(index_name, owner, [body])
+        body = searches.scored(owner, vector, [searches.named(ids)], len(ids))
+        [found] = await self._searched(index_name, owner, [{**body, **searches.SCORING}])
         return {hit["_id"]: hits.cosine(hit) for hit in found}
+
+    async def entries(
+        self,
+        index_name: str,
+        owner: Owner,
+        ids: Sequence[str],
+        scopes: Collection[str],
+        vector: npt.NDArray[np.float32] | None = None,
+    ) -> dict[str, StoredEntry]:
+        if not ids:
+            return {}
+        clauses = [searches.named(ids), *searches.narrowed(Narrowing(frozenset(scopes)))]
+        if vector is None:
+            body = {"query": searches.entries(owner, clauses), "size": len(ids)}
+        else:
+            body = searches.scored(owner, vector, clauses, len(ids))
+        [found] = await self._searched(index_name, owner, [{**body, **searches.READING}])
+        return {
+            hit["_id"]: hits.stored(hit, None if vector is None else hits.cosine(hit))
+            for hit in found
+        }
 
     async def uuid_of(self, index_name: str) -> str | None:
         with answering():
@@ -75,8 +96,7 @@ class ElasticsearchSearcher:
         header = orjson.dumps({"index": index_name, "routing": owner.tenant})
         lines: list[Any] = []
         for body in bodies:
-            asked = {**searches.RETURNED, **body}
-            lines += [header, orjson.dumps(asked, option=orjson.OPT_SERIALIZE_NUMPY)]
+            lines += [header, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)]
         with answering():
             answers = (await self._client.msearch(searches=lines)).body["responses"]
         return [_hits(answer, index_name, owner) for answer in answers]

@@ -16,11 +16,27 @@ from rag_assets.indexing.longest import leading_terms, leading_words
 from rag_assets.indexing.model import Narrowing, Owner, Wanted
 from rag_assets.times import stamp
 
-RETURNED: Mapping[str, Any] = {
+READING: Mapping[str, Any] = {
     "_source": {"excludes": ["terms", "digest"]},
     "track_total_hits": False,
 }
-"""What a search brings along of each hit, unless it says otherwise."""
+"""What a search brings along of each hit that is to be read."""
+
+SCORING: Mapping[str, Any] = {"_source": False, "track_total_hits": False}
+"""What it brings along of each hit of which the score is wanted."""
+
+PLACING: Mapping[str, Any] = {
+    "_source": False,
+    # Of what is stored with an entry, its id included, nothing is read: this is a third of the
+    # work of a search, and most candidates are never shown.
+    "stored_fields": "_none_",
+    "docvalue_fields": [
+        *("document_id", "index_key", "ordinal"),
+        *("uri", "text_key", "text_sha256"),
+    ],
+    "track_total_hits": False,
+}
+"""What it brings along of each hit that is only to be put in its place."""
 
 _MOST_CANDIDATES = 10_000
 """Elasticsearch takes no more."""
@@ -55,9 +71,26 @@ def ranking(owner: Owner, wanted: Wanted) -> dict[str, Any]:
     return _by_vector(owner, wanted.by, wanted.limit, clauses, wanted.min_cosine)
 
 
-def scored(owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]) -> dict[str, Any]:
-    """A search that scores these entries, and no others, by cosine."""
-    return _by_vector(owner, vector, len(ids), [{"ids": {"values": list(ids)}}], None)
+def scored(
+    owner: Owner,
+    vector: npt.NDArray[np.float32],
+    clauses: Sequence[Mapping[str, Any]],
+    limit: int,
+) -> dict[str, Any]:
+    """A search that scores by cosine what these clauses leave.
+
+    Args:
+        owner: whose entries.
+        vector: to compare with.
+        clauses: that each entry must match.
+        limit: how many entries there are at most.
+    """
+    return _by_vector(owner, vector, limit, clauses, None)
+
+
+def named(ids: Sequence[str]) -> dict[str, Any]:
+    """A clause that leaves the entries of these ids."""
+    return {"ids": {"values": list(ids)}}
 
 
 def narrowed(narrowing: Narrowing) -> list[dict[str, Any]]:

@@ -11,7 +11,14 @@ import numpy.typing as npt
 from rag_assets.catalog.generations import Generation
 from rag_assets.catalog.index_rows import ReadableVersion
 from rag_assets.catalog.questions import QuestionReader
-from rag_assets.indexing.model import Candidate, Narrowing, Owner, Wanted, lies_in
+from rag_assets.indexing.model import (
+    Candidate,
+    Narrowing,
+    Owner,
+    StoredEntry,
+    Wanted,
+    lies_in,
+)
 from rag_assets.indexing.protocol import Searcher
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.tenants.modes import SearchMode
@@ -74,7 +81,20 @@ class CandidateSearch:
     def prefers(self, candidate: Candidate) -> bool:
         """Whether it lies where what is found ranks higher."""
         paths = self.request.must_include_paths
-        return bool(paths) and _within(candidate.fields["uri"], paths)
+        return bool(paths) and _within(candidate.uri, paths)
+
+    async def cosines(self, ids: Sequence[str]) -> dict[str, float]:
+        """The cosine of each of these entries that is still there, by id."""
+        if self.vector is None:
+            return {}
+        return await self.searcher.cosines(self.serving.index_name, self.owner, self.vector, ids)
+
+    async def entries(self, ids: Sequence[str], *, scored: bool) -> dict[str, StoredEntry]:
+        """Those of these entries that are still there and readable, by id."""
+        vector = self.vector if scored else None
+        return await self.searcher.entries(
+            self.serving.index_name, self.owner, ids, self.scopes, vector
+        )
 
     async def still(self, found: Found) -> Found:
         """The same candidates, as far as the catalog vouches for them by now."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rag_assets.indexing.model import Candidate
 
@@ -19,6 +20,35 @@ class Distinct:
     candidate: Candidate
     also: tuple[str, ...] = ()
 
+    @property
+    def id(self) -> str:
+        """Of the candidate."""
+        return self.candidate.id
+
+    def read(self, fields: Mapping[str, Any]) -> Passage:
+        """The same, with what is stored of it."""
+        return Passage(self.candidate, self.also, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What may be shown of a distinct text.
+
+    Attributes:
+        candidate: that it stands for.
+        also: see Distinct.
+        fields: that are stored.
+    """
+
+    candidate: Candidate
+    also: tuple[str, ...]
+    fields: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Of the candidate."""
+        return self.candidate.id
+
 
 def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
     """Keep the first candidate of each text, with the uris of the others.
@@ -28,11 +58,11 @@ def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
     """
     alike: dict[str, list[Candidate]] = {}
     for candidate in candidates:
-        alike.setdefault(candidate.fields["text"], []).append(candidate)
+        alike.setdefault(candidate.text_key, []).append(candidate)
     return [Distinct(first, _uris(first, others)) for first, *others in alike.values()]
 
 
 def _uris(first: Candidate, others: Sequence[Candidate]) -> tuple[str, ...]:
-    uris = dict.fromkeys(other.fields["uri"] for other in others)
-    uris.pop(first.fields["uri"], None)
+    uris = dict.fromkeys(other.uri for other in others if other.uri)
+    uris.pop(first.uri, None)
     return tuple(uris)

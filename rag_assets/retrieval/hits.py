@@ -8,14 +8,14 @@ from typing import Any
 
 from rag_assets.catalog.index_rows import ReadableVersion
 from rag_assets.indexing.mapping import PLACES
-from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
 
 
 def hit_of(
     number: int,
-    distinct: Distinct,
+    passage: Passage,
     cosine: float | None,
     version: ReadableVersion,
     question: str,
@@ -24,12 +24,12 @@ def hit_of(
 
     Args:
         number: to cite it by.
-        distinct: the entry, and where else its text stands.
+        passage: that is shown.
         cosine: of question and passage; None where the question has no vector.
         version: of its document.
         question: what the excerpt is to be about.
     """
-    fields: Mapping[str, Any] = distinct.candidate.fields
+    fields = passage.fields
     modified: str | None = fields.get("modified_at")
     places: Mapping[str, Any] = {name: fields.get(name) for name in PLACES}
     return Hit(
@@ -46,9 +46,9 @@ def hit_of(
         start=fields["start"],
         end=fields["end"],
         **places,
-        document_id=distinct.candidate.document_id,
+        document_id=passage.candidate.document_id,
         chunk_id=fields["chunk_id"],
         source_sha256=version.content_sha256,
         stale=version.stale,
-        also=distinct.also,
+        also=passage.also,
     )

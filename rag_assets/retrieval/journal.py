@@ -27,7 +27,6 @@ _LOG = logging.getLogger(__name__)
 _MOST_WAITING = 20_000
 _GATHER_SECONDS = 0.25
 _QUERY = 2_000
-_CANDIDATES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class SearchJournal:
     """Writes rag_search_started and rag_search_completed.
 
     A question passes the scan for credentials before it is written, and is cut where it is long.
-    Of candidates ids and scores are kept, no text. Where more searches are made than can be
+    Of passages ids and scores are kept, no text. Where more searches are made than can be
     written, the events of some are left out and counted.
 
     Args:
@@ -118,12 +117,16 @@ class JournaledSearch:
     caller: str | None
 
     def completed(self, answer: SearchAnswer, found: Ranked) -> None:
-        """Note what came of it: the first candidates, and which of them were chosen."""
+        """Note what came of it: the first passages, and which of them were chosen."""
         debug = answer.debug
+        cosines = [found.cosines.get(passage.id) for passage in found.order]
         self.note(
             "rag_search_completed",
             {
-                **found.first(_CANDIDATES),
+                "ids": [passage.fields["chunk_id"] for passage in found.order],
+                "scores": [None if c is None else round(c, 6) for c in cosines],
+                # Of all candidates: it tells whether a threshold kept everything back.
+                "nearest": round(max(found.cosines.values()), 6) if found.cosines else None,
                 "chosen": [hit.chunk_id for hit in answer.hits],
                 "latency_ms": dict(debug.latency_ms) if debug else {},
                 **({"degraded": dict(debug.degraded)} if debug and debug.degraded else {}),

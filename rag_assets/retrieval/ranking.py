@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from rag_assets.errors import IndexInconsistent
 from rag_assets.indexing.model import Candidate
 from rag_assets.retrieval.candidates import CandidateSearch, Found
 from rag_assets.retrieval.clock import Clock
-from rag_assets.retrieval.duplicates import Distinct, collapse
+from rag_assets.retrieval.duplicates import Passage, collapse
 from rag_assets.retrieval.fusion import fuse
 from rag_assets.retrieval.model import Hit, Scores
 from rag_assets.retrieval.second_stage import Reread
@@ -34,7 +29,7 @@ class Ranked:
         reread: what the second stage made of the first of them; None where there was none.
     """
 
-    order: Sequence[Distinct]
+    order: Sequence[Passage]
     cosines: Mapping[str, float]
     fused: Mapping[str, float]
     found: Found
@@ -48,12 +43,12 @@ class Ranked:
             search: what was asked for.
             still: the candidates that may be shown by now: reading them took a while.
         """
-        uris = {id_: candidate.fields["uri"] for id_, candidate in still.by_id.items()}
+        uris = {id_: candidate.uri for id_, candidate in still.by_id.items()}
         readable = set(uris.values())
         order = [
-            replace(distinct, also=tuple(uri for uri in distinct.also if uri in readable))
-            for distinct in reread.ordered(self.order, search.prefers)
-            if distinct.candidate.id in uris
+            replace(passage, also=tuple(uri for uri in passage.also if uri in readable))
+            for passage in reread.ordered(self.order, search.prefers)
+            if passage.id in uris
         ]
         return replace(self, order=order, found=still, reread=reread)
 
@@ -61,22 +56,13 @@ class Ranked:
         """The first of them."""
         return replace(self, order=self.order[:limit])
 
-    def first(self, count: int) -> dict[str, Any]:
-        """The first candidates: their chunk ids, and their cosines as far as they are known."""
-        by_id = self.found.by_id
-        ids = [*islice((id_ for id_ in self.fused if id_ in by_id), count)]
-        return {
-            "ids": [by_id[id_].fields["chunk_id"] for id_ in ids],
-            "scores": [_rounded(self.cosines.get(id_)) for id_ in ids],
-        }
-
     def scores(self, search: CandidateSearch, hits: Sequence[Hit]) -> tuple[Scores, ...]:
         """What put each hit in its place."""
         rankings = [_ranks(ranking) for ranking in self.found.rankings[:2]]
         by_vector = rankings.pop(0) if rankings and search.mode != "text" else {}
         by_words = rankings.pop(0) if rankings and search.mode != "knn" else {}
         reread = self.reread.scores if self.reread else {}
-        ids = [distinct.candidate.id for distinct in self.order]
+        ids = [passage.id for passage in self.order]
         return tuple(
             Scores(
                 number=hit.number,
@@ -97,54 +83,46 @@ async def ranked(search: CandidateSearch, clock: Clock) -> Ranked:
         IndexInconsistent: the tenant's index was lost.
         ServiceUnavailable: a server does not answer.
     """
-    order: list[Distinct] = []
-    cosines: Mapping[str, float] = {}
-    fused: Mapping[str, float] = {}
-    found = Found((), {}, 0)
-    for _ in range(_ATTEMPTS):
-        with clock.step("search"):
-            found = await search.found()
-        fused = fuse([[candidate.id for candidate in ranking] for ranking in found.rankings])
-        by_id = found.by_id
-        order = collapse([by_id[id_] for id_ in fused])
-        # A threshold may drop any of them, so all are scored before the first are taken.
-        if search.min_cosine is None:
-            order = order[: search.limit]
-        if search.vector is None:
-            break
-        with clock.step("score"):
-            cosines = await _cosines(search, search.vector, found, order)
+    found, complete = await _ranked(search, clock)
+    for _ in range(_ATTEMPTS - 1):
         # An entry that is gone now was replaced meanwhile: its successor is found next time.
-        if all(distinct.candidate.id in cosines for distinct in order):
+        if complete:
             break
-    if not found.seen:
+        found, complete = await _ranked(search, clock)
+    if not found.found.seen:
         await _require_index(search)
-    return Ranked(_near_enough(search, order, cosines), cosines, fused, found)
+    return found
 
 
-def _near_enough(
-    search: CandidateSearch, order: Sequence[Distinct], cosines: Mapping[str, float]
-) -> list[Distinct]:
-    if search.vector is not None:
-        least = -1.0 if search.min_cosine is None else search.min_cosine
-        order = [d for d in order if cosines.get(d.candidate.id, -2.0) >= least]
-    return [*order[: search.limit]]
+async def _ranked(search: CandidateSearch, clock: Clock) -> tuple[Ranked, bool]:
+    """What is found now, and whether all of it was still there when it was read."""
+    with clock.step("search"):
+        found = await search.found()
+    by_id = found.by_id
+    fused = fuse([[candidate.id for candidate in ranking] for ranking in found.rankings])
+    order = collapse([by_id[id_] for id_ in fused])
+    cosines = _by_vector(search, found)
+    complete = True
+    if search.vector is not None and search.min_cosine is not None:
+        # It may drop any of them, so all are scored before the first are taken.
+        with clock.step("score"):
+            cosines |= await search.cosines([d.id for d in order if d.id not in cosines])
+        complete = all(distinct.id in cosines for distinct in order)
+        order = [d for d in order if cosines.get(d.id, -2.0) >= search.min_cosine]
+    order = order[: search.limit]
+    with clock.step("read"):
+        known = all(distinct.id in cosines for distinct in order)
+        entries = await search.entries([distinct.id for distinct in order], scored=not known)
+    cosines |= {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
+    passages = [d.read(entries[d.id].fields) for d in order if d.id in entries]
+    return Ranked(passages, cosines, fused, found), complete and len(passages) == len(order)
 
 
-async def _cosines(
-    search: CandidateSearch,
-    vector: npt.NDArray[np.float32],
-    found: Found,
-    order: Sequence[Distinct],
-) -> dict[str, float]:
-    known: dict[str, float] = {}
-    if search.mode != "text":
-        known = {candidate.id: candidate.score for candidate in found.rankings[0]}
-    unknown = [d.candidate.id for d in order if d.candidate.id not in known]
-    if unknown:
-        name = search.serving.index_name
-        known |= await search.searcher.cosines(name, search.owner, vector, unknown)
-    return known
+def _by_vector(search: CandidateSearch, found: Found) -> dict[str, float]:
+    """The cosines of those that were found by them."""
+    if search.mode == "text" or not found.rankings:
+        return {}
+    return {candidate.id: candidate.score for candidate in found.rankings[0]}
 
 
 async def _require_index(search: CandidateSearch) -> None:
@@ -155,10 +133,6 @@ async def _require_index(search: CandidateSearch) -> None:
             f"index {serving.index_name!r} of tenant {tenant_id!r} was replaced",
             hint=f"restore it with `rag-assets sync {tenant_id} --repair`",
         )
-
-
-def _rounded(score: float | None) -> float | None:
-    return None if score is None else round(score, 6)
 
 
 def _ranks(ranking: Sequence[Candidate]) -> dict[str, int]:

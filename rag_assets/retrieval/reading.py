@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.index_rows import ReadableDocument
 from rag_assets.errors import UnknownDocument
-from rag_assets.indexing.model import Candidate, Narrowing, Owner
+from rag_assets.indexing.model import Narrowing, Owner, StoredEntry
 from rag_assets.indexing.protocol import VectorStore
 from rag_assets.retrieval.model import Caller
 
@@ -97,7 +97,7 @@ def _unknown(tenant_id: str) -> UnknownDocument:
     )
 
 
-def _joined(chunks: Iterable[Candidate]) -> Iterator[str]:
+def _joined(chunks: Iterable[StoredEntry]) -> Iterator[str]:
     """Texts of chunks in order, what they repeat of each other left out."""
     at: int | None = None
     for chunk in chunks:

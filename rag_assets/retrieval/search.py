@@ -186,12 +186,12 @@ def _packed(request: SearchRequest, found: Ranked) -> list[Hit]:
     hits = [
         hit_of(
             number,
-            distinct,
-            cosines.get(distinct.candidate.id),
-            versions[distinct.candidate.document_id],
+            passage,
+            cosines.get(passage.id),
+            versions[passage.candidate.document_id],
             request.query,
         )
-        for number, distinct in enumerate(found.order, start=1)
+        for number, passage in enumerate(found.order, start=1)
     ]
     if request.token_budget is None:
         return hits

@@ -17,7 +17,7 @@ from rag_assets.errors import ConfigurationError, RerankFailed, RerankFault
 from rag_assets.indexing.model import Candidate
 from rag_assets.reranking.config import RerankConfig
 from rag_assets.reranking.protocol import Reranker
-from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.fusion import fuse
 
 _LOG = logging.getLogger(__name__)
@@ -39,8 +39,8 @@ class Reread:
     fault: RerankFault | None = None
 
     def ordered(
-        self, order: Sequence[Distinct], prefers: Callable[[Candidate], bool]
-    ) -> list[Distinct]:
+        self, order: Sequence[Passage], prefers: Callable[[Candidate], bool]
+    ) -> list[Passage]:
         """Those that were read again by their scores, equal ones as they stood; then the rest.
 
         Args:
@@ -49,12 +49,12 @@ class Reread:
                 ranking of their own, and both are fused.
         """
         scores = self.scores
-        read = [distinct for distinct in order if distinct.candidate.id in scores]
-        rest = [distinct for distinct in order if distinct.candidate.id not in scores]
-        read.sort(key=lambda distinct: -scores[distinct.candidate.id])
-        if preferred := [d.candidate.id for d in read if prefers(d.candidate)]:
-            fused = fuse([[d.candidate.id for d in read], preferred])
-            read.sort(key=lambda distinct: -fused[distinct.candidate.id])
+        read = [passage for passage in order if passage.id in scores]
+        rest = [passage for passage in order if passage.id not in scores]
+        read.sort(key=lambda passage: -scores[passage.id])
+        if preferred := [passage.id for passage in read if prefers(passage.candidate)]:
+            fused = fuse([[passage.id for passage in read], preferred])
+            read.sort(key=lambda passage: -fused[passage.id])
         return read + rest
 
 
@@ -78,7 +78,7 @@ class SecondStage:
         self._made: LRUCache[tuple[TenantRef, RerankConfig], _Made] = LRUCache(_MOST_RERANKERS)
 
     async def read(
-        self, ref: TenantRef, config: RerankConfig, question: str, order: Sequence[Distinct]
+        self, ref: TenantRef, config: RerankConfig, question: str, order: Sequence[Passage]
     ) -> Reread:
         """Score the first candidates of an order.
 
@@ -93,8 +93,8 @@ class SecondStage:
             return Reread({})
         try:
             reranker = await self._reranker(ref, config)
-            passages = [_passage(distinct) for distinct in first]
-            scores = await reranker.scores(question, passages, seconds=config.seconds)
+            texts = [_text(passage) for passage in first]
+            scores = await reranker.scores(question, texts, seconds=config.seconds)
         except RerankFailed as error:
             if error.fault != "resting":
                 _LOG.warning(f"{ref.id}: a search was not reranked: {error.advice}")
@@ -102,7 +102,7 @@ class SecondStage:
         except ConfigurationError as error:
             _LOG.warning(f"{ref.id}: a search was not reranked: {error.advice}")
             return Reread({}, "not usable")
-        ids = [distinct.candidate.id for distinct in first]
+        ids = [passage.id for passage in first]
         return Reread(dict(zip(ids, scores, strict=True)))
 
     async def close(self) -> None:
@@ -126,7 +126,7 @@ class SecondStage:
         return made.reranker
 
 
-def _passage(distinct: Distinct) -> str:
+def _text(passage: Passage) -> str:
     """What an embedder reads of a passage: its title and headings as well."""
-    fields = distinct.candidate.fields
+    fields = passage.fields
     return embedding_text(fields.get("title"), tuple(fields["heading_path"]), fields["text"])

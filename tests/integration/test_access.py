@@ -168,7 +168,7 @@ def test_nothing_near_enough_asks_back_instead_of_padding(shared: Installation) 
     assert not answer.needs_clarification
     assert answer.debug is not None
     assert answer.debug.total_candidates >= len(answer.hits)
-    assert {"catalog", "embed", "search", "score", "pack"} == set(answer.debug.latency_ms)
+    assert {"catalog", "embed", "search", "read", "pack"} == set(answer.debug.latency_ms)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_assets.catalog.index_rows import ReadableVersion
 from rag_assets.indexing.model import Candidate
-from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.hits import hit_of as made
 from rag_assets.retrieval.model import Hit
 
@@ -22,5 +22,5 @@ def hit_of(
         "chunk_id": "team:a.md:0",
     }
     version = ReadableVersion("key", None, stale=False)
-    distinct = Distinct(Candidate("id", "document", "key", score, fields))
-    return made(number, distinct, score, version, text)
+    passage = Passage(Candidate("id", "document", "key", score, uri, text), (), fields)
+    return made(number, passage, score, version, text)

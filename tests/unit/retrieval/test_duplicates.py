@@ -8,7 +8,7 @@ from rag_assets.retrieval.duplicates import collapse
 
 
 def candidate(id_: str, text: str, uri: str) -> Candidate:
-    return Candidate(id_, f"document of {uri}", "key", 1.0, {"text": text, "uri": uri})
+    return Candidate(id_, f"document of {uri}", "key", 1.0, uri, text)
 
 
 def test_equal_texts_are_one_hit_that_names_every_document() -> None:
@@ -29,9 +29,9 @@ def test_the_first_of_each_text_stays_in_its_place_and_no_uri_is_lost(
 ) -> None:
     candidates = [candidate(str(n), text, uri) for n, (text, uri) in enumerate(given_)]
     found = collapse(candidates)
-    assert [d.candidate.fields["text"] for d in found] == list(dict.fromkeys(t for t, _ in given_))
+    assert [d.candidate.text_key for d in found] == list(dict.fromkeys(t for t, _ in given_))
     for distinct in found:
-        text = distinct.candidate.fields["text"]
+        text = distinct.candidate.text_key
         uris = {uri for other, uri in given_ if other == text}
-        assert {distinct.candidate.fields["uri"], *distinct.also} == uris
+        assert {distinct.candidate.uri, *distinct.also} == uris
         assert len(distinct.also) == len(uris) - 1

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from rag_assets.catalog.index_rows import ReadableVersion
 from rag_assets.indexing.model import Candidate
-from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.hits import hit_of as made
 from rag_assets.retrieval.model import Hit
 
@@ -25,8 +25,8 @@ FIRST_SCHEMA = {
 
 def hit_of(fields: Mapping[str, object]) -> Hit:
     version = ReadableVersion("key", "c0ffee", stale=True)
-    distinct = Distinct(Candidate("id", "document", "key", 1.0, fields))
-    return made(1, distinct, 0.5, version, "wheel")
+    passage = Passage(Candidate("id", "document", "key", 1.0, "files/a.md", "text"), (), fields)
+    return made(1, passage, 0.5, version, "wheel")
 
 
 def test_a_build_of_the_first_schema_answers_until_the_present_one_is_complete() -> None:

@@ -7,17 +7,17 @@ import pytest
 from rag_assets.errors import NoReranker
 from rag_assets.indexing.model import Candidate
 from rag_assets.retrieval.asked import Asked
-from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.retrieval.second_stage import Reread
 from rag_assets.tenants.model import Tenant
 
-FOUND = [Distinct(Candidate(id_, id_, "key", 0.5, {"uri": f"files/{id_}"})) for id_ in "abcdef"]
+FOUND = [Passage(Candidate(id_, id_, "key", 0.5, f"files/{id_}", id_), (), {}) for id_ in "abcdef"]
 
 
 def ordered(scores: dict[str, float], preferred: str = "") -> str:
     order = Reread(scores).ordered(FOUND, lambda candidate: candidate.id in preferred)
-    return "".join(distinct.candidate.id for distinct in order)
+    return "".join(passage.id for passage in order)
 
 
 def test_the_first_come_by_score_and_equal_ones_and_the_rest_as_they_stood() -> None:
