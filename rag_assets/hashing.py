@@ -11,6 +11,9 @@ Hashable: TypeAlias = (
     "str | int | float | bool | Sequence[Hashable] | Mapping[str, Hashable] | None"
 )
 
+# Made once: json.dumps makes an encoder for each call that says how, and searches hash a lot.
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
+
 
 def sha256_hex(data: bytes | str) -> str:
     """The SHA-256 of bytes, or of a text's UTF-8, as 64 hexadecimal digits.
@@ -30,5 +33,4 @@ def key_of(kind: str, *parts: Hashable) -> str:
         parts: JSON-like values; mappings are taken in sorted order, so equal values give equal
             keys on every machine.
     """
-    canonical = json.dumps([kind, *parts], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+    return hashlib.sha256(_canonical([kind, *parts]).encode()).hexdigest()[:32]
