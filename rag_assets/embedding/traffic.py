@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from rag_assets.embedding.rates import MINUTE, Window
 from rag_assets.embedding.slots import Slots
 from rag_assets.errors import OutOfTime
+from rag_assets.rates import MINUTE, Window
 
 
 @dataclass(slots=True)

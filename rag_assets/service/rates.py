@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from limits import parse
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
+from cachetools import TTLCache
 
-from rag_assets.errors import RagAssetsError
+from rag_assets.errors import ConfigurationError, RagAssetsError
+from rag_assets.rates import Window
+
+_RATE = re.compile(r"([1-9]\d{0,8})\s*/\s*(second|minute|hour|day)", re.ASCII)
+_SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
+_MOST_TOKENS = 100_000
 
 
 class TooManyRequests(RagAssetsError):
@@ -26,16 +32,42 @@ class TooManyRequests(RagAssetsError):
         self.retry_after = retry_after
 
 
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many requests in any stretch of so many seconds."""
+
+    requests: int
+    seconds: float
+
+    @classmethod
+    def parse(cls, text: str) -> Rate:
+        """A rate as it is written: 600/minute.
+
+        Raises:
+            ConfigurationError: it is not a rate.
+        """
+        found = _RATE.fullmatch(text.strip())
+        if found is None:
+            raise ConfigurationError(
+                f"RAG_ASSETS_SERVICE_RATE is not a rate: {text}",
+                hint="as in 600/minute or 20/second",
+            )
+        return cls(int(found[1]), _SECONDS[found[2]])
+
+
 class Rates:
     """Counts the requests of each token in this process.
 
     Args:
-        rate: as in 600/minute.
+        rate: of each.
+        clock: in seconds.
     """
 
-    def __init__(self, rate: str) -> None:
-        self._item = parse(rate)
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+    def __init__(self, rate: Rate, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._clock = clock
+        # A token that rested for a whole window is as one that never asked.
+        self._windows: TTLCache[str, Window] = TTLCache(_MOST_TOKENS, rate.seconds, clock)
 
     def take(self, name: str) -> None:
         """Count one request.
@@ -46,6 +78,10 @@ class Rates:
         Raises:
             TooManyRequests: it may not be made now.
         """
-        if not self._limiter.hit(self._item, name):
-            reset = self._limiter.get_window_stats(self._item, name).reset_time
-            raise TooManyRequests(max(1, math.ceil(reset - time.time())))
+        window = self._windows.get(name) or Window(self._rate.requests, self._rate.seconds)
+        now = self._clock()
+        if wait := window.wait(1, now):
+            raise TooManyRequests(max(1, math.ceil(wait)))
+        window.begin(1)
+        window.end(1, 1, now)
+        self._windows[name] = window

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rag_assets.errors import ConfigurationError
+from rag_assets.service.rates import Rate
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")
 _SECRET_BYTES = 32
@@ -101,13 +102,13 @@ class ServiceSettings:
 
     Attributes:
         jwt: None: no JWT is taken, only service tokens.
-        rate: requests of each token, as in 600/minute.
+        rate: of the requests of each token.
         threads: searches under way at once.
         mcp_origins: of web pages that may speak MCP.
     """
 
     jwt: JwtSettings | None = None
-    rate: str = "600/minute"
+    rate: Rate = field(default_factory=lambda: Rate(600, 60.0))
     threads: int = 8
     mcp_origins: frozenset[str] = frozenset()
 
@@ -121,22 +122,10 @@ class ServiceSettings:
         env = os.environ if environ is None else environ
         return cls(
             jwt=JwtSettings.from_environment(env),
-            rate=_rate(env.get("RAG_ASSETS_SERVICE_RATE") or "600/minute"),
+            rate=Rate.parse(env.get("RAG_ASSETS_SERVICE_RATE") or "600/minute"),
             threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MOST_THREADS),
             mcp_origins=_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),
         )
-
-
-def _rate(text: str) -> str:
-    from limits import parse
-
-    try:
-        parse(text)
-    except ValueError:
-        raise ConfigurationError(
-            f"RAG_ASSETS_SERVICE_RATE is not a rate: {text}", hint="as in 600/minute or 20/second"
-        ) from None
-    return text
 
 
 def _origins(text: str) -> frozenset[str]:

@@ -19,6 +19,7 @@ from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.service.app import build_app
 from rag_assets.service.backend import Backend
+from rag_assets.service.rates import Rate
 from rag_assets.service.settings import JwtSettings, ServiceSettings
 from tests.driving import Driver
 from tests.installation import FAST, Installation, new_installation
@@ -27,7 +28,7 @@ SECRET = "an example secret of more than 32 bytes"
 ISSUER = "https://sign.example"
 SETTINGS = ServiceSettings(
     jwt=JwtSettings(secret=SECRET, issuer=ISSUER),
-    rate="100000/minute",
+    rate=Rate.parse("100000/minute"),
     mcp_origins=frozenset({"https://app.example"}),
 )
 

@@ -19,6 +19,7 @@ from rag_assets.client import AsyncClient, Client, Filters, Question
 from rag_assets.client.answers import Written
 from rag_assets.client.errors import Forbidden, Invalid, NotFound, NotReached, Unauthenticated
 from rag_assets.retrieval.model import SearchRequest
+from rag_assets.service.rates import Rate
 from rag_assets.service.settings import JwtSettings, ServiceSettings
 from tests.integration.service.conftest import ISSUER, SECRET, Door, running
 from tests.integration.service.test_service import granted
@@ -161,7 +162,7 @@ def test_the_examples_of_the_documentation_run(
 
 def test_who_asks_too_often_waits_their_turn(door: Door, kind: Any, portal: BlockingPortal) -> None:
     jwt = JwtSettings(secret=SECRET, issuer=ISSUER)
-    with running(door.another(ServiceSettings(jwt=jwt, rate="1/second"))) as address:
+    with running(door.another(ServiceSettings(jwt=jwt, rate=Rate.parse("1/second")))) as address:
         patient = Asked(kind(address, door.token), portal)
         assert [patient("status").chunks for _ in range(3)] == [2, 2, 2]
         patient("close")

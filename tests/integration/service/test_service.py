@@ -26,6 +26,7 @@ from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.service.app import build_app
 from rag_assets.service.authentication import require_authentication
 from rag_assets.service.backend import Backend
+from rag_assets.service.rates import Rate
 from rag_assets.service.service_tokens import create_token
 from rag_assets.service.settings import JwtSettings, ServiceSettings
 from tests.integration.service.conftest import SECRET, Door
@@ -245,7 +246,7 @@ def test_status_tells_what_waits(door: Door) -> None:
 
 
 def test_a_token_has_a_rate_of_its_own(door: Door) -> None:
-    settings = ServiceSettings(jwt=JwtSettings(secret=SECRET), rate="2/minute")
+    settings = ServiceSettings(jwt=JwtSettings(secret=SECRET), rate=Rate.parse("2/minute"))
     slow = door.another(settings)
     with TestClient(build_app(slow)) as client:
         other = replace(door, client=client, backend=slow)

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.embedding.rates import Window
+from rag_assets.rates import Window
 
 
 def test_a_first_burst_may_use_the_whole_window_and_no_more():
