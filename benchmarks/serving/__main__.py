@@ -1,6 +1,6 @@
 """The service under load, beside bare Elasticsearch asked by its official client.
 
-    python -m benchmarks.serving                     2,000 and 16,000 chunks; five minutes, the
+    python -m benchmarks.serving                     2,000 and 16,000 chunks; eight minutes, the
                                                      first time some more for the model
     python -m benchmarks.serving --large             50,000 chunks as well
     python -m benchmarks.serving --rounds 1 --only service-hybrid --name trial
