@@ -131,7 +131,7 @@ def _linear(result: _Result) -> str:
 
 def _rivals(result: _Result) -> str:
     by_name: Mapping[str, _Costs] = result["costs"]
-    names = [name for name in _FRAMEWORKS if by_name.get(name)]
+    names = [name for name in _FRAMEWORKS if by_name.get(name, {}).get("cold")]
     columns = ["seconds", *(_FRAMEWORKS[name] for name in names)]
     times = [
         [title, *(_times(by_name[name], phase) for name in names)]
