@@ -1,4 +1,4 @@
-"""How much of something may happen in every stretch of a minute, wherever that minute begins."""
+"""How much of something may happen in every stretch of time, wherever that stretch begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ class Window:
     The first burst may use all that a window allows. A leaky bucket, which libraries offer, lets
     as much again trickle in behind it: up to twice the limit within the first window. Here what
     is under way counts until it has ended, and a full window beyond that. So the limit also
-    holds where it is counted, at the provider, however long a request takes to get there.
+    holds where it is counted, at the provider, however long a request takes to get there. What
+    takes no time begins and ends at once.
 
     Args:
         limit: in a window at most; None for any amount.

@@ -74,7 +74,7 @@ class Installation:
             "DATABASE_URL": servers.postgres_url,
             "ELASTICSEARCH_URL": servers.elasticsearch_url,
             # What is measured is how fast it answers, not how soon it refuses.
-            "RAG_ASSETS_SERVICE_RATE": "100000000/minute",
+            "RAG_ASSETS_SERVICE_RATE": "1000000/minute",
         }
         made = [
             _TENANT.format(

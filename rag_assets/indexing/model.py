@@ -129,13 +129,11 @@ class Wanted:
         by: the query's vector, of shape (dimensions,), or its words.
         limit: how many entries at most.
         narrowing: which entries may be among them.
-        min_cosine: leave out what is less similar; for vectors only.
     """
 
     by: npt.NDArray[np.float32] | str
     limit: int
     narrowing: Narrowing = Narrowing()
-    min_cosine: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +162,9 @@ class Candidate:
     """An entry that a search found: what its place among others depends on.
 
     Attributes:
-        text_key: equal for equal texts.
+        uri: of its document; empty where it is too long to be kept in a column.
+        text_key: equal for equal texts; in builds of the first three schemas, for equal texts
+            under equal titles and headings.
     """
 
     id: str

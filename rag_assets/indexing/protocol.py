@@ -146,7 +146,11 @@ class Searcher(Protocol):
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
-        """The cosine of each of these entries that is there, by id."""
+        """The cosine of each of these entries that is there, by id.
+
+        Raises:
+            IndexInconsistent: see rankings().
+        """
         ...
 
     async def entries(
@@ -164,6 +168,9 @@ class Searcher(Protocol):
             ids: of entries.
             scopes: that may be read.
             vector: to tell the cosines of; None where they do not matter.
+
+        Raises:
+            IndexInconsistent: see rankings().
         """
         ...
 

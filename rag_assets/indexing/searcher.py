@@ -93,7 +93,10 @@ class ElasticsearchSearcher:
         self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
     ) -> list[list[Mapping[str, Any]]]:
         """The hits of several searches of a tenant's entries, in one round trip."""
-        header = orjson.dumps({"index": index_name, "routing": owner.tenant})
+        # One of several copies may know of a change that another does not: what one of them has
+        # found, the same is asked to read, and equal searches have equal answers.
+        where = {"index": index_name, "routing": owner.tenant, "preference": owner.tenant}
+        header = orjson.dumps(where)
         lines: list[Any] = []
         for body in bodies:
             lines += [header, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)]

@@ -27,7 +27,7 @@ SCORING: Mapping[str, Any] = {"_source": False, "track_total_hits": False}
 
 PLACING: Mapping[str, Any] = {
     "_source": False,
-    # Of what is stored with an entry, its id included, nothing is read: this is a third of the
+    # Of what is stored with an entry, its id included, nothing is read: this is a fifth of the
     # work of a search, and most candidates are never shown.
     "stored_fields": "_none_",
     "docvalue_fields": [
@@ -68,7 +68,7 @@ def ranking(owner: Owner, wanted: Wanted) -> dict[str, Any]:
     clauses = narrowed(wanted.narrowing)
     if isinstance(wanted.by, str):
         return _by_words(owner, wanted.by, wanted.limit, clauses)
-    return _by_vector(owner, wanted.by, wanted.limit, clauses, wanted.min_cosine)
+    return _by_vector(owner, wanted.by, wanted.limit, clauses)
 
 
 def scored(
@@ -85,7 +85,7 @@ def scored(
         clauses: that each entry must match.
         limit: how many entries there are at most.
     """
-    return _by_vector(owner, vector, limit, clauses, None)
+    return _by_vector(owner, vector, limit, clauses)
 
 
 def named(ids: Sequence[str]) -> dict[str, Any]:
@@ -133,7 +133,6 @@ def _by_vector(
     vector: npt.NDArray[np.float32],
     limit: int,
     clauses: Sequence[Mapping[str, Any]],
-    min_cosine: float | None,
 ) -> dict[str, Any]:
     nearest: dict[str, Any] = {
         "field": "vector",
@@ -142,8 +141,6 @@ def _by_vector(
         "num_candidates": min(_MOST_CANDIDATES, max(100, 2 * limit)),
         "filter": [*mapping.owned(owner), *clauses],
     }
-    if min_cosine is not None:
-        nearest["similarity"] = min_cosine
     return {"knn": nearest, "size": limit}
 
 

@@ -90,7 +90,11 @@ class CandidateSearch:
         return await self.searcher.cosines(self.serving.index_name, self.owner, self.vector, ids)
 
     async def entries(self, ids: Sequence[str], *, scored: bool) -> dict[str, StoredEntry]:
-        """Those of these entries that are still there and readable, by id."""
+        """Those of these entries that are still there, by id.
+
+        The scopes are those that could be read when the search began: what the catalog says by
+        now is for still().
+        """
         vector = self.vector if scored else None
         return await self.searcher.entries(
             self.serving.index_name, self.owner, ids, self.scopes, vector
@@ -128,16 +132,14 @@ class CandidateSearch:
 
     def _wanted(self) -> list[Wanted]:
         limit = fetched(self.limit)
-        queries: list[tuple[npt.NDArray[np.float32] | str, float | None]] = []
+        # A threshold is applied later: fused, a passage under it may still lift one over it.
+        queries: list[npt.NDArray[np.float32] | str] = []
         if self.mode != "text" and self.vector is not None:
-            # Fused, a passage under the threshold may still lift one over it: all are scored later.
-            queries.append((self.vector, self.min_cosine if self.mode == "knn" else None))
+            queries.append(self.vector)
         if self.mode != "knn":
-            queries.append((self.request.query, None))
+            queries.append(self.request.query)
         return [
-            Wanted(query, limit, narrowing, min_cosine)
-            for narrowing in self._narrowings()
-            for query, min_cosine in queries
+            Wanted(query, limit, narrowing) for narrowing in self._narrowings() for query in queries
         ]
 
     def _narrowings(self) -> list[Narrowing]:

@@ -117,7 +117,7 @@ class JournaledSearch:
     caller: str | None
 
     def completed(self, answer: SearchAnswer, found: Ranked) -> None:
-        """Note what came of it: the first passages, and which of them were chosen."""
+        """Note what came of it: the passages found, and which of them the budget left."""
         debug = answer.debug
         cosines = [found.cosines.get(passage.id) for passage in found.order]
         self.note(

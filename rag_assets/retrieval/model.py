@@ -207,7 +207,8 @@ class Hit:
         source_sha256: of the document's content as it was listed last.
         stale: whether the document changed since, as far as its source was listed.
         trimmed: whether the end of its text was left out, to keep within the budget.
-        also: uris of other documents that the caller may read and that hold the same text.
+        also: uris of other documents that the caller may read and that hold the same text; none
+            of more than 8,191 characters.
     """
 
     number: int

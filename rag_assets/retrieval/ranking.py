@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +16,11 @@ from rag_assets.retrieval.fusion import fuse
 from rag_assets.retrieval.model import Hit, Scores
 from rag_assets.retrieval.second_stage import Reread
 
+_LOG = logging.getLogger(__name__)
+
 _ATTEMPTS = 5
+_VOUCHED_SECONDS = 1.0
+"""After which what the catalog said is asked for again: texts are read in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +49,23 @@ class Ranked:
             search: what was asked for.
             still: the candidates that may be shown by now: reading them took a while.
         """
+        order = reread.ordered(self.order, search.prefers)
+        return replace(self, order=order, reread=reread).as_of(still)
+
+    def as_of(self, still: Found) -> Ranked:
+        """What is left of it.
+
+        Args:
+            still: the candidates that may be shown by now.
+        """
         uris = {id_: candidate.uri for id_, candidate in still.by_id.items()}
         readable = set(uris.values())
         order = [
             replace(passage, also=tuple(uri for uri in passage.also if uri in readable))
-            for passage in reread.ordered(self.order, search.prefers)
+            for passage in self.order
             if passage.id in uris
         ]
-        return replace(self, order=order, found=still, reread=reread)
+        return replace(self, order=order, found=still)
 
     def limited(self, limit: int) -> Ranked:
         """The first of them."""
@@ -89,6 +104,11 @@ async def ranked(search: CandidateSearch, clock: Clock) -> Ranked:
         if complete:
             break
         found, complete = await _ranked(search, clock)
+    if not complete:
+        _LOG.warning(
+            f"{search.owner.tenant}: entries that were found cannot be read;"
+            f" `rag-assets check {search.owner.tenant}` tells what is wrong with its index"
+        )
     if not found.found.seen:
         await _require_index(search)
     return found
@@ -98,6 +118,7 @@ async def _ranked(search: CandidateSearch, clock: Clock) -> tuple[Ranked, bool]:
     """What is found now, and whether all of it was still there when it was read."""
     with clock.step("search"):
         found = await search.found()
+    vouched_at = time.monotonic()
     by_id = found.by_id
     fused = fuse([[candidate.id for candidate in ranking] for ranking in found.rankings])
     order = collapse([by_id[id_] for id_ in fused])
@@ -115,14 +136,20 @@ async def _ranked(search: CandidateSearch, clock: Clock) -> tuple[Ranked, bool]:
         entries = await search.entries([distinct.id for distinct in order], scored=not known)
     cosines |= {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
     passages = [d.read(entries[d.id].fields) for d in order if d.id in entries]
-    return Ranked(passages, cosines, fused, found), complete and len(passages) == len(order)
+    complete = complete and len(passages) == len(order)
+    result = Ranked(passages, cosines, fused, found)
+    if time.monotonic() - vouched_at > _VOUCHED_SECONDS:
+        with clock.step("verify"):
+            result = result.as_of(await search.still(found))
+    return result, complete
 
 
 def _by_vector(search: CandidateSearch, found: Found) -> dict[str, float]:
     """The cosines of those that were found by them."""
-    if search.mode == "text" or not found.rankings:
+    if search.mode == "text":
         return {}
-    return {candidate.id: candidate.score for candidate in found.rankings[0]}
+    rankings = found.rankings[:: 2 if search.mode == "hybrid" else 1]
+    return {candidate.id: candidate.score for ranking in rankings for candidate in ranking}
 
 
 async def _require_index(search: CandidateSearch) -> None:

@@ -13,7 +13,7 @@ from cachetools import TTLCache
 from rag_assets.errors import ConfigurationError, RagAssetsError
 from rag_assets.rates import Window
 
-_RATE = re.compile(r"([1-9]\d{0,8})\s*/\s*(second|minute|hour|day)", re.ASCII)
+_RATE = re.compile(r"([1-9]\d{0,5}|1000000)\s*(?:/|per)\s*(second|minute|hour|day)s?", re.ASCII)
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
 _MOST_TOKENS = 100_000
 
@@ -43,6 +43,8 @@ class Rate:
     def parse(cls, text: str) -> Rate:
         """A rate as it is written: 600/minute.
 
+        Each request of a window is remembered, so that a million is the most.
+
         Raises:
             ConfigurationError: it is not a rate.
         """
@@ -50,7 +52,7 @@ class Rate:
         if found is None:
             raise ConfigurationError(
                 f"RAG_ASSETS_SERVICE_RATE is not a rate: {text}",
-                hint="as in 600/minute or 20/second",
+                hint="as in 600/minute: up to 1000000 a second, minute, hour or day",
             )
         return cls(int(found[1]), _SECONDS[found[2]])
 

@@ -11,7 +11,7 @@
 | RAG_ASSETS_JWT_TENANTS_CLAIM | tenants | claim of the tenants that may be asked |
 | RAG_ASSETS_JWT_ROLE_CLAIM | role | claim that says admin or member |
 | RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim that lists the subject's groups |
-| RAG_ASSETS_SERVICE_RATE | 600/minute | requests that each token may make |
+| RAG_ASSETS_SERVICE_RATE | 600/minute | requests of a token: a number / second, minute, hour, day |
 | RAG_ASSETS_MCP_ORIGINS | none | origins of web pages that may speak MCP, parted by commas |
 | RAG_ASSETS_SERVICE_THREADS | 8 | searches under way at once; others wait their turn |
 """

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
+from anyio import to_thread
 from elasticsearch import Elasticsearch
 
 from rag_assets.indexing.elasticsearch import ElasticsearchStore
 from rag_assets.indexing.model import Owner, Wanted
 from rag_assets.indexing.searcher import ElasticsearchSearcher
+from rag_assets.retrieval import Retriever, ranking
+from rag_assets.retrieval.model import SearchRequest
+from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.stages.listing import list_documents
+from rag_assets.tenants.modes import SearchMode
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -141,3 +147,113 @@ def _reading(
     built: Built, ids: list[str], near: np.ndarray | None
 ) -> Callable[[ElasticsearchSearcher], Awaitable[dict[str, object]]]:
     return lambda s: s.entries(built.index_name, built.owner, ids, {"public"}, near)
+
+
+Entries = Callable[..., Awaitable[dict[str, object]]]
+
+
+def test_what_is_replaced_between_both_requests_is_found_as_it_is_now(
+    shared_installation: Installation, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shared_installation.add_tenant("replaced", **FAST)
+    (folder / "a.md").write_text("The valve is red.\n")
+    driver.sync("replaced")
+    read: Entries = ElasticsearchSearcher.entries
+    asked: list[int] = []
+
+    async def replacing(self: ElasticsearchSearcher, *given: object) -> dict[str, object]:
+        if not asked:
+            (folder / "a.md").write_text("The valve is green by now.\n")
+            await to_thread.run_sync(shared_installation.synced, "replaced")
+        found = await read(self, *given)
+        asked.append(len(found))
+        return found
+
+    monkeypatch.setattr(ElasticsearchSearcher, "entries", replacing)
+    hits = shared_installation.search("replaced", "valve", mode="text")
+    assert [hit.text for hit in hits] == ["The valve is green by now."]
+    assert asked == [0, 1]
+
+
+def test_what_is_deleted_while_texts_are_read_slowly_is_not_shown(
+    shared_installation: Installation, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shared_installation.add_tenant("slow", **FAST)
+    for name in ("kept", "gone"):
+        (folder / f"{name}.md").write_text(f"The valve is {name}.\n")
+    driver.sync("slow")
+    read: Entries = ElasticsearchSearcher.entries
+
+    def delete() -> None:
+        (folder / "gone.md").unlink()
+        with driver.locked("slow") as ctx:
+            list_documents(ctx, SecretScanner())
+
+    async def slowly(self: ElasticsearchSearcher, *given: object) -> dict[str, object]:
+        found = await read(self, *given)
+        assert len(found) == 2
+        await to_thread.run_sync(delete)
+        return found
+
+    monkeypatch.setattr(ElasticsearchSearcher, "entries", slowly)
+    monkeypatch.setattr(ranking, "_VOUCHED_SECONDS", 0.0)
+    hits = shared_installation.search("slow", "valve", mode="text")
+    assert [hit.text for hit in hits] == ["The valve is kept."]
+
+
+def test_entries_that_cannot_be_read_are_left_out_and_logged(
+    shared_installation: Installation, driver: Driver, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = shared_installation.add_tenant("damaged", **FAST)
+    (folder / "whole.md").write_text("The valve is whole.\n")
+    (folder / "moved.md").write_text("The valve was moved.\n")
+    driver.sync("damaged")
+    [whole] = [h for h in shared_installation.search("damaged", "valve") if "whole" in h.text]
+    ctx = shared_installation.context("damaged")
+    serving = ctx.catalog.generations.serving("damaged")
+    assert serving is not None
+    assert isinstance(ctx.store, ElasticsearchStore)
+    with Elasticsearch(ctx.store._url) as client:
+        [hit] = client.search(
+            index=serving.index_name,
+            query={"bool": {"filter": [{"term": {"uri": "files/moved.md"}}]}},
+            source={"exclude_vectors": False},
+            routing="damaged",
+        )["hits"]["hits"]
+        at = {"index": serving.index_name, "routing": "damaged", "refresh": True}
+        client.index(id="elsewhere", document=hit["_source"], **at)
+        client.delete(id=hit["_id"], **at)
+    assert shared_installation.search("damaged", "valve") == (replace(whole, number=1),)
+    assert "`rag-assets check damaged` tells what is wrong" in caplog.text
+
+
+@pytest.mark.parametrize("mode", ["knn", "text", "hybrid"])
+def test_an_event_tells_how_near_the_nearest_was_that_a_threshold_kept_back(
+    shared_installation: Installation, driver: Driver, built: Built, mode: SearchMode
+) -> None:
+    session = driver.session
+    retriever = Retriever(session.catalog, session.store, session.embedders)
+    request = SearchRequest(query="valve", mode=mode, min_score=0.999)
+    assert retriever.search(TENANT, request).needs_clarification
+    everything = retriever.search(TENANT, SearchRequest(query="valve", mode=mode, min_score=-1.0))
+    retriever.close()
+    found, kept_back = session.catalog.events.latest(TENANT, kind="rag_search_completed", limit=2)
+    nearest = max(hit.score for hit in everything.hits if hit.score is not None)
+    assert kept_back.payload["ids"] == kept_back.payload["chosen"] == []
+    assert kept_back.payload["nearest"] == found.payload["nearest"] == nearest
+
+
+def test_cosines_that_a_ranking_brought_are_not_asked_for_again(
+    shared_installation: Installation, built: Built, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[int] = []
+    score = ElasticsearchSearcher.cosines
+
+    async def counted(self: ElasticsearchSearcher, *given: Any) -> dict[str, float]:
+        scored.append(len(given[-1]))
+        return await score(self, *given)
+
+    monkeypatch.setattr(ElasticsearchSearcher, "cosines", counted)
+    near = {"must_include_paths": ["files/three.md"], "min_score": -1.0}
+    assert len(shared_installation.search(TENANT, "valve", mode="knn", **near)) == 2
+    assert scored == [0]

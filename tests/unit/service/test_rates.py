@@ -14,14 +14,17 @@ from rag_assets.service.rates import Rate, Rates, TooManyRequests
         ("600/minute", Rate(600, 60.0)),
         (" 20 / second", Rate(20, 1.0)),
         ("5/hour", Rate(5, 3_600.0)),
-        ("100000000/day", Rate(100_000_000, 86_400.0)),
+        ("1000000/day", Rate(1_000_000, 86_400.0)),
+        ("3 per minutes", Rate(3, 60.0)),
     ],
 )
 def test_a_rate_is_a_number_and_a_unit(text: str, rate: Rate) -> None:
     assert Rate.parse(text) == rate
 
 
-@pytest.mark.parametrize("text", ["", "600", "0/minute", "-1/minute", "1.5/second", "6/weeks"])
+@pytest.mark.parametrize(
+    "text", ["", "600", "0/minute", "-1/minute", "1.5/second", "6/weeks", "1000001/day"]
+)
 def test_what_is_no_rate_is_refused_by_name(text: str) -> None:
     with pytest.raises(ConfigurationError, match="RAG_ASSETS_SERVICE_RATE is not a rate"):
         Rate.parse(text)
