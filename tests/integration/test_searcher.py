@@ -164,7 +164,7 @@ def test_what_is_replaced_between_both_requests_is_found_as_it_is_now(
     async def replacing(self: ElasticsearchSearcher, *given: object) -> dict[str, object]:
         if not asked:
             (folder / "a.md").write_text("The valve is green by now.\n")
-            await to_thread.run_sync(shared_installation.synced, "replaced")
+            await to_thread.run_sync(driver.sync, "replaced")
         found = await read(self, *given)
         asked.append(len(found))
         return found

@@ -22,7 +22,7 @@ def test_only_what_tells_something_is_left(query: str, left: str) -> None:
 
 
 def test_a_ranking_by_words_asks_for_nothing_else() -> None:
-    wanted = Wanted("What does the handheld do?", 3, Narrowing(), None)
+    wanted = Wanted("What does the handheld do?", 3, Narrowing())
     should = ranking(Owner("acme", "1", 1), wanted)["query"]["bool"]["should"]
     assert [clause[kind] for clause in should for kind in clause][1] == {
         "terms": {"query": "handheld"}
