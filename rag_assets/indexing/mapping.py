@@ -186,7 +186,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "text": chunk.text,
         "terms": lexical_terms("\n".join([*above, chunk.text])),
         "text_sha256": chunk.text_sha256,
-        # That of text_sha256 is not: it is the same under the same title and headings alone.
+        # text_sha256 is of title and headings, too: it tells equal texts under others apart.
         "text_key": key_of("text", chunk.text),
         "start": chunk.start,
         "end": chunk.end,

@@ -25,7 +25,7 @@ class Distinct:
         """Of the candidate."""
         return self.candidate.id
 
-    def read(self, fields: Mapping[str, Any]) -> Passage:
+    def with_fields(self, fields: Mapping[str, Any]) -> Passage:
         """The same, with what is stored of it."""
         return Passage(self.candidate, self.also, fields)
 

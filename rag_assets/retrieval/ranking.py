@@ -135,7 +135,7 @@ async def _ranked(search: CandidateSearch, clock: Clock) -> tuple[Ranked, bool]:
         known = all(distinct.id in cosines for distinct in order)
         entries = await search.entries([distinct.id for distinct in order], scored=not known)
     cosines |= {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
-    passages = [d.read(entries[d.id].fields) for d in order if d.id in entries]
+    passages = [d.with_fields(entries[d.id].fields) for d in order if d.id in entries]
     complete = complete and len(passages) == len(order)
     result = Ranked(passages, cosines, fused, found)
     if time.monotonic() - vouched_at > _VOUCHED_SECONDS:

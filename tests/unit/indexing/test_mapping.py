@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from math import log
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -180,3 +181,8 @@ def test_a_graph_is_built_from_the_size_on_where_it_pays(dimensions: int, vector
     options = index_body(IndexSpec(dimensions))["mappings"]["properties"]["vector"]["index_options"]
     assert options["flat_index_threshold"] == threshold
     assert 0.9 * vectors < threshold * log(vectors) < 1.1 * vectors
+
+
+def test_the_tutorial_deletes_an_index_that_there_is() -> None:
+    tutorial = Path(__file__).parents[3] / "docs" / "tutorial.md"
+    assert f"/{Names().shared_stem(IndexSpec(384))}1 " in tutorial.read_text()
