@@ -1,0 +1,91 @@
+"""Which contexts each family of credentials is put into, and a credential put into one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from random import Random
+from types import MappingProxyType
+from typing import cast
+
+from tests.security.credentials.model import (
+    Context,
+    Credential,
+    Family,
+    Half,
+    Kind,
+    Sample,
+    Span,
+)
+
+_PLACES: Mapping[Family, tuple[str, ...]] = MappingProxyType(
+    {
+        "token": ("token", "named"),
+        "named": ("named",),
+        "password": ("password", "named"),
+        "line": ("line",),
+        "block": ("block",),
+    }
+)
+_NEEDS_AN_END = frozenset({"password-blanks", "password-symbols"})
+_SLOT = re.compile("«(X|NAME|name|label)»")
+
+
+def contexts_of(family: Family, half: Half) -> tuple[tuple[str, Context], ...]:
+    """The contexts for a family in one half, each under its full name."""
+    return tuple(
+        (f"{place}/{context.name}", context)
+        for place in _PLACES[family]
+        for context in _declared(place, half)
+    )
+
+
+def _declared(place: str, half: Half) -> tuple[Context, ...]:
+    module = import_module(f"tests.security.credentials.{half}.{place}_contexts")
+    attribute = "NAMED" if place == "named" else f"{place.upper()}S"
+    return cast("tuple[Context, ...]", getattr(module, attribute))
+
+
+def fits(kind: Kind, context: Context, credential: Credential) -> bool:
+    """Whether people would write such a credential in such a place."""
+    if kind.whole_line and not context.on_its_line():
+        return False
+    if kind.name in _NEEDS_AN_END and not context.delimited():
+        return False
+    return context.applies is None or context.applies(credential)
+
+
+def placed(
+    kind: Kind, name: str, context: Context, credential: Credential, rng: Random, half: Half
+) -> Sample:
+    """A credential in a context, with the spans it has there."""
+    if context.transform is not None:
+        credential = context.transform(credential, rng)
+    words = {
+        "X": credential.text,
+        "NAME": credential.name,
+        "name": credential.name.lower(),
+        "label": credential.label,
+    }
+    parts: list[str] = []
+    spans: list[Span] = []
+    may: list[Span] = []
+    length = 0
+    for literal, slot in _pieces(context.template):
+        if slot == "X":
+            spans += [(length + start, length + end) for start, end in credential.spans]
+            may += [(length + start, length + end) for start, end in credential.may]
+        parts.append(words[slot] if slot is not None else literal)
+        length += len(parts[-1])
+    text = "".join(parts)
+    return Sample(text, tuple(spans), kind.name, name, half, context.media_type, tuple(may))
+
+
+def _pieces(template: str) -> list[tuple[str, str | None]]:
+    pieces: list[tuple[str, str | None]] = []
+    at = 0
+    for found in _SLOT.finditer(template):
+        pieces += [(template[at : found.start()], None), ("", found.group(1))]
+        at = found.end()
+    return [*pieces, (template[at:], None)]

@@ -1,0 +1,1 @@
+"""Contexts and clean texts that a scanner may be improved on."""
