@@ -16,7 +16,7 @@ from rag_assets.catalog.lock import Holder
 from rag_assets.errors import TenantLocked
 from rag_assets.lake.model import ChunkSetRow
 from rag_assets.partitions import tenants_partitions
-from rag_assets.secrets.rules import SecretSpan
+from rag_assets.secrets.spans import SecretSpan
 from rag_assets.stages.context import TenantContext, config_key
 from rag_assets.stages.publishing import clean_up
 from rag_assets.stages.slices import ParsedDocument

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rag_assets.parsing.model import MaskedSpan, ParsedText
-from rag_assets.secrets.rules import is_secret_value
+from rag_assets.secrets.values import is_secret_value
 
 _RULE = "credential-column"
 _NAMED = re.compile(

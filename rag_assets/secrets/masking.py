@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from rag_assets.secrets.scanner import SecretScanner
+if TYPE_CHECKING:
+    from rag_assets.secrets.scanner import SecretScanner
 
 _FILLERS = ("*", "·", "█", "🔒")  # by UTF-8 width, from one byte to four
 _WIDTH_STARTS = (0x80, 0x800, 0x10000)

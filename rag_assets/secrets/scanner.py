@@ -1,25 +1,22 @@
-"""Finding credentials in a text: kingfisher's rules, offline, and ours for what it misses."""
+"""Finding credentials in a text: our own rules and kingfisher's, over several ways to read it."""
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rag_assets.secrets import rules, wraps
-from rag_assets.secrets.placeholders import is_placeholder
-from rag_assets.secrets.rules import SecretSpan
-
-if TYPE_CHECKING:
-    from kingfisher_sdk import Scanner
-
-_CONTINUATION = re.compile(rb"[\x80-\xbf]")  # bytes that start no character of UTF-8
+from rag_assets.secrets import views
+from rag_assets.secrets.kingfisher import Kingfisher
+from rag_assets.secrets.masking import mask
+from rag_assets.secrets.rules import RuleSet, own_rules, token_rules
+from rag_assets.secrets.spans import SecretSpan, merged
 
 __all__ = ["RULES_VERSION", "SecretScanner", "SecretSpan", "rules_version"]
+
+_MOST_ROUNDS = 24
 
 RULES_VERSION: str
 """Changes with our rules and with kingfisher's version; a part of keys."""
@@ -33,12 +30,12 @@ def __getattr__(name: str) -> str:
 
 @cache
 def rules_version() -> str:
-    """Work out RULES_VERSION, once and without loading the scanner."""
+    """Work out RULES_VERSION, once and without loading a scanner: our rules are their source."""
     from importlib.metadata import version
 
-    patterns = "\n".join(rule.token.pattern for rule in rules.TOKEN_RULES)
-    ours = hashlib.sha256(patterns.encode()).hexdigest()[:8]
-    return f"{rules.RULES_REVISION}.{ours}+kingfisher-{version('kingfisher-secret-scanner')}"
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    ours = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    return f"{ours}+kingfisher-{version('kingfisher-secret-scanner')}"
 
 
 class SecretScanner:
@@ -49,73 +46,80 @@ class SecretScanner:
     Args:
         cache_dir: a private folder for kingfisher's compiled rules, which makes every load but
             the first a matter of 0.3 s; without one, rules are compiled each time.
-        timeout: seconds one scan may take.
+        timeout: seconds one scan of kingfisher's may take.
     """
 
     def __init__(self, cache_dir: Path | None = None, *, timeout: float = 60.0) -> None:
-        self._cache_dir = cache_dir
-        self._timeout = timeout
-        self._scanner: Scanner | None = None
+        self._kingfisher = Kingfisher(cache_dir, timeout)
 
     def load(self) -> None:
         """Load the rules now rather than on the first scan."""
-        if self._scanner is None:
-            from kingfisher_sdk import Rules, Scanner
-
-            folder = self._cache_dir
-            self._scanner = Scanner(Rules(cache=folder is not None, cache_dir=folder))
+        self._kingfisher.load()
+        own_rules().load()
+        token_rules().load()
 
     def scan(self, text: str) -> list[SecretSpan]:
         """Find the credentials in a text, sorted, overlapping ones joined.
 
+        What was found is masked and the rest looked through again until nothing is found, since a
+        greedy rule can swallow the credential before the one that it reports.
+
         Raises:
             TimeoutError: the scan took too long; there is no partial answer.
         """
-        ours = chain(
-            wraps.private_keys(text),
-            wraps.rsa_lines(text),
-            wraps.tokens(text),
-            rules.aws_secrets(text),
-            rules.assigned(text),
-        )
-        return merged(chain(ours, self._kingfisher(text)))
+        found = merged(self._read(text))
+        spans = list(found)
+        rest = text
+        for _ in range(_MOST_ROUNDS):
+            if not found:
+                break
+            rest = mask(rest, found)
+            found = merged(chain(self._read(rest), self._by_line(rest)))
+            spans += found
+        return merged(spans)
 
-    def _kingfisher(self, text: str) -> Iterator[SecretSpan]:
-        self.load()
-        assert self._scanner is not None  # noqa: S101 - load() just set it
-        raw = text.encode("utf-8", "surrogatepass")
-        found = [
-            (at["start_offset"], at["end_offset"], finding.rule_id)
-            for finding in self._scanner.scan(raw, timeout=self._timeout)
-            if finding.visible and (at := finding.location)
-        ]
-        characters = _character_offsets(raw, {n for low, high, _ in found for n in (low, high)})
-        for low, high, rule in found:
-            start, end = characters[low], characters[high]
-            if not (rule.endswith("generic-credential-uri") and is_placeholder(text[start:end])):
-                yield SecretSpan(start, end, rule)
+    def _read(self, text: str) -> Iterator[SecretSpan]:
+        """Look through a text, as it is and as others read it."""
+        yield from self._everything(text)
+        if view := views.loosened(text):
+            yield from _in_view(view, self._kingfisher.scan)
+        for view in filter(None, (views.folded(text), views.decoded(text))):
+            yield from _in_view(view, self._everything)
+        for view, seams in views.joined(text):
+            yield from _across(view, seams, token_rules())
 
+    def _everything(self, text: str) -> Iterator[SecretSpan]:
+        return chain(own_rules().scan(text), self._kingfisher.scan(text))
 
-def merged(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Sorted, with overlapping spans joined under the rule of the first."""
-    result: list[SecretSpan] = []
-    for span in sorted(spans, key=lambda s: (s.start, -s.end)):
-        if span.end <= span.start:
-            continue
-        if result and span.start < result[-1].end:
-            last = result[-1]
-            result[-1] = SecretSpan(last.start, max(last.end, span.end), last.rule)
-        else:
-            result.append(span)
-    return result
+    def _by_line(self, text: str) -> Iterator[SecretSpan]:
+        at = 0
+        for line in text.splitlines(keepends=True):
+            for span in self._kingfisher.scan(line):
+                yield SecretSpan(at + span.start, at + span.end, span.rule)
+            at += len(line)
 
 
-def _character_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:
-    """For byte offsets, the characters they belong to; one within a character is its start."""
-    characters: dict[int, int] = {}
-    at = count = 0
-    for offset in sorted(offsets):
-        count += offset - at - len(_CONTINUATION.findall(raw, at, offset))
-        characters[offset] = count
-        at = offset
-    return characters
+def _in_view(
+    view: views.View, scan: Callable[[str], Iterable[SecretSpan]]
+) -> Iterator[SecretSpan]:
+    return map(view.original, scan(view.text))
+
+
+def _across(view: views.View, seams: list[views.Seam], rules: RuleSet) -> Iterator[SecretSpan]:
+    """What runs over a place where two lines were put together.
+
+    A word that follows a whole token is not its end; it is only where the token would be none
+    without it.
+    """
+    for span in rules.scan(view.text):
+        crossed = [seam for seam in seams if span.start < seam.at < span.end]
+        end = span.end
+        while crossed and not crossed[-1].certain:
+            seam = crossed.pop()
+            alone = rules.scan(view.text[: seam.at])
+            if span.end == seam.end and not any(other.start == span.start for other in alone):
+                crossed.append(seam)
+                break
+            end = seam.at
+        if crossed:
+            yield view.original(SecretSpan(span.start, end, span.rule))

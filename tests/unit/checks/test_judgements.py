@@ -28,7 +28,7 @@ from rag_assets.chunking.model import Chunk
 from rag_assets.indexing.mapping import owned
 from rag_assets.indexing.model import LiveEntry, Owner, entry_id
 from rag_assets.lake.model import ChunkSetRow
-from rag_assets.secrets.rules import SecretSpan
+from rag_assets.secrets.spans import SecretSpan
 from rag_assets.stages.drift import Drift, IndexState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

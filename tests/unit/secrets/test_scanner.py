@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.secrets.rules import SecretSpan
-from rag_assets.secrets.scanner import RULES_VERSION, SecretScanner, merged, rules_version
+from rag_assets.secrets.spans import SecretSpan
+from rag_assets.secrets.scanner import RULES_VERSION, SecretScanner, rules_version
+from rag_assets.secrets.spans import merged
 from tests.unit.secrets import planted
 
 BEFORE = "é🔒 naïve text: "

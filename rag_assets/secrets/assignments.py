@@ -1,0 +1,177 @@
+"""`password = literal`, in the notations of configuration, code and notes.
+
+A name that promises a credential, a separator, and a value that is one: no placeholder, no type,
+no expression. Letters alone are a password only where nothing says that they are code or a word
+about passwords.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rag_assets.secrets.names import ANCHORS, Name, Promise, find_names
+from rag_assets.secrets.rules import Anchor, Rule
+from rag_assets.secrets.spans import SecretSpan
+from rag_assets.secrets.values import (
+    is_bare_password,
+    is_phrase,
+    is_pin,
+    is_placeholder,
+    is_secret_value,
+    is_title,
+    is_worded_password,
+)
+
+_RULE = "assigned-secret"
+_REACH = 420
+_NEAR = 400
+
+_CLOSED = r"(?:\\?[\"'`]|&quot;|[\])}*_~”’»]){0,6}"
+_NOTE = r"(?:[ \t]?\([^()\n]{1,48}\))?"
+_WHOSE = (
+    r"(?:[ \t](?:for|of|to|on|at|für|fuer|von|vom|des|der|del|de|du|da|do|para|pour|per|voor|in|im)"
+    r"[ \t][^\n:=|\"'`]{1,48}?)?"
+)
+_SEPARATOR = (
+    r"[ \t]{0,16}(?:</?(?:b|i|strong|em|code)>[ \t]?){0,3}"
+    r"(?::=|=>|->|→|[!=]?={1,2}|::|:|：|＝|\?=|~=)(?:[*_~`]{1,3}(?=[ \t]))?[ \t]{0,16}"
+    r"(?:</?(?:b|i|strong|em|code|span|td|dd)>[ \t]?){0,3}"
+)
+_VALUE = (
+    r"(?:"
+    r"[bBrRuUfF@]{0,2}\"(?P<double>(?:[^\"\\\r\n]|\\[^\r\n]){3,256})\""
+    r"|[bBrRuUfF@]{0,2}'(?P<single>(?:[^'\\\r\n]|\\[^\r\n]|''){3,256})'"
+    r"|\\\"(?P<escaped>[^\"\\\r\n]{3,256})\\\""
+    r"|&quot;(?P<entity>[^&\r\n]{3,256})&quot;"
+    r"|`(?P<code>[^`\r\n]{3,256})`"
+    r"|[“„«‹‘‚](?P<curly>[^”“»›’\r\n]{3,256})[”“»›’]"
+    r"|(?P<mark>\*\*|__|\*|_|~~)(?P<emphasis>[^\s*_~][^\s]{1,254}?)(?P=mark)(?=[\s.,;:!?)]|$)"
+    r"|(?P<bare>(?:[^\s\"'`,;&<>|“”„]|[,;&|](?=[^\s,;&|])(?![\w .-]{1,40}[=:]|\w{1,6};)"
+    r"|[<>](?![/\w])|['\"](?=[^\s,;:.)\]}'\"=])){3,256})"
+    r")"
+)
+_ASSIGNED = re.compile(_CLOSED + _NOTE + _WHOSE + _CLOSED + _SEPARATOR + _VALUE)
+_BELOW = re.compile(_CLOSED + r"[ \t]?:[*_]{0,2}[ \t]*\r?\n(?:[ \t>]*\r?\n)?[ \t>]*[`\"']?(?P<bare>[^\s\"'`]{6,128})[`\"']?[ \t]*(?=\r?\n|$)")
+_PHRASED = re.compile(
+    _CLOSED + _NOTE + _WHOSE + _CLOSED + _SEPARATOR
+    + r"(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7})[ \t]*(?=[\r\n<|]|$)"
+)
+_PAIR = re.compile(
+    _CLOSED + _NOTE + r"[ \t]{0,8}[:=][ \t*`\"']{0,6}[\w.@+-]{1,64}[`\"']?(?:[ \t]?[/|:][ \t]?|[ \t]+)[`\"']?(?P<bare>[^\s\"'`,;<>|]{6,128})"
+)
+_ENVIRONMENT = re.compile(r"(?:(?:export|set|ENV|ARG|-e|--env|env)[ \t]+)?[A-Z][A-Z0-9_]+\Z")
+_FOLLOWED = re.compile(r"[\w.-]+=\S|</?[A-Za-z]")
+_LINE_CODE = re.compile(
+    r"[;{(\\,]\s*$|^\s*(?:def|class|return|import|from|if|elif|else|for|while|fn|func|let|const|var"
+    r"|public|private|protected|static|final|type|interface|struct|with|try|except|await|self\.)\b|\)\s*$"
+)
+_TYPED = re.compile(
+    r"[:=]\s*[\"']?(?:str|string|int|integer|number|bool|boolean|float|bytes|object|any|uuid|date"
+    r"|optional|required|text|varchar\S*|secretstr)\b",
+    re.IGNORECASE,
+)
+
+
+def _assigned(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    done = 0
+    for name in find_names(text, anchors):
+        if name.end < done:
+            continue
+        found = _value_of(text, name)
+        if found is not None:
+            done = found.end
+            yield found
+
+
+def _value_of(text: str, name: Name) -> SecretSpan | None:
+    limit = name.end + _REACH
+    if name.promise is Promise.PAIR:
+        pair = _PAIR.match(text, name.end, limit)
+        if pair is not None and is_bare_password(pair["bare"]) and not is_placeholder(pair["bare"]):
+            return SecretSpan(*pair.span("bare"), _RULE)
+    if name.promise is Promise.PASSWORD:
+        phrase = _PHRASED.match(text, name.end, limit)
+        if phrase is not None and is_phrase(phrase["bare"]):
+            return SecretSpan(*phrase.span("bare"), _RULE)
+    for pattern in (_ASSIGNED, _BELOW):
+        found = pattern.match(text, name.end, limit)
+        if found is not None:
+            return _judged(text, name, found)
+    return None
+
+
+def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
+    group = found.lastgroup or ""
+    start, end = found.span(group)
+    if group in {"bare", "emphasis"}:
+        end = _trimmed(text, start, end)
+    value = text[start:end]
+    if not _is_credential(text, name, value, group, found):
+        return None
+    return SecretSpan(start, end, _RULE)
+
+
+def _is_credential(text: str, name: Name, value: str, group: str, found: re.Match[str]) -> bool:
+    if name.promise is Promise.PIN:
+        return is_pin(value)
+    word = "password" if name.promise is Promise.PASSWORD else "key"
+    quoted = group not in {"bare"}
+    if is_secret_value(word, value, quoted=quoted):
+        return True
+    if name.promise is Promise.PASSWORD and not quoted:
+        return is_worded_password(value) and _may_be_worded(text, name, value, found)
+    return False
+
+
+def _may_be_worded(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
+    """Whether letters alone are a password here: the line says nothing else, and it is no code."""
+    begin = text.rfind("\n", 0, name.start) + 1
+    end = text.find("\n", found.end())
+    line = text[begin : end if end >= 0 else len(text)]
+    rest = text[found.end() : begin + len(line)].strip(" \t*_`.\"'|")
+    if rest and not _FOLLOWED.match(rest) and not _ENVIRONMENT.search(text, begin, name.end):
+        return False
+    if _ENVIRONMENT.search(text, begin, name.end):
+        return not is_title(value)
+    if is_title(value) and "=" not in found[0] and _TYPED.search(_around(text, begin, end)):
+        return False
+    return not _is_code(text, begin, end, line, value)
+
+
+def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
+    """Whether a line is code: by its looks, its neighbours, or a value that is a variable."""
+    near = _around(text, begin, end)
+    if _LINE_CODE.search(line) or _TYPED.search(near):
+        return True
+    if any(_LINE_CODE.search(other) for other in near.splitlines()):
+        return True
+    others = near.replace(line, "", 1)
+    return re.search(rf"\b{re.escape(value)}\b", others) is not None
+
+
+def _around(text: str, begin: int, end: int) -> str:
+    """The lines about a line that belong to it, up to the next blank ones."""
+    low, high = max(0, begin - _NEAR), (end if end >= 0 else len(text)) + _NEAR
+    first = text.rfind("\n\n", low, begin)
+    last = text.find("\n\n", begin, high)
+    return text[first + 2 if first >= 0 else low : last if last >= 0 else min(high, len(text))]
+
+
+def _trimmed(text: str, start: int, end: int) -> int:
+    """Where a bare value ends without what closes the sentence, the brackets or the emphasis."""
+    while end > start + 1:
+        last = text[end - 1]
+        opened = {")": "(", "]": "[", "}": "{"}.get(last)
+        if last in ".:" or (opened is not None and opened not in text[start:end]):
+            end -= 1
+        elif last in "*_~" and text[end - 2] == last:
+            end -= 2
+        elif last in "*_~" and start and text[start - 1] == last:
+            end -= 1
+        else:
+            break
+    return end
+
+
+RULES: Sequence[Rule] = (Rule(ANCHORS, _assigned),)

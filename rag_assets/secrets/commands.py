@@ -1,0 +1,173 @@
+"""Credentials on command lines: `--password X`, `-u user:X`, `mysql -pX`, and files like .netrc."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rag_assets.secrets.names import promise_of
+from rag_assets.secrets.rules import Anchor, Rule
+from rag_assets.secrets.spans import SecretSpan
+from rag_assets.secrets.values import is_bare_password, is_key, is_placeholder, is_secret_value
+
+_RULE = "command-line-secret"
+_WORD = r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|(?P<bare>[^\s\"'`;|&<>,)]{3,256}))"
+_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w-]{1,48})(?:=|[ \t]{1,4}|:)" + _WORD)
+_USER = re.compile(
+    r"(?:-u|-U|--user|--userpwd|--proxy-user|--auth|--basic|-a|--credentials|--creds|--login)(?:=|[ \t]{0,3})"
+    r"(?P<quote>[\"']?)(?P<user>[\w.@+\\-]{0,64})[:%](?P<bare>[^\s\"'`<>|]{3,256})(?P=quote)"
+)
+_USER_QUOTED = re.compile(
+    r"(?:-u|-U|--user|--userpwd|--proxy-user|--auth|-a)(?:=|[ \t]{0,3})"
+    r"(?:\"[^\"\s:]{0,64}:(?P<double>[^\"\r\n]{3,256})\"|'[^'\s:]{0,64}:(?P<single>[^'\r\n]{3,256})')"
+)
+_CLIENTS = re.compile(
+    r"\b(?:curl|wget|http|https|httpie|xh|hurl|ab|siege|smbclient|rpcclient|crackmapexec|svn|lftp)\b"
+)
+_ATTACHED = re.compile(r"-p" + _WORD)
+_DATABASES = re.compile(
+    r"\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mysqlsh|mariadb|mariadb-dump|mydumper|xtrabackup"
+    r"|innobackupex|mysqlcheck|mongo|mongosh|mongodump|mongorestore|mongoimport|mongoexport)\b"
+)
+_PASSED = re.compile(
+    r"\b(?:sshpass|docker|podman|az|oc|helm|plink|pscp|putty|redis-cli|ldapsearch|ldapadd|ldapmodify"
+    r"|ldapwhoami|kinit|7z|zip|unzip|sqlcmd|sqlplus|snmpwalk|ipmitool|influx|rabbitmqadmin|nats)\b"
+)
+_SPACED = re.compile(r"-(?:p|P|a|w|A|pw|passin|passout)[ \t]{1,4}(?:pass:)?" + _WORD)
+_PASS = re.compile(r"(?:pass|password):" + _WORD)
+_NETRC = re.compile(r"password[ \t\r\n]+" + _WORD)
+_LOGIN = re.compile(r"(?:^|[ \t\n])(?:login|machine|default|user|account)[ \t\n]+\S+[ \t\n]+\Z")
+_PGPASS = re.compile(r"[\w.*-]+:(?:\d{2,5}|\*):[\w.*-]+:[\w.*@-]+:(?P<bare>[^\s:]{4,128})[ \t]*(?=\r?\n|$)", re.MULTILINE)
+_BATCH = re.compile(r"htpasswd[ \t]+-\w*b\w*[ \t]+\S+[ \t]+\S+[ \t]+" + _WORD)
+_CISCO = re.compile(r"(?i:(?:enable|username[ \t]\S+(?:[ \t]privilege[ \t]\d+)?)[ \t](?:password|secret)[ \t](?:\d[ \t])?)(?P<bare>\S{4,128})")
+_CHPASSWD = re.compile(r"echo[ \t]+[\"']?[\w.-]+:(?P<bare>[^\s\"'|]{4,128})[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd")
+_STDIN = re.compile(r"echo[ \t]+(?:-n[ \t]+)?" + _WORD + r"[ \t]*\|[^\n|]{0,80}--(?:password|passphrase|token)-?(?:stdin|fd)")
+_GROUPS = ("double", "single", "bare")
+
+
+def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """A flag whose name promises a credential, whatever follows it."""
+    done = 0
+    for anchor in anchors:
+        if anchor.start < done or (anchor.start and text[anchor.start - 1] in "-\\"):
+            continue
+        found = _FLAG.match(text, anchor.start)
+        if found is None or (promise := promise_of(found["name"])) is None:
+            continue
+        done = found.end()
+        span = _judged(found, password=promise == "password", strict=True)
+        if span is not None:
+            yield span
+
+
+def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """`-u user:X`, as programs that speak HTTP take it."""
+    for anchor in anchors:
+        if anchor.start and not (text[anchor.start - 1].isspace() or text[anchor.start - 1] in "\"'`("):
+            continue
+        found = _USER_QUOTED.match(text, anchor.start) or _USER.match(text, anchor.start)
+        if found is None:
+            continue
+        start, end = _span(found)
+        value = text[start:end]
+        line = text[text.rfind("\n", 0, anchor.start) + 1 : anchor.start]
+        known = _CLIENTS.search(line) is not None or _CLIENTS.search(text[max(0, anchor.start - 300) : anchor.start])
+        if is_placeholder(value) or value.isdigit() or "://" in value:
+            continue
+        if known or is_bare_password(value):
+            yield SecretSpan(start, end, _RULE)
+
+
+def _attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """`-pX` and `-p X` on the command lines of programs that read a password so."""
+    for anchor in anchors:
+        if not anchor.start or not text[anchor.start - 1].isspace():
+            continue
+        line = text[max(text.rfind("\n", 0, anchor.start) + 1, anchor.start - 400) : anchor.start]
+        if _DATABASES.search(line):
+            found = _ATTACHED.match(text, anchor.start) or _SPACED.match(text, anchor.start)
+        else:
+            found = _SPACED.match(text, anchor.start) if _PASSED.search(line) else None
+        if found is None:
+            continue
+        span = _judged(found, password=True, strict=_DATABASES.search(line) is not None or "sshpass" in line)
+        if span is not None and not text[span.start : span.end].isdigit():
+            yield span
+
+
+def _told(pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    for anchor in anchors:
+        if found := pattern.match(text, anchor.start):
+            span = _judged(found, password=True, strict=True)
+            if span is not None:
+                yield span
+
+
+def _netrc(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    for anchor in anchors:
+        found = _NETRC.match(text, anchor.start)
+        if found is not None and _LOGIN.search(text[max(0, anchor.start - 160) : anchor.start]):
+            span = _judged(found, password=True, strict=True)
+            if span is not None:
+                yield span
+
+
+def _pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    done = -1
+    for anchor in anchors:
+        begin = text.rfind("\n", 0, anchor.start) + 1
+        if begin == done:
+            continue
+        done = begin
+        while begin < len(text) and text[begin] in " \t>`|":
+            begin += 1
+        found = _PGPASS.match(text, begin)
+        if found is not None and not is_placeholder(found["bare"]) and not found["bare"].isdigit():
+            yield SecretSpan(*found.span("bare"), "pgpass-password")
+
+
+def _judged(found: re.Match[str], *, password: bool, strict: bool) -> SecretSpan | None:
+    """The value of a match, where it is a credential.
+
+    Args:
+        found: a match with one of the value groups.
+        password: whether a password is due, else a key.
+        strict: whether nothing but a credential can stand there.
+    """
+    start, end = _span(found)
+    value = found.string[start:end]
+    while end > start and value[-1] in ".)]}*_~\\" and not value[:-1].endswith(value[-1]):
+        value, end = value[:-1], end - 1
+    if is_placeholder(value) or "://" in value or value.startswith(("-", "/", "./", "~/", "@", "file:", "(")):
+        return None
+    if strict and password:
+        good = not value.isspace()
+    elif strict:
+        good = len(value) > 5 and any(map(str.isdigit, value))  # noqa: PLR2004
+    else:
+        good = is_secret_value("password", value, quoted=False) if password else is_key(value)
+    return SecretSpan(start, end, _RULE) if good else None
+
+
+def _span(found: re.Match[str]) -> tuple[int, int]:
+    group = next(g for g in _GROUPS if g in found.re.groupindex and found[g] is not None)
+    return found.span(group)
+
+
+def _rule(pattern: re.Pattern[str], *anchors: str) -> Rule:
+    return Rule(anchors, lambda text, places: _told(pattern, text, places))
+
+
+RULES: Sequence[Rule] = (
+    Rule(("--", "-pass", "-store", "-key", "-token"), _flags),
+    Rule(("-u ", "-u\"", "-u'", "--user", "--proxy-user", "-a ", "--auth", "--cred", "--login", "--basic", "-u"), _users),
+    Rule((" -p", "\t-p"), lambda text, places: _attached(text, [Anchor(a.start + 1, a.end) for a in places])),
+    Rule((" -a ", " -w "), lambda text, places: _attached(text, [Anchor(a.start + 1, a.end) for a in places])),
+    Rule(("password",), _netrc),
+    Rule((":5432:", ":*:", ":5433:", ":6432:"), _pgpass),
+    _rule(_PASS, "pass:", "password:"),
+    _rule(_BATCH, "htpasswd"),
+    _rule(_CISCO, "enable ", "username "),
+    _rule(_CHPASSWD, "echo "),
+    _rule(_STDIN, "echo "),
+)  # fmt: skip

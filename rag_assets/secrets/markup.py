@@ -1,0 +1,106 @@
+"""Credentials that markup parts from their names: elements, attributes, `name:`/`value:`, calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rag_assets.secrets.names import ANCHORS, Name, Promise, find_names
+from rag_assets.secrets.rules import Anchor, Rule
+from rag_assets.secrets.spans import SecretSpan
+from rag_assets.secrets.values import is_bare_password, is_pin, is_secret_value, is_worded_password
+
+_RULE = "assigned-secret"
+_REACH = 400
+_QUOTED = r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|`(?P<tick>[^`\r\n]{3,256})`)"
+
+_ELEMENT = re.compile(
+    # <password>X</password>, <key>password</key><string>X</string>, <td>Password</td><td>X</td>
+    r"(?:\s[^<>\n]{0,120})?>\s{0,40}(?:(?:</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,120})?>\s{0,40}){0,4})"
+    r"(?:<!\[CDATA\[)?(?P<text>[^<>\r\n]{3,256}?)(?:\]\]>)?\s{0,40}</"
+)
+_LABELLED = re.compile(
+    # <td>Password:</td><td>X</td>, <dt>Password</dt><dd>X</dd>, <b>Password</b>: X
+    r"[ \t]?:?[ \t]?(?:\([^()<>\n]{1,40}\))?[ \t]?:?</[A-Za-z][\w:-]*>[ \t]?:?\s{0,40}"
+    r"(?:</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,120})?>\s{0,40}){0,5}(?P<text>[^<>\r\n]{3,256}?)\s{0,40}</"
+)
+_ATTRIBUTE = re.compile(
+    # name="password" value="X", key: "DB_PASSWORD", "value": "X", - name: X newline value: Y
+    r"[\"'`]?[ \t]{0,4}(?:,|/?>)?\s{0,60}(?:<)?[\"'`]?(?i:value|val|content|default|string)[\"'`]?"
+    r"[ \t]{0,4}[:=>][ \t]{0,4}(?:" + _QUOTED + r"|(?P<bare>[^\s\"'`,;<>|{}]{3,256}))"
+)
+_SECOND = re.compile(
+    # env('DB_PASSWORD', 'X'), define("DB_PASSWORD", "X"), os.environ.get("X", "Y")
+    r"[\"'`][ \t]{0,2},[ \t]{0,4}" + _QUOTED
+)
+_GETTER = re.compile(
+    r"(?i:env|define|fetch|get|config|property|secret|default|set|put|opt|add|append|setting|param|variable|value|fill|type)"
+    r"\w*[ \t]{0,2}\([ \t]{0,2}[\"'`]\Z"
+)
+_CALL = re.compile(
+    # setPassword("X"), getenv("PASSWORD") or "X", ENV["PASSWORD"] || "X", ENV.fetch("PASSWORD") { "X" }
+    r"(?:[\"'`]?[ \t]{0,2}[\])]?[ \t]{0,2}(?:\|\||\?\?|or|\?:|\{)[ \t]{0,4}|\([ \t]{0,4})" + _QUOTED
+)
+_DEFAULT = re.compile(r"(?::[-=?]?|:=)(?P<text>[^\s{}$\"'`]{3,256})\}")
+_EXPANSION = re.compile(r"\$\{[\w.-]*\Z")
+_SQL = re.compile(
+    r"[ \t]{1,4}(?:(?i:=|to|by|values?)[ \t]{1,4})?(?:'(?P<single>[^'\r\n]{3,256})'|\"(?P<double>[^\"\r\n]{3,256})\")"
+)
+_IDENTIFIED = re.compile(
+    r"(?i:identified)[ \t]+(?:(?i:with)[ \t]+\S+[ \t]+)?(?i:by|as)[ \t]+(?:(?i:password)[ \t]+)?" + _QUOTED
+)
+_TEXTS = ("text", "bare", "double", "single", "tick")
+
+
+def _marked(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    for name in find_names(text, anchors):
+        limit = name.end + _REACH
+        getter = _GETTER.search(text, max(0, name.start - 40), name.start)
+        for pattern in (_ELEMENT, _LABELLED, _ATTRIBUTE, _SECOND, _CALL, _SQL):
+            found = pattern.match(text, name.end, limit) if getter or pattern is not _SECOND else None
+            span = _judged(name, found, pattern) if found is not None else None
+            if span is not None:
+                yield span
+                break
+        if _EXPANSION.search(text, max(0, name.start - 60), name.end) and (
+            found := _DEFAULT.match(text, name.end, limit)
+        ):
+            if span := _judged(name, found, _DEFAULT):
+                yield span
+
+
+def _judged(name: Name, found: re.Match[str], pattern: re.Pattern[str]) -> SecretSpan | None:
+    group = next(g for g in _TEXTS if g in found.re.groupindex and found[g] is not None)
+    start, end = found.span(group)
+    value = found[group].strip()
+    start += len(found[group]) - len(found[group].lstrip())
+    end = start + len(value)
+    if any(map(str.isspace, value)):
+        return None
+    if name.promise is Promise.PIN:
+        good = is_pin(value)
+    elif name.promise is Promise.PASSWORD:
+        quoted = group in {"double", "single", "tick"}
+        good = is_secret_value("password", value, quoted=quoted)
+        if pattern is _CALL and value.replace("_", "").isalpha():
+            good = good and not value.islower() and is_worded_password(value)
+        good = good or (group in {"text", "bare"} and is_worded_password(value))
+    else:
+        good = is_secret_value("key", value, quoted=True) or (
+            pattern is _ELEMENT and is_bare_password(value) and not value.isdigit()
+        )
+    return SecretSpan(start, end, _RULE) if good else None
+
+
+def _identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """SQL's `IDENTIFIED BY 'X'`."""
+    for anchor in anchors:
+        found = _IDENTIFIED.match(text, anchor.start)
+        if found is None:
+            continue
+        group = next(g for g in _TEXTS if g in found.re.groupindex and found[g] is not None)
+        if is_secret_value("password", found[group], quoted=True):
+            yield SecretSpan(*found.span(group), _RULE)
+
+
+RULES: Sequence[Rule] = (Rule(ANCHORS, _marked), Rule(("identified",), _identified))

@@ -1,0 +1,136 @@
+"""Credentials in sentences: `The password is X`, `Das Passwort lautet X`, `set the token to X`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from rag_assets.secrets.names import ANCHORS, Name, Promise, find_names
+from rag_assets.secrets.rules import Anchor, Rule
+from rag_assets.secrets.spans import SecretSpan
+from rag_assets.secrets.values import (
+    is_bare_password,
+    is_key,
+    is_phrase,
+    is_pin,
+    is_placeholder,
+    is_predicate,
+    is_secret_value,
+    is_worded_password,
+)
+
+_RULE = "told-secret"
+_REACH = 260
+_VERB = (
+    r"(?:is|was|are|=|reads|lautet|ist|heißt|heisst|war|es|era|est|était|è|é|era|wordt|jest|är|on"
+    r"|equals|becomes|remains)"
+)
+_LINK = (
+    rf"(?:{_VERB}(?:[ \t](?:now|currently|still|jetzt|nun|ahora|maintenant|set|changed|reset|to|the|this|auf|neu|:))*:?"
+    r"|(?:set|changed|reset|updated|rotated)?[ \t]?(?:to|as|auf|in|a|à)|=>|→|->|–|—|-)"
+)
+_WHOSE = (
+    r"(?:[ \t](?:for|of|to|on|at|für|fuer|von|vom|des|der|del|de|du|da|do|para|pour|per|voor|in|im|zum|zur|al|au)"
+    r"[ \t](?:[\w'’.@/-]+[ \t]?){1,5}?)?"
+)
+_CLOSED = r"(?:\\?[\"'`]|[\])}*_~”’»]){0,4}"
+_NOTE = r"(?:[ \t]?\([^()\n]{1,48}\))?"
+_TOLD = re.compile(
+    rf"{_CLOSED}{_NOTE}{_WHOSE}[ \t]{{1,3}}{_LINK}[ \t]{{0,3}}\n?[ \t]{{0,8}}"
+    r"(?:(?P<open>[\"'`“„«‹‘‚*_]{1,3})(?P<marked>[^\s\"'`“”„«»‹›‘’][^\n\"'`“”„«»‹›]{2,120}?)[\"'`”“»›’*_]{1,3}"
+    r"|(?P<bare>[^\s\"'`“”„«»<>|]{4,200}))"
+)
+_BESIDE = re.compile(
+    rf"{_CLOSED}[ \t]{{1,4}}(?:(?P<open>[\"'`“„«*]{{1,3}})(?P<marked>[^\s\"'`“”„«»][^\s\"'`“”„«»]{{3,120}}?)[\"'`”“»*]{{1,3}}"
+    r"|(?P<bare>[^\s\"'`“”„«»<>|]{8,200}))"
+)
+_SENTENCE_END = re.compile(r"[.!?)*_~]*[ \t]*(?:[\r\n]|$|[A-ZÄÖÜ¿¡])")
+_PHRASED = re.compile(
+    rf"{_CLOSED}{_NOTE}{_WHOSE}[ \t]{{1,3}}{_LINK}[ \t]{{1,3}}"
+    r"(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7})[.!?]?[ \t]*(?=[\r\n<|]|$)"
+)
+_CLASSES = (str.isdigit, str.isupper, str.islower)
+_STRONG = 8
+_TOKEN = 20
+
+
+def _told(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    for name in find_names(text, anchors):
+        limit = name.end + _REACH
+        phrase = _PHRASED.match(text, name.end, limit)
+        if phrase is not None and name.promise is Promise.PASSWORD and is_phrase(phrase["bare"]):
+            yield SecretSpan(*phrase.span("bare"), _RULE)
+            continue
+        found = _TOLD.match(text, name.end, limit)
+        span = _judged(text, name, found) if found is not None else None
+        if span is None and (beside := _BESIDE.match(text, name.end, limit)) is not None:
+            span = _beside(text, name, beside)
+        if span is not None:
+            yield span
+
+
+def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
+    marked = found["marked"] is not None
+    group = "marked" if marked else "bare"
+    start, end = found.span(group)
+    end = _trimmed(text, start, end)
+    value = text[start:end]
+    if is_placeholder(value):
+        return None
+    if name.promise is Promise.PIN:
+        return SecretSpan(start, end, _RULE) if is_pin(value) else None
+    if name.promise is Promise.KEY:
+        good = is_key(value, quoted=marked)
+    elif marked:
+        good = is_secret_value("password", value, quoted=True) and not value.istitle()
+    else:
+        good = (is_bare_password(value) and _is_unlike_words(value)) or (
+            is_worded_password(value) and _is_told(text, end, value)
+        )
+    return SecretSpan(start, end, _RULE) if good else None
+
+
+def _beside(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
+    """A value with nothing between it and its name, where it can be nothing else."""
+    group = "marked" if found["marked"] is not None else "bare"
+    start, end = found.span(group)
+    end = _trimmed(text, start, end)
+    value = text[start:end]
+    if is_placeholder(value) or "://" in value or value.startswith(("/", "-", ".", "(")):
+        return None
+    if name.promise is Promise.KEY:
+        good = len(value) >= _TOKEN and is_key(value)
+    elif name.promise is Promise.PASSWORD:
+        classes = sum(any(map(kind, value)) for kind in _CLASSES)
+        marks = any(c in "!@#$%^&*?+~" for c in value)
+        good = len(value) >= _STRONG and is_bare_password(value) and classes + marks > 2  # noqa: PLR2004
+    else:
+        good = name.promise is Promise.PIN and is_pin(value)
+    return SecretSpan(start, end, _RULE) if good else None
+
+
+def _is_unlike_words(value: str) -> bool:
+    """Whether it is more than a hyphenated word, a number with its unit, a date or a version."""
+    return re.fullmatch(r"[A-Za-z]+(?:[-'’/][A-Za-z]+)*[.,;:!?]*|v?\d+[.,:/-][\d.,:/-]*[A-Za-z]{0,8}|v?\d{1,5}[A-Za-z]{0,8}", value) is None
+
+
+def _is_told(text: str, end: int, value: str) -> bool:
+    """Whether letters alone are what the sentence tells, and not something about a password."""
+    humps = sum(a.islower() and b.isupper() for a, b in pairwise(value))
+    if humps > 1 and len(value) >= _STRONG:
+        return True
+    if not _SENTENCE_END.match(text, end):
+        return False
+    return is_phrase(value.replace("-", " ")) if "-" in value else not is_predicate(value)
+
+
+def _trimmed(text: str, start: int, end: int) -> int:
+    while end > start + 1 and text[end - 1] in ".,;:)]}*_~":
+        if text[end - 1] == ")" and "(" in text[start:end]:
+            break
+        end -= 1
+    return end
+
+
+RULES: Sequence[Rule] = (Rule(ANCHORS, _told),)

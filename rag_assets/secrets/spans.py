@@ -1,0 +1,29 @@
+"""Where credentials stand in a text, and how places that overlap become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSpan:
+    """Where a credential stands, as character offsets (half open), and which rule found it."""
+
+    start: int
+    end: int
+    rule: str
+
+
+def merged(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
+    """Sort spans, and join those that overlap under the rule of the first."""
+    result: list[SecretSpan] = []
+    for span in sorted(spans, key=lambda s: (s.start, -s.end)):
+        if span.end <= span.start:
+            continue
+        if result and span.start < result[-1].end:
+            last = result[-1]
+            result[-1] = SecretSpan(last.start, max(last.end, span.end), last.rule)
+        else:
+            result.append(span)
+    return result

@@ -1,0 +1,269 @@
+"""Telling a credential from what documentation and code write in its place."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+_FEW = 3
+_SHORT = 4
+_LONG = 24
+_PASSWORD_LENGTH = 6
+_KEY_LENGTH = 16
+_NAMED_KEY_LENGTH = 8
+_PIN_LENGTH = 8
+_SWITCHES = 3
+
+_WORDS = frozenset(
+    """
+    password passwort kennwort passwd passphrase passcode pass pwd pw secret secrets token apikey
+    api_key api-key key keys string str text texto none null nil undefined void true false yes no on
+    off user username benutzer benutzername usuario admin administrator root guest test testing
+    tests tester testpass testpassword example examples beispiel ejemplo exemple sample demo dummy
+    fake foo bar baz foobar postgres postgresql mysql mariadb mongodb redis oracle sqlite default
+    changeme change_me change-me changeit changethis change_this letmein redacted masked hidden
+    removed omitted placeholder todo tbd fixme mysecretpassword mypassword my_password my-password
+    mysecret mytoken supersecret secretpassword secret_password topsecret yourpassword required
+    optional obligatoire obligatorio erforderlich pflichtfeld facultatif opcional optionnel mandatory
+    recommended deprecated unused missing empty blank unset set available unavailable supported
+    unsupported enabled disabled enable disable valid invalid incorrect correct wrong falsch unknown
+    expired abgelaufen active inactive locked protected encrypted verschluesselt verschlüsselt hashed
+    hash plain plaintext cleartext base64 bcrypt scrypt argon2 pbkdf2 sha256 sha512 md5 hmac jwt oauth
+    oauth2 openid saml ldap kerberos basic bearer digest sensitive confidential private public
+    internal external manual automatic auto automatically random generated number integer int float
+    boolean bool bytes char varchar object array list map dict any optional[str] secretstr
+    environment env variable file files path vault keychain keyring config configuration stdin prompt
+    ask input value values field same see siehe voir above below here there this that it them not must
+    should may can cannot will would shall has have is are was were be been to for from of in on at by
+    with without and or if when unless only also new old current strong weak long short case-sensitive
+    case-insensitive secure insecure unique rotated stored sent created changed reset used needed
+    provided given entered passed issued returned checked verified validated refresh access session
+    """.split()  # noqa: SIM905 - a list of words reads better as words
+)
+_PARTS = (
+    "...", "…", "xxxx", "****", "••••", "your", "example.com", "placeholder", "insert", "environ",
+    "getenv", "process.env", "change-me", "change_me", "changeme", "redacted", "secrets.", "os.env",
+    "_here", "-here", "dummy",
+)  # fmt: skip
+_BRACKETED = re.compile(
+    r"<[^<>]*>|\[[\w .:-]*\]|\{\{?[^{}]*\}\}?|\(\(?[\w .:-]*\)\)?|%[A-Za-z_]\w*%|%\(\w+\)s|%[sd]"
+    r"|__?[A-Z][A-Z_]+__?|@@?\w+@@?",
+)
+_VARIABLE = re.compile(r"[$#%!]\{|\{\{|\{%|<%|\$\(|\$[A-Za-z_][\w.:\[\]'\"]*(?:$|[/@,;)])|\$\d$|%\w+%|&lt;|#\{")
+_MENTIONS = re.compile(r"<[A-Za-z][\w .:|-]*>|\$\{\w|\{\{|#\{\w")
+_ALGORITHM = re.compile(
+    r"(?:sha|md|pbkdf|argon|aes|base|utf|oauth|http|ipv|rfc|hs|rs|es|ps|ed|tls|ssl|v|iso|id|x|p|k)"
+    r"[-_]?v?\d[\w.-]*",
+    re.IGNORECASE,
+)
+_COUNTING = re.compile(r"\d+(?:[.,:/-]\d+)*(?:px|em|rem|ms|s|m|h|d|%|kb|mb|gb|k|th|st|nd|rd|x)?\b", re.I)
+_SYMBOLS = 7
+_MARKS = "!@#$%^&*?+~=§€£"
+_PATH_STARTS = ("/", "./", "../", "~/", "file:", "\\\\")
+_CODE = re.compile(
+    r"[A-Za-z_$][\w$.:>-]*[(\[{]"  # a call or an index
+    r"|[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*)+$"  # a member
+    r"|[({\[&*!|]"  # an expression
+)
+_TELLING = re.compile(
+    r"pass|pwd|secret|token|\bkey|credential|kennwort|contrase|senha|wachtwoord|parola|clave|geheim",
+    re.IGNORECASE,
+)
+_TITLE_WORD = re.compile(r"[A-Z][a-z]+(?:\[.*\])?")
+_PHRASE = re.compile(r"[^\W\d_]{2,20}(?:[ -][^\W\d_]{2,20}){3,7}")
+_PLURAL = re.compile(r"(?:ed|ing|tion|ions|ers|ments?|ly)$")
+_FUNCTION_WORDS = frozenset(
+    """a an the to of for in on at is are be must your this that and or with from by as it not you we
+    if can will should has have use used using no any all see at least than more enter please do
+    der die das und oder mit für ist el la los un una de y o con para le les des et ou pour avec est
+    """.split()  # noqa: SIM905 - as above
+)
+
+
+def is_placeholder(value: str) -> bool:
+    """Tell whether a value stands for another: `$VAR`, `<your-password>`, `changeme`, `****`."""
+    bare = value.strip("\"'`“”‘’«»")
+    lowered = bare.strip("()[]{}.,;:!?*_").lower()
+    if lowered in _WORDS or (not lowered and len(set(bare)) < _SHORT):
+        return True
+    if _VARIABLE.match(bare) or _BRACKETED.fullmatch(bare) or _MENTIONS.search(bare):
+        return True
+    if lowered and len(set(lowered)) < _FEW:
+        return True
+    return any(part in lowered for part in _PARTS)
+
+
+_STAND_INS = ("xxxxx", "your", "example_", "placeholder", "redacted", "_here", "-here", "...")
+
+
+def is_mixed(value: str) -> bool:
+    """Tell whether capitals, small letters and digits are all in it, as in base64."""
+    return (
+        any(c.isdigit() for c in value)
+        and any(c.isupper() for c in value)
+        and any(c.islower() for c in value)
+    )
+
+
+def is_random(value: str) -> bool:
+    """Tell whether it looks generated: mixed, or a long run of digits and letters as in hex."""
+    if is_mixed(value):
+        return True
+    digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
+    return digits >= _FEW and letters >= _FEW and len(value) >= _LONG and value.isalnum()
+
+
+def is_token_body(body: str) -> bool:
+    """Tell whether what follows a token's prefix may be one, and is neither word nor `xxxx`."""
+    letters = [c for c in body if c.isalpha()]
+    lowered = body.lower()
+    if len(set(lowered)) < _PASSWORD_LENGTH or any(part in lowered for part in _STAND_INS):
+        return False
+    if any(map(str.isdigit, body)) and letters:
+        return True
+    switches = sum(a.isupper() != b.isupper() for a, b in pairwise(letters))
+    return switches > _SWITCHES or (not letters and len(body) >= _KEY_LENGTH)
+
+
+def is_secret_value(name: str, value: str, *, quoted: bool) -> bool:
+    """Tell whether what a name such as `password` is given is a credential.
+
+    Args:
+        name: the naming word in small letters.
+        value: what it is given.
+        quoted: whether it stood in quotation marks, so that it is no code.
+    """
+    if is_placeholder(value) or value.startswith(_PATH_STARTS):
+        return False
+    if names_password(name):
+        return _is_quoted_password(value) if quoted else is_bare_password(value)
+    return is_key(value, quoted=quoted)
+
+
+def names_password(name: str) -> bool:
+    """Tell whether a naming word promises a password, of whatever form, and not a long key."""
+    return _PASSWORD_NAME.search(name) is not None
+
+
+_PASSWORD_NAME = re.compile(
+    r"pass|pwd|pw$|kennwort|contrase|senha|wachtwoord|parola|mot|clave|losenord|lösenord|haslo"
+    r"|hasło|пароль|密码|密碼|パスワード|비밀번호|zugangs|heslo|salasana|sifre|şifre"
+)
+
+
+def is_key(value: str, *, quoted: bool = False) -> bool:
+    """Tell whether a value is a key or token: long and random, or short, mixed and no name."""
+    if (not quoted and _CODE.match(value)) or "://" in value or any(map(str.isspace, value)):
+        return False
+    if _ALGORITHM.fullmatch(value):
+        return False
+    if len(value) >= _KEY_LENGTH and (is_random(value) or _is_dense(value)):
+        return is_no_name(value)
+    if len(value) >= _NAMED_KEY_LENGTH and quoted and _is_dense(value):
+        return True
+    return is_strong(value)
+
+
+def is_strong(value: str) -> bool:
+    """Tell whether digits, letters and marks are mixed as in a generated password."""
+    return (
+        len(value) >= _PASSWORD_LENGTH
+        and any(map(str.isdigit, value))
+        and any(map(str.isalpha, value))
+        and any(c in _MARKS for c in value)
+        and not _CODE.match(value)
+    )
+
+
+def _is_dense(value: str) -> bool:
+    """Tell whether digits stand among letters more often than in a numbered name."""
+    if not any(map(str.isalpha, value)):
+        return False
+    runs = re.findall(r"\d+", value)
+    return sum(map(len, runs)) >= _FEW and len(runs) >= _FEW - 1 and is_no_name(value)
+
+
+def is_no_name(value: str) -> bool:
+    """Tell whether a value is no identifier made of words: `access_token_v2`, `my-app-2024`."""
+    parts = [part for part in re.split(r"[^A-Za-z0-9]+", value) if part]
+    return any(not re.fullmatch(r"[A-Za-z]+\d{0,4}|\d{1,4}", part) for part in parts)
+
+
+def is_bare_password(value: str) -> bool:
+    """Tell whether a value without quotation marks is a password: it has more than letters."""
+    if is_symbols(value):
+        return True
+    value = value.rstrip(".)")
+    if len(value) < _PASSWORD_LENGTH or _CODE.match(value) or "://" in value:
+        return False
+    if _ALGORITHM.fullmatch(value):
+        return False
+    if value.isdigit():
+        return True
+    if _COUNTING.fullmatch(value):
+        return False
+    letters = any(map(str.isalpha, value))
+    return letters and (any(map(str.isdigit, value)) or any(c in _MARKS for c in value))
+
+
+def is_symbols(value: str) -> bool:
+    """Tell whether a value is nothing but marks, and too many different ones to be an operator."""
+    return len(value) >= _SYMBOLS and len(set(value)) >= _SHORT and all(c in _MARKS for c in value)
+
+
+def is_worded_password(value: str) -> bool:
+    """Tell whether letters alone, or letters and hyphens, may be a password where one is due."""
+    if len(value) < _PASSWORD_LENGTH or is_placeholder(value) or _TELLING.search(value):
+        return False
+    if not all(c.isalpha() or c == "-" for c in value) or value.endswith("-"):
+        return False
+    return not any(part in _WORDS for part in value.lower().split("-"))
+
+
+def is_predicate(word: str) -> bool:
+    """Tell whether a single word can follow `The password is`: an adjective, a participle.
+
+    A noun without an article cannot, in the languages looked at here: it is the password itself.
+    """
+    return len(word) < _PASSWORD_LENGTH or word.lower() in _WORDS or _PREDICATE.search(word) is not None
+
+
+_PREDICATE = re.compile(
+    r"(?:ed|ing|able|ible|ous|ful|less|ive|ly|ant|ent|al|ory|ary|en|ic|[^aeiou]y|lich|ig|bar|isch|los|sam"
+    r"|haft|ert|[^aeiou]t|ado|ada|ido|ida|orio|oria|oire|e[ct]t?[oae]|é|ée|és|ís?|ise?|ire|ide|uste?|eur"
+    r"|eux|euse|nte|ura|uro|ato|ata|ito|ita|uto|uta|cia|cio|aire|arie?|tre|ous|ough|ime|own|ost|ong|ort"
+    r"|ique|aux|elle|elles?|imo|ima|ano|ana)$"
+)
+
+
+def is_title(value: str) -> bool:
+    """Tell whether a value reads as the name of a type: `String`, `Secret[str]`."""
+    return _TITLE_WORD.fullmatch(value) is not None
+
+
+def is_phrase(value: str) -> bool:
+    """Tell whether several plain words are a passphrase and no sentence."""
+    if not _PHRASE.fullmatch(value):
+        return False
+    words = re.split(r"[ -]", value.lower())
+    return not any(word in _FUNCTION_WORDS or word in _WORDS or _PLURAL.search(word) for word in words)
+
+
+def is_pin(value: str) -> bool:
+    """Tell whether a value is four to eight digits."""
+    return value.isdigit() and _SHORT <= len(value) <= _PIN_LENGTH
+
+
+def _is_quoted_password(value: str) -> bool:
+    if any(map(str.isspace, value)):
+        return is_phrase(value)
+    if is_symbols(value):
+        return True
+    if len(value) < _SHORT or "://" in value or not any(map(str.isalnum, value)):
+        return False
+    if len(value) < _PASSWORD_LENGTH and not is_mixed(value) and not value.isalpha():
+        return False
+    if value.isalpha() or value.replace("_", "").replace("-", "").isalpha():
+        # A label, a translation or another name of the same thing tells nothing.
+        return not _TELLING.search(value) and not is_placeholder(value)
+    return not _ALGORITHM.fullmatch(value)
