@@ -1,25 +1,22 @@
-"""Credentials that only the name of their column gives away: `user | password` above the values.
+"""Credentials in tables: below a column, or beside a label, that promises one.
 
-A value counts by the rules for `password = value`; so a policy of passwords, or a placeholder, is
-left alone.
+Where a name stands over or before a value there is no doubt what the value is, so that anything but
+a placeholder, a type or a sentence is taken for a credential.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rag_assets.parsing.model import MaskedSpan, ParsedText
-from rag_assets.secrets.values import is_secret_value
+from rag_assets.secrets.names import ANCHORS, Promise, promise_of
+from rag_assets.secrets.values import is_cell_secret
 
 _RULE = "credential-column"
-_NAMED = re.compile(
-    r"(password|passwd|passphrase|passcode|pwd|secret|token|(?:api|access|secret)[ _-]?key)$",
-    re.IGNORECASE,
-)
 _DELIMITERS = "|,;\t"
 _MOST_COLUMNS = 500
+_PAIR = 2
 
 
 class _Cell(NamedTuple):
@@ -31,17 +28,18 @@ class _Columns(NamedTuple):
     """Which columns hold credentials, by position, and what parts the cells of a row."""
 
     delimiter: str
-    named: dict[int, str]
+    named: dict[int, Promise]
+    count: int
 
 
 def credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
-    """Cells below a column whose name promises a credential, in order."""
+    """Find the cells below a column, or beside a label, whose name promises a credential."""
     columns: _Columns | None = None
     for block in parsed.blocks:
         if block.kind == "heading":
             columns = _columns(parsed.text, block.start, block.end)
-        elif block.kind == "row" and columns is not None:
-            yield from _found(parsed.text, block.start, block.end, columns)
+        elif block.kind == "row":
+            yield from _in_row(parsed.text, _Cell(block.start, block.end), columns)
         elif block.kind == "table":
             yield from _in_table(parsed.text, block.start, block.end)
 
@@ -50,39 +48,56 @@ def _in_table(text: str, start: int, end: int) -> Iterator[MaskedSpan]:
     """A table of lines, the first of which names the columns."""
     lines = list(_lines(text, start, end))
     columns = _columns(text, *lines[0]) if lines else None
-    if columns is not None:
-        for line in lines[1:]:
-            yield from _found(text, *line, columns)
+    for line in lines[1:] if columns is not None and columns.named else lines:
+        yield from _in_row(text, _Cell(*line), columns)
+
+
+def _in_row(text: str, row: _Cell, columns: _Columns | None) -> Iterator[MaskedSpan]:
+    if columns is not None and columns.named:
+        yield from _below(text, row, columns)
+    elif _mentions(text, row):
+        yield from _beside(text, row)
 
 
 def _columns(text: str, start: int, end: int) -> _Columns | None:
-    if _mentions(text, start, end):
-        for delimiter in _DELIMITERS:
-            cells = list(_cells(text, start, end, delimiter))
-            named = {n: m[1] for n, c in enumerate(cells) if (m := _name(text, c))}
-            if named and len(cells) > 1:
-                return _Columns(delimiter, named)
+    for delimiter in _DELIMITERS:
+        cells = list(_cells(text, start, end, delimiter))
+        if len(cells) > 1:
+            named = _named(text, cells) if _mentions(text, _Cell(start, end)) else {}
+            if named or delimiter == "|":
+                return _Columns(delimiter, named, len(cells))
     return None
 
 
-def _mentions(text: str, start: int, end: int) -> bool:
+def _named(text: str, cells: Sequence[_Cell]) -> dict[int, Promise]:
+    promises = ((n, promise_of(text[cell.start : cell.end])) for n, cell in enumerate(cells))
+    return {n: promise for n, promise in promises if promise is not None}
+
+
+def _mentions(text: str, place: _Cell) -> bool:
     """Whether it is worth taking a line apart."""
-    lowered = text[start:end].lower()
-    return any(word in lowered for word in ("pass", "pwd", "secret", "token", "key"))
+    lowered = text[place.start : place.end].lower()
+    return any(word in lowered for word in ANCHORS)
 
 
-def _name(text: str, cell: _Cell) -> re.Match[str] | None:
-    return _NAMED.search(text[cell.start : cell.end].strip("*_` "))
-
-
-def _found(text: str, start: int, end: int, columns: _Columns) -> Iterator[MaskedSpan]:
-    for number, cell in enumerate(_cells(text, start, end, columns.delimiter)):
-        name = columns.named.get(number)
-        value = text[cell.start : cell.end]
-        if not name or not value or any(map(str.isspace, value)):
-            continue
-        if is_secret_value(name.lower(), value, quoted=False):
+def _below(text: str, row: _Cell, columns: _Columns) -> Iterator[MaskedSpan]:
+    for number, cell in enumerate(_cells(text, row.start, row.end, columns.delimiter)):
+        promise = columns.named.get(number)
+        if promise is not None and is_cell_secret(promise, text[cell.start : cell.end]):
             yield MaskedSpan(cell.start, cell.end, _RULE)
+
+
+def _beside(text: str, row: _Cell) -> Iterator[MaskedSpan]:
+    """A row of a label and its value: whatever else there is of it would describe the label."""
+    for delimiter in _DELIMITERS:
+        cells = [c for c in _cells(text, row.start, row.end, delimiter) if c.end > c.start]
+        if len(cells) < _PAIR:
+            continue
+        promise = promise_of(text[cells[0].start : cells[0].end])
+        value = text[cells[1].start : cells[1].end]
+        if promise is not None and is_cell_secret(promise, value, described=len(cells) > _PAIR):
+            yield MaskedSpan(cells[1].start, cells[1].end, _RULE)
+        return
 
 
 def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
@@ -113,7 +128,11 @@ def _after_quotation(text: str, start: int, end: int) -> int:
 def _trimmed(text: str, start: int, end: int) -> _Cell:
     inner = text[start:end].lstrip(" \t\"'`")
     start = end - len(inner)
-    return _Cell(start, start + len(inner.rstrip(" \t\"'`\r\n")))
+    start, end = start, start + len(inner.rstrip(" \t\"'`\r\n"))
+    for mark in ("**", "__"):
+        if end - start > 2 * len(mark) and text.startswith(mark, start) and text.endswith(mark, start, end):
+            return _Cell(start + len(mark), end - len(mark))
+    return _Cell(start, end)
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from rag_assets.secrets.names import promise_of
 from rag_assets.secrets.rules import Anchor, Rule
@@ -42,6 +43,8 @@ _BATCH = re.compile(r"htpasswd[ \t]+-\w*b\w*[ \t]+\S+[ \t]+\S+[ \t]+" + _WORD)
 _CISCO = re.compile(r"(?i:(?:enable|username[ \t]\S+(?:[ \t]privilege[ \t]\d+)?)[ \t](?:password|secret)[ \t](?:\d[ \t])?)(?P<bare>\S{4,128})")
 _CHPASSWD = re.compile(r"echo[ \t]+[\"']?[\w.-]+:(?P<bare>[^\s\"'|]{4,128})[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd")
 _STDIN = re.compile(r"echo[ \t]+(?:-n[ \t]+)?" + _WORD + r"[ \t]*\|[^\n|]{0,80}--(?:password|passphrase|token)-?(?:stdin|fd)")
+# What follows the last word of a sentence is no part of a command.
+_ENDS = re.compile(r"[\"'`)]{0,2}[ \t]*(?:$|[\r\n\\|&;>`]|--?\w|\S*[./@:=]\S|\S+[ \t]*(?:$|[\r\n]))")
 _GROUPS = ("double", "single", "bare")
 
 
@@ -95,10 +98,12 @@ def _attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             yield span
 
 
-def _told(pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _told(
+    pattern: re.Pattern[str], strict: bool, text: str, anchors: Sequence[Anchor]
+) -> Iterator[SecretSpan]:
     for anchor in anchors:
         if found := pattern.match(text, anchor.start):
-            span = _judged(found, password=True, strict=True)
+            span = _judged(found, password=True, strict=strict)
             if span is not None:
                 yield span
 
@@ -141,7 +146,7 @@ def _judged(found: re.Match[str], *, password: bool, strict: bool) -> SecretSpan
     if is_placeholder(value) or "://" in value or value.startswith(("-", "/", "./", "~/", "@", "file:", "(")):
         return None
     if strict and password:
-        good = not value.isspace()
+        good = not value.isalpha() or _ENDS.match(found.string, end) is not None
     elif strict:
         good = len(value) > 5 and any(map(str.isdigit, value))  # noqa: PLR2004
     else:
@@ -154,8 +159,8 @@ def _span(found: re.Match[str]) -> tuple[int, int]:
     return found.span(group)
 
 
-def _rule(pattern: re.Pattern[str], *anchors: str) -> Rule:
-    return Rule(anchors, lambda text, places: _told(pattern, text, places))
+def _rule(pattern: re.Pattern[str], *anchors: str, strict: bool = True) -> Rule:
+    return Rule(anchors, partial(_told, pattern, strict))
 
 
 RULES: Sequence[Rule] = (
@@ -167,7 +172,7 @@ RULES: Sequence[Rule] = (
     Rule((":5432:", ":*:", ":5433:", ":6432:"), _pgpass),
     _rule(_PASS, "pass:", "password:"),
     _rule(_BATCH, "htpasswd"),
-    _rule(_CISCO, "enable ", "username "),
+    _rule(_CISCO, "enable ", "username ", strict=False),
     _rule(_CHPASSWD, "echo "),
     _rule(_STDIN, "echo "),
 )  # fmt: skip

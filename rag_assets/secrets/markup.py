@@ -8,7 +8,14 @@ from collections.abc import Iterator, Sequence
 from rag_assets.secrets.names import ANCHORS, Name, Promise, find_names
 from rag_assets.secrets.rules import Anchor, Rule
 from rag_assets.secrets.spans import SecretSpan
-from rag_assets.secrets.values import is_bare_password, is_pin, is_secret_value, is_worded_password
+from rag_assets.secrets.values import (
+    is_bare_password,
+    is_cell_secret,
+    is_phrase,
+    is_pin,
+    is_secret_value,
+    is_worded_password,
+)
 
 _RULE = "assigned-secret"
 _REACH = 400
@@ -27,7 +34,7 @@ _LABELLED = re.compile(
 _ATTRIBUTE = re.compile(
     # name="password" value="X", key: "DB_PASSWORD", "value": "X", - name: X newline value: Y
     r"[\"'`]?[ \t]{0,4}(?:,|/?>)?\s{0,60}(?:<)?[\"'`]?(?i:value|val|content|default|string)[\"'`]?"
-    r"[ \t]{0,4}[:=>][ \t]{0,4}(?:" + _QUOTED + r"|(?P<bare>[^\s\"'`,;<>|{}]{3,256}))"
+    r"[ \t]{0,4}[:=>][ \t]{0,4}(?:" + _QUOTED + r"|(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7}(?=[ \t]*(?:[\r\n]|$))|[^\s\"'`,;<>|{}]{3,256}))"
 )
 _SECOND = re.compile(
     # env('DB_PASSWORD', 'X'), define("DB_PASSWORD", "X"), os.environ.get("X", "Y")
@@ -42,6 +49,11 @@ _CALL = re.compile(
     r"(?:[\"'`]?[ \t]{0,2}[\])]?[ \t]{0,2}(?:\|\||\?\?|or|\?:|\{)[ \t]{0,4}|\([ \t]{0,4})" + _QUOTED
 )
 _DEFAULT = re.compile(r"(?::[-=?]?|:=)(?P<text>[^\s{}$\"'`]{3,256})\}")
+_CELL = re.compile(
+    r"[*_`]{0,3}:?[ \t]?(?:\([^()|\n]{1,40}\))?[ \t]{0,40}\|[ \t]{0,40}[*_`]{0,3}(?P<text>[^|\r\n]{3,256}?)[*_`]{0,3}"
+    r"[ \t]{0,40}\|?[ \t]*(?=\r?\n|$)"
+)
+_FIRST_CELL = re.compile(r"(?:^|\n)[ \t>]*\|?[ \t]*[*_`]{0,3}(?:[\w-]+[ \t]){0,2}\Z")
 _EXPANSION = re.compile(r"\$\{[\w.-]*\Z")
 _SQL = re.compile(
     r"[ \t]{1,4}(?:(?i:=|to|by|values?)[ \t]{1,4})?(?:'(?P<single>[^'\r\n]{3,256})'|\"(?P<double>[^\"\r\n]{3,256})\")"
@@ -62,6 +74,10 @@ def _marked(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             if span is not None:
                 yield span
                 break
+        cell = _CELL.match(text, name.end, limit)
+        if cell is not None and _FIRST_CELL.search(text, max(0, name.start - 80), name.start):
+            if is_cell_secret(name.promise, cell["text"]):
+                yield SecretSpan(*cell.span("text"), _RULE)
         if _EXPANSION.search(text, max(0, name.start - 60), name.end) and (
             found := _DEFAULT.match(text, name.end, limit)
         ):
@@ -76,7 +92,8 @@ def _judged(name: Name, found: re.Match[str], pattern: re.Pattern[str]) -> Secre
     start += len(found[group]) - len(found[group].lstrip())
     end = start + len(value)
     if any(map(str.isspace, value)):
-        return None
+        phrase = name.promise is Promise.PASSWORD and is_phrase(value)
+        return SecretSpan(start, end, _RULE) if phrase else None
     if name.promise is Promise.PIN:
         good = is_pin(value)
     elif name.promise is Promise.PASSWORD:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from rag_assets.secrets.rules import Anchor
+from rag_assets.secrets.values import Promise
 
 ANCHORS = (
     "pass", "pwd", "pw", "kennwort", "contrase", "senha", "wachtwoord", "parola", "clave",
@@ -16,15 +16,6 @@ ANCHORS = (
     "creds", "pin", "_auth", "login data", "identifiants", "schlüssel", "jeton",
 )  # fmt: skip
 """What a name that promises a credential contains, in small letters."""
-
-
-class Promise(StrEnum):
-    """What a name promises its value to be."""
-
-    PASSWORD = "password"  # noqa: S105 - a word
-    KEY = "key"
-    PIN = "pin"
-    PAIR = "pair"
 
 
 @dataclass(frozen=True, slots=True)

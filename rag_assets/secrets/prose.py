@@ -23,12 +23,12 @@ from rag_assets.secrets.values import (
 _RULE = "told-secret"
 _REACH = 260
 _VERB = (
-    r"(?:is|was|are|=|reads|lautet|ist|heißt|heisst|war|es|era|est|était|è|é|era|wordt|jest|är|on"
+    r"(?:is|was|are|=|reads|lautet|ist|heißt|heisst|war|es|era|est|était|è|é|wordt|jest|är"
     r"|equals|becomes|remains)"
 )
 _LINK = (
-    rf"(?:{_VERB}(?:[ \t](?:now|currently|still|jetzt|nun|ahora|maintenant|set|changed|reset|to|the|this|auf|neu|:))*:?"
-    r"|(?:set|changed|reset|updated|rotated)?[ \t]?(?:to|as|auf|in|a|à)|=>|→|->|–|—|-)"
+    rf"(?:{_VERB}(?=[ \t:\n])(?:[ \t](?:now|currently|still|jetzt|nun|ahora|maintenant|set|changed|reset|to|the|this|auf|neu|:))*:?"
+    r"|(?:set|changed|reset|updated|rotated)?[ \t]?(?:to|as|auf|in|a|à)(?=[ \t:])|=>|→|->|–|—|-)"
 )
 _WHOSE = (
     r"(?:[ \t](?:for|of|to|on|at|für|fuer|von|vom|des|der|del|de|du|da|do|para|pour|per|voor|in|im|zum|zur|al|au)"
@@ -38,11 +38,11 @@ _CLOSED = r"(?:\\?[\"'`]|[\])}*_~”’»]){0,4}"
 _NOTE = r"(?:[ \t]?\([^()\n]{1,48}\))?"
 _TOLD = re.compile(
     rf"{_CLOSED}{_NOTE}{_WHOSE}[ \t]{{1,3}}{_LINK}[ \t]{{0,3}}\n?[ \t]{{0,8}}"
-    r"(?:(?P<open>[\"'`“„«‹‘‚*_]{1,3})(?P<marked>[^\s\"'`“”„«»‹›‘’][^\n\"'`“”„«»‹›]{2,120}?)[\"'`”“»›’*_]{1,3}"
+    r"(?:(?P<open>[\"'`“„«‹‘‚*_]{1,3})(?P<marked>[^\s\"'`“”„«»‹›‘’][^\n\"'`“”„«»‹›]{2,120}?)[\"'`”“»›’*_]{1,3}(?![\w*])"
     r"|(?P<bare>[^\s\"'`“”„«»<>|]{4,200}))"
 )
 _BESIDE = re.compile(
-    rf"{_CLOSED}[ \t]{{1,4}}(?:(?P<open>[\"'`“„«*]{{1,3}})(?P<marked>[^\s\"'`“”„«»][^\s\"'`“”„«»]{{3,120}}?)[\"'`”“»*]{{1,3}}"
+    rf"{_CLOSED}[ \t]{{1,4}}(?:(?P<open>[\"'`“„«*]{{1,3}})(?P<marked>[^\s\"'`“”„«»][^\s\"'`“”„«»]{{3,120}}?)[\"'`”“»*]{{1,3}}(?![\w*])"
     r"|(?P<bare>[^\s\"'`“”„«»<>|]{8,200}))"
 )
 _SENTENCE_END = re.compile(r"[.!?)*_~]*[ \t]*(?:[\r\n]|$|[A-ZÄÖÜ¿¡])")

@@ -13,6 +13,7 @@ from rag_assets.secrets.kingfisher import Kingfisher
 from rag_assets.secrets.masking import mask
 from rag_assets.secrets.rules import RuleSet, own_rules, token_rules
 from rag_assets.secrets.spans import SecretSpan, merged
+from rag_assets.secrets.values import is_placeholder
 
 __all__ = ["RULES_VERSION", "SecretScanner", "SecretSpan", "rules_version"]
 
@@ -82,14 +83,23 @@ class SecretScanner:
         """Look through a text, as it is and as others read it."""
         yield from self._everything(text)
         if view := views.loosened(text):
-            yield from _in_view(view, self._kingfisher.scan)
+            for span in _in_view(view, self._kingfisher.scan):
+                # Blanks instead of brackets may have made a credential of a placeholder.
+                if not is_placeholder(text[span.start : span.end].rpartition(":")[2]):
+                    yield span
         for view in filter(None, (views.folded(text), views.decoded(text))):
             yield from _in_view(view, self._everything)
         for view, seams in views.joined(text):
             yield from _across(view, seams, token_rules())
 
     def _everything(self, text: str) -> Iterator[SecretSpan]:
-        return chain(own_rules().scan(text), self._kingfisher.scan(text))
+        ours = list(own_rules().scan(text))
+        yield from ours
+        ends = {span.end: span.start for span in ours}
+        for span in self._kingfisher.scan(text):
+            # A library's rule takes the user along, `user:password`, or quotation marks.
+            inner = next((ends[n] for n in (span.end, span.end - 1) if n in ends), span.start)
+            yield SecretSpan(max(span.start, inner), span.end, span.rule)
 
     def _by_line(self, text: str) -> Iterator[SecretSpan]:
         at = 0
@@ -111,7 +121,10 @@ def _across(view: views.View, seams: list[views.Seam], rules: RuleSet) -> Iterat
     A word that follows a whole token is not its end; it is only where the token would be none
     without it.
     """
-    for span in rules.scan(view.text):
+    readings = [view.text]
+    if not seams[-1].certain:
+        readings.append(view.text[: seams[-1].at])
+    for span in chain.from_iterable(map(rules.scan, readings)):
         crossed = [seam for seam in seams if span.start < seam.at < span.end]
         end = span.end
         while crossed and not crossed[-1].certain:

@@ -74,7 +74,7 @@ def _in_headers(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         if found is None:
             continue
         value = found["value"].rstrip(".*_")
-        if found["scheme"] is None and not is_token_body(value):
+        if found["scheme"] is None and not (is_token_body(value) and any(map(str.isdigit, value))):
             continue
         if value.lower() in _NO_VALUE or is_placeholder(value) or value[0] in "$({[+&":
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from itertools import pairwise
 
 _FEW = 3
@@ -49,11 +50,11 @@ _BRACKETED = re.compile(
     r"<[^<>]*>|\[[\w .:-]*\]|\{\{?[^{}]*\}\}?|\(\(?[\w .:-]*\)\)?|%[A-Za-z_]\w*%|%\(\w+\)s|%[sd]"
     r"|__?[A-Z][A-Z_]+__?|@@?\w+@@?",
 )
-_VARIABLE = re.compile(r"[$#%!]\{|\{\{|\{%|<%|\$\(|\$[A-Za-z_][\w.:\[\]'\"]*(?:$|[/@,;)])|\$\d$|%\w+%|&lt;|#\{")
+_VARIABLE = re.compile(r"[$#%!]\{|\{\{|\{%|<%|\$\(|\$[A-Za-z_][\w.:\[\]'\"]*(?:$|[-/@,;)>])|\$\d$|%\w+%|&lt;|#\{")
 _MENTIONS = re.compile(r"<[A-Za-z][\w .:|-]*>|\$\{\w|\{\{|#\{\w")
 _ALGORITHM = re.compile(
     r"(?:sha|md|pbkdf|argon|aes|base|utf|oauth|http|ipv|rfc|hs|rs|es|ps|ed|tls|ssl|v|iso|id|x|p|k)"
-    r"[-_]?v?\d[\w.-]*",
+    r"[-_]?v?\d{1,4}(?:[-_.]\w{1,10}){0,3}",
     re.IGNORECASE,
 )
 _COUNTING = re.compile(r"\d+(?:[.,:/-]\d+)*(?:px|em|rem|ms|s|m|h|d|%|kb|mb|gb|k|th|st|nd|rd|x)?\b", re.I)
@@ -80,15 +81,26 @@ _FUNCTION_WORDS = frozenset(
 )
 
 
+class Promise(StrEnum):
+    """What a name promises its value to be."""
+
+    PASSWORD = "password"  # noqa: S105 - a word
+    KEY = "key"
+    PIN = "pin"
+    PAIR = "pair"
+
+
 def is_placeholder(value: str) -> bool:
     """Tell whether a value stands for another: `$VAR`, `<your-password>`, `changeme`, `****`."""
-    bare = value.strip("\"'`“”‘’«»")
+    bare = value.strip("\"'`“”‘’«» \t")
     lowered = bare.strip("()[]{}.,;:!?*_").lower()
     if lowered in _WORDS or (not lowered and len(set(bare)) < _SHORT):
         return True
     if _VARIABLE.match(bare) or _BRACKETED.fullmatch(bare) or _MENTIONS.search(bare):
         return True
     if lowered and len(set(lowered)) < _FEW:
+        return True
+    if "|" in lowered and lowered.partition("|")[0] in _WORDS:
         return True
     return any(part in lowered for part in _PARTS)
 
@@ -159,6 +171,8 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
         return False
     if len(value) >= _KEY_LENGTH and (is_random(value) or _is_dense(value)):
         return is_no_name(value)
+    if len(value) >= _LONG and (_BASE32.fullmatch(value) or _is_scrambled(value)):
+        return True
     if len(value) >= _NAMED_KEY_LENGTH and quoted and _is_dense(value):
         return True
     return is_strong(value)
@@ -186,7 +200,17 @@ def _is_dense(value: str) -> bool:
 def is_no_name(value: str) -> bool:
     """Tell whether a value is no identifier made of words: `access_token_v2`, `my-app-2024`."""
     parts = [part for part in re.split(r"[^A-Za-z0-9]+", value) if part]
-    return any(not re.fullmatch(r"[A-Za-z]+\d{0,4}|\d{1,4}", part) for part in parts)
+    return _is_scrambled(value) or any(not _NAMED.fullmatch(part) for part in parts)
+
+
+def _is_scrambled(value: str) -> bool:
+    """Tell whether capitals stand in runs among small letters, as in no name of several words."""
+    return len(_CAPITALS.findall(value)) >= _FEW
+
+
+_BASE32 = re.compile(r"(?=\D*\d)[A-Z2-7]{16,}={0,6}")
+_CAPITALS = re.compile(r"[A-Z]{2,}(?=[a-z])|(?<=[a-z])[A-Z]{2,}")
+_NAMED = re.compile(r"[A-Za-z]+\d{0,4}|\d{1,4}")
 
 
 def is_bare_password(value: str) -> bool:
@@ -267,3 +291,30 @@ def _is_quoted_password(value: str) -> bool:
         # A label, a translation or another name of the same thing tells nothing.
         return not _TELLING.search(value) and not is_placeholder(value)
     return not _ALGORITHM.fullmatch(value)
+
+
+def is_cell_secret(promise: Promise, value: str, *, described: bool = False) -> bool:
+    """Tell whether a cell is a credential that the name of its column or its label promises.
+
+    Args:
+        promise: what the name promises.
+        value: what the cell says.
+        described: whether other cells of the row may be about the name, as in a table of fields.
+    """
+    if is_placeholder(value) or "://" in value or value.startswith(_PATH_STARTS):
+        return False
+    if any(map(str.isspace, value)):
+        return promise is Promise.PASSWORD and is_phrase(value)
+    if promise is Promise.PIN and is_pin(value):
+        return True
+    if is_symbols(value):
+        return not described
+    if _ALGORITHM.fullmatch(value) or _COUNTING.fullmatch(value) and not value.isdigit():
+        return False
+    if len(value) < _PASSWORD_LENGTH or (described and _CODE.match(value)):
+        return False
+    if value.replace("-", "").replace("_", "").isalpha():
+        return promise is not Promise.KEY and not described and is_worded_password(value)
+    if promise is Promise.KEY and not is_no_name(value):
+        return not described and is_strong(value)
+    return any(map(str.isalnum, value)) and not (described and value.isdigit())
