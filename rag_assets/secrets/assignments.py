@@ -15,6 +15,7 @@ from rag_assets.secrets.rules import Anchor, Rule
 from rag_assets.secrets.spans import SecretSpan
 from rag_assets.secrets.values import (
     is_bare_password,
+    is_humped,
     is_phrase,
     is_pin,
     is_placeholder,
@@ -28,7 +29,8 @@ _REACH = 420
 _NEAR = 400
 
 _CLOSED = r"(?:\\?[\"'`]|&quot;|[\])}*_~”’»]){0,6}"
-_NOTE = r"(?:[ \t]?\([^()\n]{1,48}\))?"
+_NOTE = r"(?:[ \t]?(?:\([^()\n]{1,48}\)|\[[^\[\]\n]{1,48}\]))?"
+_TYPE = r"(?:[ \t]*:[ \t]*[&?\w<>\[\]., |']{1,40}?(?=[ \t]*=[^=>])|[ \t]+(?:string|str|\[\]byte|String)(?=[ \t]*=))?"
 _WHOSE = (
     r"(?:[ \t](?:for|of|to|on|at|für|fuer|von|vom|des|der|del|de|du|da|do|para|pour|per|voor|in|im)"
     r"[ \t][^\n:=|\"'`]{1,48}?)?"
@@ -51,17 +53,22 @@ _VALUE = (
     r"|[<>](?![/\w])|['\"](?=[^\s,;:.)\]}'\"=])){3,256})"
     r")"
 )
-_ASSIGNED = re.compile(_CLOSED + _NOTE + _WHOSE + _CLOSED + _SEPARATOR + _VALUE)
-_BELOW = re.compile(_CLOSED + r"[ \t]?:[*_]{0,2}[ \t]*\r?\n(?:[ \t>]*\r?\n)?[ \t>]*[`\"']?(?P<bare>[^\s\"'`]{6,128})[`\"']?[ \t]*(?=\r?\n|$)")
+_ASSIGNED = re.compile(_CLOSED + _NOTE + _WHOSE + _CLOSED + _TYPE + _SEPARATOR + r"(?:!!\w+[ \t]+)?" + _VALUE)
+_BELOW = re.compile(_CLOSED + r"[ \t]?:[*_]{0,2}[ \t]*(?:[>|][+-]?)?[ \t]*\r?\n(?:[ \t>]*(?:```\w*)?\r?\n){0,2}[ \t>]*[`\"']?(?P<bare>[^\s\"'`]{6,128})[`\"']?[ \t]*(?=\r?\n|$)")
 _PHRASED = re.compile(
     _CLOSED + _NOTE + _WHOSE + _CLOSED + _SEPARATOR
     + r"(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7})[ \t]*(?=[\r\n<|]|$)"
 )
 _PAIR = re.compile(
-    _CLOSED + _NOTE + r"[ \t]{0,8}[:=][ \t*`\"']{0,6}[\w.@+-]{1,64}[`\"']?(?:[ \t]?[/|:][ \t]?|[ \t]+)[`\"']?(?P<bare>[^\s\"'`,;<>|]{6,128})"
+    _CLOSED + _NOTE + r"(?:[ \t]{0,8}[:=]|[ \t](?:are|sind|is|son|sont))?[ \t*`\"']{1,6}[\w.@+-]{1,64}[`\"']?"
+    r"(?:[ \t]?[/|:][ \t]?)[`\"']?(?P<bare>[^\s\"'`,;<>|]{6,128})"
 )
+_LINE_END = re.compile(r"[.*_`\"')]*[ \t]*(?:[\r\n]|$)")
+_COMMAND = re.compile(r"(?:^|[\n;&|>$`])[ \t]*(?:ENV|setx|SET|set|RUN setx)[ \t]+[\w.]+\Z")
+_DIRECTIVES = frozenset({"requirepass", "masterauth"})
+_SET = re.compile(r"[ \t]{1,8}[\"']?(?P<bare>[^\s\"'=:]{4,256})[\"']?[ \t]*(?=[\r\n]|$)")
 _ENVIRONMENT = re.compile(r"(?:(?:export|set|ENV|ARG|-e|--env|env)[ \t]+)?[A-Z][A-Z0-9_]+\Z")
-_FOLLOWED = re.compile(r"[\w.-]+=\S|</?[A-Za-z]")
+_FOLLOWED = re.compile(r";?[ \t]?[\w.-]+(?: [\w.-]+)?=\S|</?[A-Za-z]|;$")
 _LINE_CODE = re.compile(
     r"[;{(\\,]\s*$|^\s*(?:def|class|return|import|from|if|elif|else|for|while|fn|func|let|const|var"
     r"|public|private|protected|static|final|type|interface|struct|with|try|except|await|self\.)\b|\)\s*$"
@@ -88,17 +95,32 @@ def _value_of(text: str, name: Name) -> SecretSpan | None:
     limit = name.end + _REACH
     if name.promise is Promise.PAIR:
         pair = _PAIR.match(text, name.end, limit)
-        if pair is not None and is_bare_password(pair["bare"]) and not is_placeholder(pair["bare"]):
-            return SecretSpan(*pair.span("bare"), _RULE)
+        if pair is not None and _is_paired(text, pair):
+            return SecretSpan(pair.start("bare"), _trimmed(text, *pair.span("bare")), _RULE)
+        if name.written.lower().startswith("login"):
+            return None
     if name.promise is Promise.PASSWORD:
         phrase = _PHRASED.match(text, name.end, limit)
         if phrase is not None and is_phrase(phrase["bare"]):
             return SecretSpan(*phrase.span("bare"), _RULE)
+    if name.written.lower() in _DIRECTIVES or _COMMAND.search(text, max(0, name.start - 20), name.end):
+        told = _SET.match(text, name.end, limit)
+        if told is not None and not is_placeholder(told["bare"]):
+            return SecretSpan(*told.span("bare"), _RULE)
     for pattern in (_ASSIGNED, _BELOW):
         found = pattern.match(text, name.end, limit)
         if found is not None:
             return _judged(text, name, found)
     return None
+
+
+def _is_paired(text: str, pair: re.Match[str]) -> bool:
+    value = pair["bare"]
+    if is_placeholder(value) or "/" in value:
+        return False
+    if is_bare_password(value) or is_humped(value):
+        return True
+    return is_worded_password(value) and _LINE_END.match(text, pair.end()) is not None
 
 
 def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
@@ -129,7 +151,9 @@ def _may_be_worded(text: str, name: Name, value: str, found: re.Match[str]) -> b
     begin = text.rfind("\n", 0, name.start) + 1
     end = text.find("\n", found.end())
     line = text[begin : end if end >= 0 else len(text)]
-    rest = text[found.end() : begin + len(line)].strip(" \t*_`.\"'|")
+    rest = text[found.end() : begin + len(line)].strip(" \t*_`.\"'|/->")
+    if name.start and text[name.start - 1] == ";":
+        return True
     if rest and not _FOLLOWED.match(rest) and not _ENVIRONMENT.search(text, begin, name.end):
         return False
     if _ENVIRONMENT.search(text, begin, name.end):

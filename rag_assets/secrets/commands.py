@@ -31,7 +31,7 @@ _DATABASES = re.compile(
     r"|innobackupex|mysqlcheck|mongo|mongosh|mongodump|mongorestore|mongoimport|mongoexport)\b"
 )
 _PASSED = re.compile(
-    r"\b(?:sshpass|docker|podman|az|oc|helm|plink|pscp|putty|redis-cli|ldapsearch|ldapadd|ldapmodify"
+    r"\b(?:sshpass|(?:docker|podman|az|oc|nerdctl|buildah|skopeo|crane|helm registry)[ \t]+login|plink|pscp|putty|redis-cli|ldapsearch|ldapadd|ldapmodify"
     r"|ldapwhoami|kinit|7z|zip|unzip|sqlcmd|sqlplus|snmpwalk|ipmitool|influx|rabbitmqadmin|nats)\b"
 )
 _SPACED = re.compile(r"-(?:p|P|a|w|A|pw|passin|passout)[ \t]{1,4}(?:pass:)?" + _WORD)
@@ -40,11 +40,15 @@ _NETRC = re.compile(r"password[ \t\r\n]+" + _WORD)
 _LOGIN = re.compile(r"(?:^|[ \t\n])(?:login|machine|default|user|account)[ \t\n]+\S+[ \t\n]+\Z")
 _PGPASS = re.compile(r"[\w.*-]+:(?:\d{2,5}|\*):[\w.*-]+:[\w.*@-]+:(?P<bare>[^\s:]{4,128})[ \t]*(?=\r?\n|$)", re.MULTILINE)
 _BATCH = re.compile(r"htpasswd[ \t]+-\w*b\w*[ \t]+\S+[ \t]+\S+[ \t]+" + _WORD)
+_SECURE_STRING = re.compile(r"(?i:convertto-securestring)[ \t]+(?:-String[ \t]+)?" + _WORD)
+_CREDENTIAL = re.compile(r"(?i:networkcredential)\([ \t]*[^,()\n]{1,80},[ \t]*" + _WORD)
+_REMOTE_DESKTOP = re.compile(r"/p:" + _WORD)
 _CISCO = re.compile(r"(?i:(?:enable|username[ \t]\S+(?:[ \t]privilege[ \t]\d+)?)[ \t](?:password|secret)[ \t](?:\d[ \t])?)(?P<bare>\S{4,128})")
 _CHPASSWD = re.compile(r"echo[ \t]+[\"']?[\w.-]+:(?P<bare>[^\s\"'|]{4,128})[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd")
 _STDIN = re.compile(r"echo[ \t]+(?:-n[ \t]+)?" + _WORD + r"[ \t]*\|[^\n|]{0,80}--(?:password|passphrase|token)-?(?:stdin|fd)")
 # What follows the last word of a sentence is no part of a command.
 _ENDS = re.compile(r"[\"'`)]{0,2}[ \t]*(?:$|[\r\n\\|&;>`]|--?\w|\S*[./@:=]\S|\S+[ \t]*(?:$|[\r\n]))")
+_PORTS = re.compile(r"[\d.:-]*:?\d+(?:-\d+)?(?:/(?:tcp|udp))?")
 _GROUPS = ("double", "single", "bare")
 
 
@@ -93,7 +97,7 @@ def _attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             found = _SPACED.match(text, anchor.start) if _PASSED.search(line) else None
         if found is None:
             continue
-        span = _judged(found, password=True, strict=_DATABASES.search(line) is not None or "sshpass" in line)
+        span = _judged(found, password=True, strict=True, known=True)
         if span is not None and not text[span.start : span.end].isdigit():
             yield span
 
@@ -131,22 +135,25 @@ def _pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             yield SecretSpan(*found.span("bare"), "pgpass-password")
 
 
-def _judged(found: re.Match[str], *, password: bool, strict: bool) -> SecretSpan | None:
+def _judged(
+    found: re.Match[str], *, password: bool, strict: bool, known: bool = False
+) -> SecretSpan | None:
     """The value of a match, where it is a credential.
 
     Args:
         found: a match with one of the value groups.
         password: whether a password is due, else a key.
         strict: whether nothing but a credential can stand there.
+        known: whether the program is known to take one there, so that it is no sentence.
     """
     start, end = _span(found)
     value = found.string[start:end]
     while end > start and value[-1] in ".)]}*_~\\" and not value[:-1].endswith(value[-1]):
         value, end = value[:-1], end - 1
-    if is_placeholder(value) or "://" in value or value.startswith(("-", "/", "./", "~/", "@", "file:", "(")):
+    if is_placeholder(value) or "://" in value or _PORTS.fullmatch(value) or value.startswith(("-", "/", "./", "~/", "@", "file:", "(")):
         return None
     if strict and password:
-        good = not value.isalpha() or _ENDS.match(found.string, end) is not None
+        good = known or not value.isalpha() or _ENDS.match(found.string, end) is not None
     elif strict:
         good = len(value) > 5 and any(map(str.isdigit, value))  # noqa: PLR2004
     else:
@@ -172,6 +179,9 @@ RULES: Sequence[Rule] = (
     Rule((":5432:", ":*:", ":5433:", ":6432:"), _pgpass),
     _rule(_PASS, "pass:", "password:"),
     _rule(_BATCH, "htpasswd"),
+    _rule(_SECURE_STRING, "convertto-securestring"),
+    _rule(_CREDENTIAL, "networkcredential("),
+    _rule(_REMOTE_DESKTOP, "/p:"),
     _rule(_CISCO, "enable ", "username ", strict=False),
     _rule(_CHPASSWD, "echo "),
     _rule(_STDIN, "echo "),

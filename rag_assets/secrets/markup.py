@@ -23,7 +23,7 @@ _QUOTED = r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|`(
 
 _ELEMENT = re.compile(
     # <password>X</password>, <key>password</key><string>X</string>, <td>Password</td><td>X</td>
-    r"(?:\s[^<>\n]{0,120})?>\s{0,40}(?:(?:</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,120})?>\s{0,40}){0,4})"
+    r"[\"']?(?:\s[^<>\n]{0,120})?>\s{0,40}(?:(?:</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,120})?>\s{0,40}){0,4})"
     r"(?:<!\[CDATA\[)?(?P<text>[^<>\r\n]{3,256}?)(?:\]\]>)?\s{0,40}</"
 )
 _LABELLED = re.compile(
@@ -33,7 +33,7 @@ _LABELLED = re.compile(
 )
 _ATTRIBUTE = re.compile(
     # name="password" value="X", key: "DB_PASSWORD", "value": "X", - name: X newline value: Y
-    r"[\"'`]?[ \t]{0,4}(?:,|/?>)?\s{0,60}(?:<)?[\"'`]?(?i:value|val|content|default|string)[\"'`]?"
+    r"[\"'`]?[ \t]{0,4}(?:,|/?>|\{)?\s{0,60}(?:type[ \t]*=[ \t]*\w+\s{1,40})?(?:<)?[\"'`]?(?i:value|val|content|default|string)[\"'`]?"
     r"[ \t]{0,4}[:=>][ \t]{0,4}(?:" + _QUOTED + r"|(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7}(?=[ \t]*(?:[\r\n]|$))|[^\s\"'`,;<>|{}]{3,256}))"
 )
 _SECOND = re.compile(
@@ -50,7 +50,7 @@ _CALL = re.compile(
 )
 _DEFAULT = re.compile(r"(?::[-=?]?|:=)(?P<text>[^\s{}$\"'`]{3,256})\}")
 _CELL = re.compile(
-    r"[*_`]{0,3}:?[ \t]?(?:\([^()|\n]{1,40}\))?[ \t]{0,40}\|[ \t]{0,40}[*_`]{0,3}(?P<text>[^|\r\n]{3,256}?)[*_`]{0,3}"
+    r"[*_`]{0,3}:?[ \t]?(?:\([^()|\n]{1,40}\))?(?:[ \t]{0,40}\|[ \t]{0,40}|[ ]?\t[ \t]{0,8}|[ ]{3,40})[*_`]{0,3}(?P<text>[^|\r\n]{3,256}?)[*_`]{0,3}"
     r"[ \t]{0,40}\|?[ \t]*(?=\r?\n|$)"
 )
 _FIRST_CELL = re.compile(r"(?:^|\n)[ \t>]*\|?[ \t]*[*_`]{0,3}(?:[\w-]+[ \t]){0,2}\Z")
@@ -100,13 +100,21 @@ def _judged(name: Name, found: re.Match[str], pattern: re.Pattern[str]) -> Secre
         quoted = group in {"double", "single", "tick"}
         good = is_secret_value("password", value, quoted=quoted)
         if pattern is _CALL and value.replace("_", "").isalpha():
-            good = good and not value.islower() and is_worded_password(value)
+            good = is_worded_password(value) and _takes_password(name, found)
         good = good or (group in {"text", "bare"} and is_worded_password(value))
     else:
         good = is_secret_value("key", value, quoted=True) or (
             pattern is _ELEMENT and is_bare_password(value) and not value.isdigit()
         )
     return SecretSpan(start, end, _RULE) if good else None
+
+
+def _takes_password(name: Name, found: re.Match[str]) -> bool:
+    """Whether a call takes a password and nothing about one: `setPassword("X")`, `PASSWORD || "X"`."""
+    if "(" not in found[0]:
+        return True
+    method = found.string[name.start - 1 : name.start] in {".", ">", ":"} or "." in name.written
+    return method or name.written.lower().startswith(("set", "with"))
 
 
 def _identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:

@@ -13,7 +13,7 @@ ANCHORS = (
     "pass", "pwd", "pw", "kennwort", "contrase", "senha", "wachtwoord", "parola", "clave",
     "lösenord", "losenord", "hasło", "haslo", "heslo", "salasana", "şifre", "пароль", "密码", "密碼",
     "パスワード", "비밀번호", "zugangsdaten", "token", "secret", "geheim", "key", "credential",
-    "creds", "pin", "_auth", "login data", "identifiants", "schlüssel", "jeton",
+    "creds", "pin", "_auth", "login", "anmeldung", "acceso", "psk", "identifiants", "schlüssel", "jeton",
 )  # fmt: skip
 """What a name that promises a credential contains, in small letters."""
 
@@ -57,7 +57,10 @@ _KEYED = frozenset(
     gitlab slack twilio sendgrid mailgun heroku cloudflare algolia azure gcp google aws firebase
     pagerduty fastly snyk sentry newrelic""".split()  # noqa: SIM905 - as above
 )
-_PAIRS = frozenset({"zugangsdaten", "creds", "credentials", "identifiants", "login", "credenciales"})
+_PAIRS = frozenset({"zugangsdaten", "creds", "credentials", "identifiants", "login", "logins", "anmeldung", "acceso",
+                    "credenciales"})  # fmt: skip
+_PASSWORD_ENDS = ("password", "passwd", "passwort", "kennwort", "passphrase", "storepass", "keypass")
+_KEY_ENDS = ("token", "secret", "apikey", "accesskey", "secretkey")
 _NEUTRAL = frozenset(
     """prod production dev development test testing staging stage live default value text plain old
     new root admin user db database base base64 b64 primary secondary temp temporary current raw env
@@ -111,13 +114,15 @@ def _promise(text: str, start: int, end: int) -> tuple[Promise | None, int]:
     if not words:
         return None, start
     last = words[-1]
+    if last.endswith(_PASSWORD_ENDS):
+        return Promise.PASSWORD, start
     if last in _PASSWORDS:
         if last != "passe":
             return Promise.PASSWORD, start
         return (Promise.PASSWORD, start) if _OF_PASSE.search(text, 0, start) else (None, start)
     if last in _PAIRS:
         return Promise.PAIR, start
-    if last in _KEYS or text[start:end] in {"_auth", ":_auth"}:
+    if last in _KEYS or last.endswith(_KEY_ENDS) or text[start:end] in {"_auth", ":_auth"}:
         return Promise.KEY, start
     if last in {"key", "keys"}:
         return _keyed(text, start, words)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from rag_assets.secrets.names import ANCHORS, Name, Promise, find_names
 from rag_assets.secrets.rules import Anchor, Rule
 from rag_assets.secrets.spans import SecretSpan
 from rag_assets.secrets.values import (
     is_bare_password,
+    is_humped,
     is_key,
+    is_mixed,
     is_phrase,
     is_pin,
     is_placeholder,
     is_predicate,
     is_secret_value,
+    is_strong,
+    is_symbols,
     is_worded_password,
 )
 
@@ -28,7 +31,7 @@ _VERB = (
 )
 _LINK = (
     rf"(?:{_VERB}(?=[ \t:\n])(?:[ \t](?:now|currently|still|jetzt|nun|ahora|maintenant|set|changed|reset|to|the|this|auf|neu|:))*:?"
-    r"|(?:set|changed|reset|updated|rotated)?[ \t]?(?:to|as|auf|in|a|à)(?=[ \t:])|=>|→|->|–|—|-)"
+    r"|(?:set|changed|reset|updated|rotated)?[ \t]?(?:to|as|auf|in|a|à)(?=[ \t:])|=>|→|->|–|—|-(?=[ \t]))"
 )
 _WHOSE = (
     r"(?:[ \t](?:for|of|to|on|at|für|fuer|von|vom|des|der|del|de|du|da|do|para|pour|per|voor|in|im|zum|zur|al|au)"
@@ -38,19 +41,25 @@ _CLOSED = r"(?:\\?[\"'`]|[\])}*_~”’»]){0,4}"
 _NOTE = r"(?:[ \t]?\([^()\n]{1,48}\))?"
 _TOLD = re.compile(
     rf"{_CLOSED}{_NOTE}{_WHOSE}[ \t]{{1,3}}{_LINK}[ \t]{{0,3}}\n?[ \t]{{0,8}}"
-    r"(?:(?P<open>[\"'`“„«‹‘‚*_]{1,3})(?P<marked>[^\s\"'`“”„«»‹›‘’][^\n\"'`“”„«»‹›]{2,120}?)[\"'`”“»›’*_]{1,3}(?![\w*])"
+    r"(?:[*_]{0,3}[\"'`“„«‹‘‚](?P<marked>[^\s\"'`“”„«»‹›‘’][^\n\"'`“”„«»‹›]{2,120}?)[\"'`”“»›’]"
+    r"|(?P<stars>[*_]{1,3})(?P<starred>[^\s*_][^\n]{2,120}?)(?P=stars)(?![\w*])"
     r"|(?P<bare>[^\s\"'`“”„«»<>|]{4,200}))"
 )
 _BESIDE = re.compile(
-    rf"{_CLOSED}[ \t]{{1,4}}(?:(?P<open>[\"'`“„«*]{{1,3}})(?P<marked>[^\s\"'`“”„«»][^\s\"'`“”„«»]{{3,120}}?)[\"'`”“»*]{{1,3}}(?![\w*])"
-    r"|(?P<bare>[^\s\"'`“”„«»<>|]{8,200}))"
+    rf"{_CLOSED}[ \t]{{1,4}}(?:[*_]{{0,3}}[\"'`“„«](?P<marked>[^\s\"'`“”„«»]{{4,121}})[\"'`”“»]"
+    r"|(?P<stars>[*_]{1,3})(?P<starred>[^\s*_][^\s]{3,120}?)(?P=stars)(?![\w*])"
+    r"|\(?(?P<bare>[^\s\"'`“”„«»<>|()]{6,200}))"
 )
 _SENTENCE_END = re.compile(r"[.!?)*_~]*[ \t]*(?:[\r\n]|$|[A-ZÄÖÜ¿¡])")
 _PHRASED = re.compile(
     rf"{_CLOSED}{_NOTE}{_WHOSE}[ \t]{{1,3}}{_LINK}[ \t]{{1,3}}"
     r"(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7})[.!?]?[ \t]*(?=[\r\n<|]|$)"
 )
-_CLASSES = (str.isdigit, str.isupper, str.islower)
+_PRECEDING = re.compile(
+    r"(?<![^\s\"'`*_(“])(?P<bare>[^\s\"'`<>|*_(“”]{6,200})[\"'`*_”)]{0,3}[ \t](?:is|as|was|ist|als|war|es|como|est|comme)"
+    r"[ \t](?:(?:the|your|our|my|a|das|dein|la|el|le|su|sein)[ \t])?(?:[\w-]{2,16}[ \t]){0,2}\Z"
+)
+_GROUPS = ("marked", "starred", "bare")
 _STRONG = 8
 _TOKEN = 20
 
@@ -66,13 +75,15 @@ def _told(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         span = _judged(text, name, found) if found is not None else None
         if span is None and (beside := _BESIDE.match(text, name.end, limit)) is not None:
             span = _beside(text, name, beside)
+        if span is None:
+            span = _before(text, name)
         if span is not None:
             yield span
 
 
 def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
-    marked = found["marked"] is not None
-    group = "marked" if marked else "bare"
+    group = next(g for g in _GROUPS if found[g] is not None)
+    marked = group != "bare"
     start, end = found.span(group)
     end = _trimmed(text, start, end)
     value = text[start:end]
@@ -93,21 +104,36 @@ def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
 
 def _beside(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     """A value with nothing between it and its name, where it can be nothing else."""
-    group = "marked" if found["marked"] is not None else "bare"
+    group = next(g for g in _GROUPS if found[g] is not None)
     start, end = found.span(group)
     end = _trimmed(text, start, end)
     value = text[start:end]
-    if is_placeholder(value) or "://" in value or value.startswith(("/", "-", ".", "(")):
+    if is_placeholder(value) or "://" in value or "=" in value[:-2] or value[0] in "/-.(":
         return None
     if name.promise is Promise.KEY:
         good = len(value) >= _TOKEN and is_key(value)
     elif name.promise is Promise.PASSWORD:
-        classes = sum(any(map(kind, value)) for kind in _CLASSES)
-        marks = any(c in "!@#$%^&*?+~" for c in value)
-        good = len(value) >= _STRONG and is_bare_password(value) and classes + marks > 2  # noqa: PLR2004
+        good = _stands_alone(value)
     else:
         good = name.promise is Promise.PIN and is_pin(value)
     return SecretSpan(start, end, _RULE) if good else None
+
+
+def _stands_alone(value: str) -> bool:
+    """Whether a value is a password by its looks alone."""
+    if is_symbols(value) or is_strong(value) or is_humped(value):
+        return True
+    return len(value) >= _STRONG and is_bare_password(value) and is_mixed(value)
+
+
+def _before(text: str, name: Name) -> SecretSpan | None:
+    """`X is the password`, `use X as the token`."""
+    found = _PRECEDING.search(text, max(0, name.start - _REACH), name.start)
+    if found is None or is_placeholder(found["bare"]):
+        return None
+    value = found["bare"]
+    good = is_key(value) if name.promise is Promise.KEY else _stands_alone(value)
+    return SecretSpan(*found.span("bare"), _RULE) if good else None
 
 
 def _is_unlike_words(value: str) -> bool:
@@ -117,8 +143,7 @@ def _is_unlike_words(value: str) -> bool:
 
 def _is_told(text: str, end: int, value: str) -> bool:
     """Whether letters alone are what the sentence tells, and not something about a password."""
-    humps = sum(a.islower() and b.isupper() for a, b in pairwise(value))
-    if humps > 1 and len(value) >= _STRONG:
+    if is_humped(value):
         return True
     if not _SENTENCE_END.match(text, end):
         return False

@@ -87,11 +87,12 @@ def own_rules() -> RuleSet:
         private_keys,
         prose,
         shapes,
+        statements,
         token_kinds,
         uris,
     )
 
-    modules = (private_keys, token_kinds, shapes, uris, commands, markup, assignments, prose)
+    modules = (private_keys, token_kinds, shapes, uris, commands, markup, statements, assignments, prose)
     return RuleSet([rule for module in modules for rule in module.RULES])
 
 

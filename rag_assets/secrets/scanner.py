@@ -82,12 +82,13 @@ class SecretScanner:
     def _read(self, text: str) -> Iterator[SecretSpan]:
         """Look through a text, as it is and as others read it."""
         yield from self._everything(text)
-        if view := views.loosened(text):
+        places = views.candidates(text)
+        if view := views.loosened(text, places):
             for span in _in_view(view, self._kingfisher.scan):
                 # Blanks instead of brackets may have made a credential of a placeholder.
                 if not is_placeholder(text[span.start : span.end].rpartition(":")[2]):
                     yield span
-        for view in filter(None, (views.folded(text), views.decoded(text))):
+        for view in filter(None, (views.folded(text), views.decoded(text, places))):
             yield from _in_view(view, self._everything)
         for view, seams in views.joined(text):
             yield from _across(view, seams, token_rules())

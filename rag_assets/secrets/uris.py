@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rag_assets.secrets.rules import Anchor, Rule
 from rag_assets.secrets.spans import SecretSpan
-from rag_assets.secrets.values import is_placeholder, is_token_body
+from rag_assets.secrets.values import is_key, is_placeholder, is_token_body
 
 _REACH = 600
 _SHORTEST = 3
@@ -74,7 +74,7 @@ def _in_headers(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         if found is None:
             continue
         value = found["value"].rstrip(".*_")
-        if found["scheme"] is None and not (is_token_body(value) and any(map(str.isdigit, value))):
+        if found["scheme"] is None and not is_key(value, quoted=True):
             continue
         if value.lower() in _NO_VALUE or is_placeholder(value) or value[0] in "$({[+&":
             continue

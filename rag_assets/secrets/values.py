@@ -169,8 +169,8 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
         return False
     if _ALGORITHM.fullmatch(value):
         return False
-    if len(value) >= _KEY_LENGTH and (is_random(value) or _is_dense(value)):
-        return is_no_name(value)
+    if len(value) >= _KEY_LENGTH and is_no_name(value) and (is_random(value) or _is_dense(value)):
+        return True
     if len(value) >= _LONG and (_BASE32.fullmatch(value) or _is_scrambled(value)):
         return True
     if len(value) >= _NAMED_KEY_LENGTH and quoted and _is_dense(value):
@@ -258,6 +258,13 @@ _PREDICATE = re.compile(
     r"|eux|euse|nte|ura|uro|ato|ata|ito|ita|uto|uta|cia|cio|aire|arie?|tre|ous|ough|ime|own|ost|ong|ort"
     r"|ique|aux|elle|elles?|imo|ima|ano|ana)$"
 )
+
+
+def is_humped(value: str) -> bool:
+    """Tell whether letters alone mix capitals in, as neither words nor names of products do."""
+    if not value.isalpha() or len(value) < _NAMED_KEY_LENGTH or is_placeholder(value):
+        return False
+    return sum(a.islower() and b.isupper() for a, b in pairwise(value)) > 1
 
 
 def is_title(value: str) -> bool:

@@ -11,7 +11,7 @@ import binascii
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -20,6 +20,8 @@ from urllib.parse import unquote_to_bytes
 from rag_assets.secrets.spans import SecretSpan
 
 _LEAST = 16
+_DIGIT = re.compile(r"\d")
+_HUMP = re.compile(r"[a-z][A-Z]")
 _CANDIDATE = re.compile(r"[A-Za-z0-9_+/=.~:%-]{16,}")
 _MARKUP = re.compile(
     r"\\(?:[nrt]|\")|[*`|()\[\]{}<>~^\\]|(?<![\w/+-])_+|_+(?![\w/+=-])"
@@ -44,8 +46,9 @@ _DISGUISED = re.compile(
     rf"[A-Za-z0-9_/+=:-][{_INVISIBLE}{_TWIN_LETTERS}]|[{_INVISIBLE}{_TWIN_LETTERS}][A-Za-z0-9_/+=:-]"
     r"|[\uff01-\uff5e]{3}|[\U0001d400-\U0001d7ff]{3}|[\u2460-\u24ff]{3}"
 )
-_WRAPPED = re.compile(r"(?<=[A-Za-z0-9+/=_~.-])[ \t]*(?:<br ?/?>|\\)?\r?\n[ \t>|]*(?=[A-Za-z0-9+/=_~-])")
-_PIECE_LEFT = re.compile(r"[A-Za-z0-9+/=_~.:-]*\Z")
+_WRAPPED = re.compile(r"[ \t]*(?:<br ?/?>|\\)?\r?\n[ \t>|]*(?=[A-Za-z0-9+/=_~-])")
+_BREAKS = ("<br>", "<br/>", "<br />")
+_TOKEN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=_~.-")
 _PIECE_RIGHT = re.compile(r"[A-Za-z0-9+/=_~.-]*")
 _MOST_PIECES = 8
 _REACH = 240
@@ -53,7 +56,7 @@ _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _WORD_BEFORE = re.compile(r"[^\s\"'<>`]*\Z")
 _WORD_AFTER = re.compile(r"[^\s\"'<>`]*")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}(?![A-Za-z0-9+/_-])")
-_HEX = re.compile(r"(?<![A-Za-z0-9])(?:0x)?(?:[0-9a-fA-F]{2}[ :]?){10,}(?![A-Za-z0-9])")
+_HEX = re.compile(r"(?<![A-Za-z0-9])(?:0x)?(?:[0-9a-fA-F]{2}:?){10,}(?![A-Za-z0-9])")
 _ESCAPES = re.compile(
     r"&(?:#\d{2,6}|#[xX][0-9A-Fa-f]{2,6}|quot|apos|lt|gt|amp|nbsp|lbrace|rbrace|equals|colon);"
     r"|\\u00[0-9A-Fa-f]{2}|\\x[0-9A-Fa-f]{2}|\\[\"'nrt/]"
@@ -109,27 +112,39 @@ class _Builder:
         return View("".join(self._parts), self._starts, self._ends)
 
 
-def loosened(text: str) -> View | None:
-    """Lines with something long in them, marks beside words read as blanks; None: there are none.
+def candidates(text: str) -> list[tuple[int, int]]:
+    """Where something long stands with digits in it, or capitals within: all that may be a token."""
+    return [
+        found.span()
+        for found in _CANDIDATE.finditer(text)
+        if _DIGIT.search(found[0]) or len(_HUMP.findall(found[0])) > 1
+    ]
+
+
+def loosened(text: str, places: Sequence[tuple[int, int]]) -> View | None:
+    """Lines with a candidate in them, marks beside words read as blanks; None: there are none.
 
     Libraries' rules mostly ask for a quotation mark, a blank or the end of the text after a token,
     and so overlook one in bold type or at the end of a sentence.
     """
     builder = _Builder()
     done = 0
-    for found in _CANDIDATE.finditer(text):
-        if found.start() < done:
+    for first, last in places:
+        if first < done:
             continue
-        start = text.rfind("\n", done, found.start()) + 1 or done
-        end = text.find("\n", found.end())
-        end = len(text) if end < 0 else end + 1
-        line = text[start:end]
-        plain = _MARKUP.sub(lambda mark: " " * len(mark[0]), line)
+        start = text.rfind("\n", done, first) + 1 or done
+        end = text.find("\n", last)
+        done = len(text) if end < 0 else end + 1
+        line = text[start:done]
+        plain = _MARKUP.sub(_blank, line)
         if plain != line:
             builder.keep(plain, start)
-        done = end
     view = builder.view()
     return view if view.text else None
+
+
+def _blank(mark: re.Match[str]) -> str:
+    return " " * len(mark[0])
 
 
 def folded(text: str) -> View | None:
@@ -176,8 +191,8 @@ class Seam:
 def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
     """Lines put together over which a token may run, with the places where they were joined."""
     done = 0
-    for gap in _WRAPPED.finditer(text):
-        if gap.start() < done or not _may_end(text, gap.start()):
+    for gap in _gaps(text):
+        if gap.start() < done:
             continue
         builder = _Builder()
         start = max(text.rfind("\n", 0, gap.start()) + 1, gap.start() - _REACH)
@@ -198,10 +213,21 @@ def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
         yield builder.view(), seams
 
 
-def _may_end(text: str, at: int) -> bool:
-    """Whether the line before a place ends like a piece of a token."""
-    left = _PIECE_LEFT.search(text, max(0, at - _REACH), at)
-    return left is not None and len(left[0]) >= _LEAST // 4 and _is_mixed(left[0])
+def _gaps(text: str) -> Iterator[re.Match[str]]:
+    """Ends of lines whose last word looks like a piece of a token."""
+    start = 0
+    end = text.find("\n")
+    while end >= 0:
+        line = text[max(start, end - _REACH) : end].rstrip(" \t\r\\")
+        for markup in _BREAKS:
+            line = line.removesuffix(markup)
+        word = line[line.rfind(" ") + 1 :]
+        if word and word[-1] in _TOKEN_CHARACTERS and _is_mixed(word):
+            gap = _WRAPPED.match(text, max(start, end - _REACH) + len(line))
+            if gap is not None:
+                yield gap
+        start = end + 1
+        end = text.find("\n", start)
 
 
 def _is_mixed(word: str) -> bool:
@@ -210,18 +236,19 @@ def _is_mixed(word: str) -> bool:
     return (digits and any(map(str.isalpha, word))) or capitals
 
 
-def decoded(text: str) -> View | None:
+def decoded(text: str, places: Sequence[tuple[int, int]]) -> View | None:
     """What percent signs, base64 and hexadecimal digits stand for, where it is text."""
     builder = _Builder()
     for word, at in _words_with(text, _PERCENT):
         _unquote(builder, word, at)
     for start, end in _lines_with(text, _ESCAPES):
         _unescape(builder, text, start, end)
-    for pattern, decode in ((_BASE64, _from_base64), (_HEX, _from_hex)):
-        for found in pattern.finditer(text):
-            if len(found[0]) <= _MOST_ENCODED and (plain := decode(found[0])):
-                builder.put(plain, *found.span())
-                builder.put("\n\n", *found.span())
+    for first, last in places:
+        for pattern, decode in ((_BASE64, _from_base64), (_HEX, _from_hex)):
+            for found in pattern.finditer(text, first, last):
+                if len(found[0]) <= _MOST_ENCODED and (plain := decode(found[0])):
+                    builder.put(plain, *found.span())
+                    builder.put("\n\n", *found.span())
     view = builder.view()
     return view if view.text else None
 
