@@ -10,9 +10,10 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageMetadata, PackageNotFoundError, distribution
 
-from license_expression import ExpressionError, get_spdx_licensing
+from license_expression import ExpressionError, Licensing, get_spdx_licensing
 
 from docs.tools.dependencies.components import ROOT, Component, components
 
@@ -67,18 +68,24 @@ class Licences:
     def is_allowed(self, expression: str) -> bool:
         """Whether one may choose among its alternatives such that all that is left is allowed."""
         try:
-            parsed = get_spdx_licensing().parse(expression, validate=True, simple=False)
+            parsed = _spdx().parse(expression, validate=True, simple=False)
         except ExpressionError:
             return False
         return self._fulfilled(parsed)
 
     def _fulfilled(self, node: object) -> bool:
-        licensing = get_spdx_licensing()
+        licensing = _spdx()
         if isinstance(node, licensing.OR):
             return any(map(self._fulfilled, node.args))
         if isinstance(node, licensing.AND):
             return all(map(self._fulfilled, node.args))
         return str(node) in self.allowed
+
+
+@cache
+def _spdx() -> Licensing:
+    """Made once: reading the list of licences takes a quarter of a second."""
+    return get_spdx_licensing()
 
 
 def read() -> Licences:
@@ -108,7 +115,7 @@ def _from_older_fields(metadata: PackageMetadata) -> str | None:
         if text.startswith("License :: OSI Approved :: ")
     }
     if field is not None:
-        own = {str(symbol) for symbol in get_spdx_licensing().license_symbols(field)}
+        own = {str(symbol) for symbol in _spdx().license_symbols(field)}
         return field if classified - {None} <= own else None
     return classified.pop() if len(classified) == 1 else None
 
@@ -117,7 +124,7 @@ def _as_spdx(name: str) -> str | None:
     if name in _SPELLINGS:
         return _SPELLINGS[name]
     try:
-        parsed = get_spdx_licensing().parse(name, validate=True)
+        parsed = _spdx().parse(name, validate=True)
     except ExpressionError:
         return None
     return str(parsed) if parsed is not None else None
