@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -64,10 +64,10 @@ def packages(lock: Path = LOCK, bootstrap: Path = BOOTSTRAP) -> list[Component]:
     locked = list(_packages(lock.read_text(encoding="utf-8")))
     run_with = _run_with(locked)
     installers = [
-        _with_use(package, development=True)
+        replace(package, development=True)
         for package in _packages(bootstrap.read_text(encoding="utf-8"))
     ]
-    return [*(_with_use(p, development=p.name not in run_with) for p in locked), *installers]
+    return [*(replace(p, development=p.name not in run_with) for p in locked), *installers]
 
 
 def _packages(text: str) -> Iterator[Component]:
@@ -84,18 +84,6 @@ def _packages(text: str) -> Iterator[Component]:
             tuple(sorted(_HASH.findall(entry))),
             tuple(sorted(p for p in parents if p != "via")),
         )
-
-
-def _with_use(package: Component, *, development: bool) -> Component:
-    return Component(
-        package.ecosystem,
-        package.group,
-        package.name,
-        package.version,
-        package.sha256,
-        package.parents,
-        development,
-    )
 
 
 def _run_with(locked: Sequence[Component]) -> frozenset[str]:
