@@ -10,11 +10,18 @@ from types import MappingProxyType
 from tests.security.credentials.clean import clean_samples
 from tests.security.credentials.contexts import contexts_of, fits, placed
 from tests.security.credentials.kinds import KINDS
-from tests.security.credentials.model import Half, Sample, Span
+from tests.security.credentials.model import Context, Half, Kind, Sample, Span
 
 _MIXED = 400
 _JOINTS: Mapping[Half, tuple[str, ...]] = MappingProxyType(
     {"tuning": ("\n", "\n\n", "\n---\n"), "held_out": ("\n\n\n", "\n> \n", "\n* * *\n")}
+)
+_NEIGHBOURS = 150
+_BESIDE: Mapping[Half, tuple[str, ...]] = MappingProxyType(
+    {
+        "tuning": (", ", " and ", " | ", "\t"),
+        "held_out": ("; ", " or ", "` `", "** / **", "</li><li>", '", "'),
+    }
 )
 _BINARY = frozenset({"docx", "pptx", "xlsx", "pdf"})
 _BINARY_EVERY = 6
@@ -51,6 +58,18 @@ def mixed_samples(half: Half, *, seed: int = 2026) -> Iterator[Sample]:
     rng = Random(f"{seed}/{half}/mixed")
     for _ in range(_MIXED):
         yield _joined(rng.sample(plain, rng.randint(2, 5)), rng.choice(_JOINTS[half]))
+    alone = [kind for kind in KINDS if kind.family == "token"]
+    lines = [kind for kind in KINDS if kind.family == "line" and not kind.whole_line]
+    for _ in range(_NEIGHBOURS):
+        yield _side_by_side(rng.sample(alone, rng.randint(2, 5)), _BESIDE[half], half, rng)
+        yield _side_by_side(rng.choices(lines, k=rng.randint(2, 4)), ("\n",), half, rng)
+
+
+def _side_by_side(kinds: Sequence[Kind], joints: Sequence[str], half: Half, rng: Random) -> Sample:
+    """Credentials with nothing but a joint between them."""
+    bare = Context("", "«X»")
+    parts = [placed(kind, "", bare, kind.make(rng), rng, half) for kind in kinds]
+    return _joined(parts, rng.choice(joints))
 
 
 def _joined(parts: Sequence[Sample], joint: str) -> Sample:

@@ -27,6 +27,9 @@ Scan = Callable[[str], Sequence[Span]]
 Mask = Callable[[bytes, str], tuple[str, Sequence[Span]]]
 """A document and its media type → its text before masking, and what is masked of it."""
 
+_LONG = 200
+_BETWEEN_LINES = 0.04
+
 
 @dataclass(slots=True)
 class Verdict:
@@ -139,9 +142,15 @@ def _covering(spans: Iterable[Span], length: int) -> bytearray:
 
 
 def _is_found(text: str, covered: bytearray, start: int, end: int) -> bool:
-    """Whether nothing of a credential is left but punctuation, and of that less than a quarter."""
+    """Whether nothing of a credential is left but punctuation, and of that less than a quarter.
+
+    Between the lines of a key something may be left that is none of it, as in `<br>`.
+    """
     left = [text[i] for i in range(start, end) if not covered[i] and not text[i].isspace()]
-    return not any(map(str.isalnum, left)) and 4 * len(left) < max(4, end - start)
+    letters = sum(map(str.isalnum, left))
+    if end - start >= _LONG:
+        return letters < _BETWEEN_LINES * (end - start)
+    return letters == 0 and 4 * len(left) < max(4, end - start)
 
 
 def _count_lines(verdict: Verdict, text: str, covered: bytearray, may: bytearray) -> None:
