@@ -2,6 +2,7 @@
 # make test   sets everything up, runs every test against real Postgres and Elasticsearch
 # make fuzz   parses thousands of damaged documents of every format, others each time
 # make bench  measures the chain beside bare Elasticsearch (benchmarks/README.md tells of others)
+# make audit  compares licences, writes the bill of materials, asks for known vulnerabilities
 # make docs   writes the documentation as a site into .local/site
 # make up     starts Postgres, Elasticsearch, Dagster's UI and daemon; make down stops them
 
@@ -12,7 +13,7 @@ READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
 .PHONY: setup demo test test-unit fuzz bench bench-linear bench-quality bench-rivals bench-serving \
-	up down lint format lock lock-rivals docs clean
+	up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
 
@@ -86,6 +87,9 @@ lock: setup
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/bootstrap.txt
 	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/lock.txt
+	@rm -f $(READY)
+	@$(MAKE) --no-print-directory setup
+	@$(BIN)/python -m docs.tools.dependencies.licences
 
 lock-rivals: setup
 	@for name in langchain llamaindex cocoindex; do \
@@ -93,6 +97,12 @@ lock-rivals: setup
 			--python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet \
 			-o benchmarks/rivals/requirements/$$name.txt || exit 1; \
 	done
+
+audit: setup
+	@$(BIN)/python -m docs.tools.dependencies.audit
+
+sbom: setup
+	@$(BIN)/python -m docs.tools.dependencies.sbom $(OUT)
 
 docs: setup
 	@$(BIN)/python -m docs.tools.pages

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from docs.tools.configuration import configuration_page
+from docs.tools.dependencies.page import dependencies_page
 from docs.tools.performance import PAGE as PERFORMANCE
 from docs.tools.performance import performance_page
 from docs.tools.quality import PAGE as QUALITY
@@ -39,6 +40,7 @@ def pages() -> Mapping[Path, str]:
     return {
         DOCS / "configuration.md": configuration_page(),
         DOCS / "decisions" / "index.md": decisions_page(),
+        DOCS / "dependencies.md": dependencies_page(),
         PERFORMANCE: performance_page(),
         QUALITY: quality_page(),
     }

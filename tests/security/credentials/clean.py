@@ -128,6 +128,11 @@ def _text(file: Path) -> str:
         return ""
 
 
+def speaks_of_credentials(line: str) -> bool:
+    """Whether a line has a word such as password or token."""
+    return _WORDS.search(line) is not None
+
+
 def _uses(file: Path) -> int:
     return len(_WORDS.findall(_text(file)))
 

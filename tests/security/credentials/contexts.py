@@ -29,6 +29,7 @@ _PLACES: Mapping[Family, tuple[str, ...]] = MappingProxyType(
     }
 )
 _NEEDS_AN_END = frozenset({"password-blanks", "password-symbols"})
+_PIN_PLACES = ("column", "key-value", "row", "label", "prose")
 _SLOT = re.compile("«(X|NAME|name|label)»")
 
 
@@ -51,9 +52,17 @@ def fits(kind: Kind, context: Context, credential: Credential) -> bool:
     """Whether people would write such a credential in such a place."""
     if kind.whole_line and not context.on_its_line():
         return False
+    if kind.name == "pin" and not _holds_a_pin(context):
+        return False
     if kind.name in _NEEDS_AN_END and not context.delimited():
         return False
     return context.applies is None or context.applies(credential)
+
+
+def _holds_a_pin(context: Context) -> bool:
+    """Whether it is a table, a list or a sentence: no program has a person's PIN."""
+    named = "«NAME»" in context.template or "«name»" in context.template
+    return not named or any(place in context.name for place in _PIN_PLACES)
 
 
 def placed(

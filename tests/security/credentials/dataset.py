@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from random import Random
+from types import MappingProxyType
 
 from tests.security.credentials.clean import clean_samples
 from tests.security.credentials.contexts import contexts_of, fits, placed
 from tests.security.credentials.kinds import KINDS
-from tests.security.credentials.model import Half, Sample
+from tests.security.credentials.model import Context, Half, Kind, Sample, Span
 
+_MIXED = 400
+_JOINTS: Mapping[Half, tuple[str, ...]] = MappingProxyType(
+    {"tuning": ("\n", "\n\n", "\n---\n"), "held_out": ("\n\n\n", "\n> \n", "\n* * *\n")}
+)
+_NEIGHBOURS = 150
+_BESIDE: Mapping[Half, tuple[str, ...]] = MappingProxyType(
+    {
+        "tuning": (", ", " and ", " | ", "\t"),
+        "held_out": ("; ", " or ", "` `", "** / **", "</li><li>", '", "'),
+    }
+)
 _BINARY = frozenset({"docx", "pptx", "xlsx", "pdf"})
 _BINARY_EVERY = 6
 """Documents that have to be written and parsed take longer: they get each sixth kind."""
@@ -23,6 +36,7 @@ def samples(half: Half, *, seed: int = 2026) -> Iterator[Sample]:
         seed: of the random values: the same set for the same seed.
     """
     yield from credential_samples(half, seed=seed)
+    yield from mixed_samples(half, seed=seed)
     yield from clean_samples(half, Random(f"{seed}/{half}/clean"))
 
 
@@ -36,3 +50,43 @@ def credential_samples(half: Half, *, seed: int = 2026) -> Iterator[Sample]:
             credential = kind.make(rng)
             if fits(kind, context, credential):
                 yield placed(kind, name, context, credential, rng, half)
+
+
+def mixed_samples(half: Half, *, seed: int = 2026) -> Iterator[Sample]:
+    """Two to five of any kinds below one another, each in a context of its own."""
+    plain = [s for s in credential_samples(half, seed=seed + 1) if s.media_type is None]
+    rng = Random(f"{seed}/{half}/mixed")
+    for _ in range(_MIXED):
+        yield _joined(rng.sample(plain, rng.randint(2, 5)), rng.choice(_JOINTS[half]))
+    alone = [kind for kind in KINDS if kind.family == "token"]
+    lines = [kind for kind in KINDS if kind.family == "line" and not kind.whole_line]
+    for _ in range(_NEIGHBOURS):
+        yield _side_by_side(rng.sample(alone, rng.randint(2, 5)), _BESIDE[half], half, rng)
+        yield _side_by_side(rng.choices(lines, k=rng.randint(2, 4)), ("\n",), half, rng)
+
+
+def _side_by_side(kinds: Sequence[Kind], joints: Sequence[str], half: Half, rng: Random) -> Sample:
+    """Credentials with nothing but a joint between them."""
+    bare = Context("", "«X»")
+    parts = [placed(kind, "", bare, kind.make(rng), rng, half) for kind in kinds]
+    return _joined(parts, rng.choice(joints))
+
+
+def _joined(parts: Sequence[Sample], joint: str) -> Sample:
+    at = [0, *accumulate(len(part.text) + len(joint) for part in parts)]
+
+    def moved(spans: Sequence[Sequence[Span]]) -> tuple[Span, ...]:
+        return tuple(
+            (start + offset, end + offset)
+            for offset, those in zip(at, spans, strict=False)
+            for start, end in those
+        )
+
+    return Sample(
+        joint.join(part.text for part in parts),
+        moved([part.spans for part in parts]),
+        "mixed",
+        "mixed/" + "+".join(sorted({part.kind for part in parts})),
+        parts[0].half,
+        may=moved([part.may for part in parts]),
+    )

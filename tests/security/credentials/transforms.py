@@ -83,8 +83,6 @@ def _wrapped(joint: str) -> Callable[[Credential, Random], Credential]:
 
 wrapped = _wrapped("\n")
 wrapped_indented = _wrapped("\n    ")
-wrapped_continued = _wrapped("\\\n")
-wrapped_quoted = _wrapped("\n> ")
 wrapped_crlf = _wrapped("\r\n")
 
 
@@ -184,3 +182,23 @@ def without_double_quotes(credential: Credential) -> bool:
 def without_quotes(credential: Credential) -> bool:
     """Whether it has quotes of no kind."""
     return without_single_quotes(credential) and without_double_quotes(credential)
+
+
+def without_slashes(credential: Credential) -> bool:
+    """Whether a slash after it cannot be taken for its own."""
+    return "/" not in credential.text
+
+
+def without_blanks(credential: Credential) -> bool:
+    """Whether it is one word."""
+    return " " not in credential.text
+
+
+def with_a_digit(credential: Credential) -> bool:
+    """Whether a digit is in it."""
+    return any(map(str.isdigit, credential.text))
+
+
+def is_an_address(credential: Credential) -> bool:
+    """Whether it is what a setting for an address holds: a URI or a connection string."""
+    return "://" in credential.text.split(" ")[0] or ";" in credential.text

@@ -114,6 +114,34 @@ existingSecret: web-credentials
 secretKey: password
 secretStore: {name: vault-backend, kind: ClusterSecretStore}
 tokenSecretRef: {name: github-token, key: token}
+gitlab-ctl reconfigure prints the path of the initial root password.
+gitlab_rails['initial_root_password'] = "<strong password>"
+gitlab_rails['db_password'] = 'YOUR_DB_PASSWORD_HERE'
+smtp_password: "<smtp password>"
+docker run -e POSTGRES_PASSWORD=$POSTGRES_PASSWORD -p 5432:5432 postgres
+docker run -e POSTGRES_PASSWORD_FILE=/run/secrets/postgres -d postgres
+ansible-vault encrypt_string --name db_password
+ansible_become_password: "{{ lookup('community.hashi_vault.hashi_vault', 'secret=db') }}"
+terraform apply -var="db_password=${TF_VAR_db_password}"
+variable "db_password" { type = string, sensitive = true }
+output "password" { value = random_password.db.result }
+resource "random_password" "db" { length = 32 }
+| Variable | Default | Meaning |
+| `SESSION_TOKEN_TTL` | `3600` | Seconds until a session token expires |
+| `PASSWORD_HASHER` | `argon2id` | How passwords are hashed |
+| token_endpoint_auth_method | client_secret_basic | How the client authenticates |
+token_endpoint: https://login.example.org/realms/main/protocol/openid-connect/token
+ACCESS_TOKEN_EXPIRE_MINUTES=30
+API_KEY_NAME=mailer
+PASSWORD_FILE=/run/secrets/password
+AUTH_TOKEN_HEADER: X-Auth-Token
+SECRET_BACKEND=airflow.providers.hashicorp.secrets.vault.VaultBackend
+passwordEncoder: bcrypt
+max_tokens: 4096
+stop_token_ids: [151643, 151645]
+pad_token: "[PAD]"
+eos_token: </s>
+tokenizer_class: PreTrainedTokenizerFast
 """
 
 CODE = """\

@@ -23,7 +23,7 @@ LINES: tuple[Context, ...] = (
     Context("ini", "[db]\nurl = «X»\n"),
     Context("xml", "<url>«X»</url>", t.xml_escaped),
     Context("xml-attribute", '<add name="db" connectionString="«X»" />', t.xml_escaped),
-    Context("compose", "environment:\n  «NAME»: «X»\n"),
+    Context("compose", "environment:\n  «NAME»: «X»\n", None, t.is_an_address),
     Context(
         "kubernetes", "env:\n  - name: «NAME»\n    value: '«X»'\n", None, t.without_single_quotes
     ),

@@ -48,7 +48,11 @@ PASSWORDS: tuple[Context, ...] = (
     ),
     Context("column-german", "Name\tPasswort\nJane\t«X»\n", media_type="text/tab-separated-values"),
     Context(
-        "pin-column", "| Name | PIN |\n|---|---|\n| Jane | «X» |\n", media_type="text/markdown"
+        "pin-column",
+        "| Name | PIN |\n|---|---|\n| Jane | «X» |\n",
+        None,
+        t.with_a_digit,
+        media_type="text/markdown",
     ),
     Context(
         "html-column",

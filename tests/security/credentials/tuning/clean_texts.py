@@ -106,6 +106,31 @@ valueFrom: {secretKeyRef: {name: db-credentials, key: password}}
 secretName: web-tls
 imagePullSecrets: [{name: registry-credentials}]
 passwordSecretRef: database-credentials
+bin/kc.sh start --db postgres --db-username <user> --db-password <password>
+bin/kc.sh start --https-key-store-password=<key-store-password>
+bin/kcadm.sh config credentials --server http://localhost:8080 --realm master --user admin
+KC_DB_PASSWORD={password of the database}
+--spi-truststore-file-password=${TRUSTSTORE_PASSWORD}
+The option `db-password` sets the password of the database user.
+| db-password | The password of the database user. CLI: --db-password Env: KC_DB_PASSWORD | |
+| accessTokenLifespan | 300 | Seconds that an access token lives |
+| Passwords | Required actions | OTP policy | WebAuthn policy |
+| client_secret_basic | client_secret_post | client_secret_jwt | private_key_jwt |
+grant_type=password&username=<username>&password=<password>&client_id=<client>
+grant_type=client_credentials
+response_type=code&scope=openid&state=<state>&nonce=<nonce>
+-Djavax.net.ssl.keyStorePassword=$KEYSTORE_PASSWORD
+"accessToken": "<access-token>", "expiresIn": 300
+password-policy: length(12) and notUsername and digits(1)
+hashAlgorithm(pbkdf2-sha512) and hashIterations(210000)
+auth_method: client_secret_basic
+secretsProvider: awskms://alias/secrets?region=eu-central-1
+kubectl get secret web -o jsonpath='{.data.password}' | base64 -d
+Set PASSWORD_MIN_LENGTH=12 and TOKEN_LIFETIME_SECONDS=3600.
+TOKEN_URL=https://login.example.org/oauth2/token
+PASSWORD_RESET_URL=https://accounts.example.org/password/reset
+API_KEY_HEADER=X-Api-Key
+SECRET_NAME=prod/web/database
 """
 
 CODE = """\

@@ -20,7 +20,7 @@ LINES: tuple[Context, ...] = (
     Context("yaml", "value: «X»\nport: 80\n"),
     Context("yaml-item", "steps:\n  - «X»\n  - make test\n"),
     Context("yaml-run", "- name: check\n  run: |\n    «X»\n    make test\n"),
-    Context("dotenv", "«NAME»=«X»\nPORT=80\n"),
+    Context("dotenv", "«NAME»=«X»\nPORT=80\n", None, t.is_an_address),
     Context("dockerfile", "FROM alpine\nRUN «X»\n"),
     Context("html-pre", "<pre>«X»</pre>", t.xml_escaped),
     Context("html-code", "<p>Run <code>«X»</code> first.</p>", t.xml_escaped),

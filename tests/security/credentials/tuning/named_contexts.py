@@ -6,14 +6,16 @@ from tests.security.credentials import transforms as t
 from tests.security.credentials.model import Context
 
 NAMED: tuple[Context, ...] = (
-    Context("dotenv", "APP_ENV=production\n«NAME»=«X»\nAPP_DEBUG=false\n"),
+    Context("dotenv", "APP_ENV=production\n«NAME»=«X»\nAPP_DEBUG=false\n", None, t.without_blanks),
     Context("dotenv-quoted", 'APP_ENV=production\n«NAME»="«X»"\n'),
     Context("yaml", "app:\n  env: production\n  «name»: «X»\n"),
     Context("yaml-quoted", 'app:\n  «name»: "«X»"\n  port: 8080\n'),
     Context("json", '{"env": "production", "«name»": "«X»", "port": 8080}', t.json_escaped),
     Context("toml", '[app]\nenv = "production"\n«name» = "«X»"\n'),
     Context("properties", "app.env=production\napp.«name»=«X»\n"),
-    Context("dockerfile", "FROM alpine:3.20\nENV «NAME»=«X»\nRUN apk add curl\n"),
+    Context(
+        "dockerfile", "FROM alpine:3.20\nENV «NAME»=«X»\nRUN apk add curl\n", None, t.without_blanks
+    ),
     Context(
         "kubernetes", 'env:\n  - name: «NAME»\n    value: "«X»"\n  - name: PORT\n    value: "80"\n'
     ),
@@ -21,7 +23,7 @@ NAMED: tuple[Context, ...] = (
     Context(
         "compose-list", "services:\n  web:\n    environment:\n      - «NAME»=«X»\n      - PORT=80\n"
     ),
-    Context("export", "export «NAME»=«X»\n./run.sh\n"),
+    Context("export", "export «NAME»=«X»\n./run.sh\n", None, t.without_blanks),
     Context("export-quoted", "export «NAME»='«X»'\n"),
     Context("python", 'import os\n\n«NAME» = "«X»"\n'),
     Context("python-environ", "os.environ['«NAME»'] = '«X»'"),
@@ -68,6 +70,6 @@ NAMED: tuple[Context, ...] = (
     Context("log", "10:12:44 DEBUG config loaded «name»=«X» region=eu-1"),
     Context("header", "curl -H 'X-Api" + "-Key: «X»' https://api.example.org/v1/items"),
     Context("chat", "jane: the «label» is «X»\ntom: thx"),
-    Context("comment", "# «NAME»=«X»"),
-    Context("no-blank", "«name»:«X»"),
+    Context("comment", "# «NAME»=«X»", None, t.without_blanks),
+    Context("no-blank", "«name»:«X»", None, t.without_blanks),
 )

@@ -32,7 +32,9 @@ PASSWORDS: tuple[Context, ...] = (
     Context(
         "csv-column", 'user,password,role\njane,"«X»",admin\n', t.csv_escaped, media_type="text/csv"
     ),
-    Context("csv-pin", 'name,PIN\nJane,"«X»"\n', t.csv_escaped, media_type="text/csv"),
+    Context(
+        "csv-pin", 'name,PIN\nJane,"«X»"\n', t.csv_escaped, t.with_a_digit, media_type="text/csv"
+    ),
     Context("xlsx-column", "User\tPassword\njane\t«X»\n", media_type="xlsx"),
     Context("docx-column", "User\tPassword\njane\t«X»\n", media_type="docx"),
     Context(

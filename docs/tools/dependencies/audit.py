@@ -1,0 +1,122 @@
+"""`make audit`: licences, the bill of materials, and known vulnerabilities of what is locked.
+
+    python -m docs.tools.dependencies.audit
+
+Licences and the bill of materials need no network. Vulnerabilities are asked of the service that
+pip-audit knows, or of one that speaks OSV's protocol, named by ADVISORY_URL: no package that is
+published carries a database of them that is complete, current and licensed (decision 0049).
+
+Exit status: 0 nothing found; 1 something found; 2 vulnerabilities could not be asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from docs.tools.dependencies.components import BOOTSTRAP, LOCK, ROOT, Component, components
+from docs.tools.dependencies.licences import FILE, Licences, declared, read
+from docs.tools.dependencies.sbom import DEFAULT, bill_of_materials
+
+_FOUND = 1
+_NOT_ASKED = 2
+_SECONDS = 15 * 60
+
+
+def main() -> int:
+    """Audit what is locked and say what is wrong with it."""
+    found = components()
+    complaints = [*licence_complaints(found, read())]
+    DEFAULT.parent.mkdir(parents=True, exist_ok=True)
+    DEFAULT.write_text(bill_of_materials(), encoding="utf-8")
+    _say(f"{len(found)} locked components; bill of materials: {DEFAULT.relative_to(ROOT)}")
+    for complaint in complaints:
+        _say(f"licence: {complaint}")
+    status = advisories([LOCK, BOOTSTRAP], url=os.environ.get("ADVISORY_URL"))
+    return status or (_FOUND if complaints else 0)
+
+
+def licence_complaints(found: Sequence[Component], licences: Licences) -> Iterator[str]:
+    """What is locked without a licence that is allowed, and what packages say otherwise."""
+    for component in found:
+        try:
+            licence = licences.licence(component)
+        except LookupError as error:
+            yield str(error)
+            continue
+        if not licences.is_allowed(licence):
+            yield f"{component.full_name} has {licence}, which is not allowed"
+        own = declared(component.name) if component.ecosystem == "pypi" else None
+        if own is not None and own != licence:
+            yield f"{component.full_name} says {own}, {FILE.name} says {licence}"
+    names = {component.name for component in found if component.ecosystem == "pypi"}
+    for section, name in licences.of:
+        if section == "python" and name not in names:
+            yield f"{name} is in {FILE.relative_to(ROOT)} and not locked"
+
+
+def advisories(locks: Sequence[Path], *, url: str | None = None) -> int:
+    """Ask for known vulnerabilities of the packages in lock files, and say which there are.
+
+    Args:
+        locks: requirements with hashes.
+        url: of a service that answers as OSV does; None: the one that pip-audit knows.
+
+    Returns:
+        The exit status.
+    """
+    with TemporaryDirectory() as folder:
+        answer = Path(folder) / "answer.json"
+        command = [sys.executable, "-m", "pip_audit", "--disable-pip", "--require-hashes"]
+        command += ["--progress-spinner=off", "--format=json", f"--output={answer}"]
+        command += [f"--requirement={lock}" for lock in locks]
+        command += ["--vulnerability-service=osv", f"--osv-url={url}"] if url else []
+        try:
+            ended = subprocess.run(  # noqa: S603
+                command, capture_output=True, text=True, timeout=_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return _not_asked(f"no answer in {_SECONDS} s")
+        if not answer.exists():
+            return _not_asked(ended.stderr.strip().rpartition("\n")[2][:300])
+        packages: list[dict[str, Any]] = json.loads(answer.read_text())["dependencies"]
+    return _verdict(packages)
+
+
+def _verdict(packages: Sequence[dict[str, Any]]) -> int:
+    skipped = [package for package in packages if "skip_reason" in package]
+    if skipped:
+        names = ", ".join(package["name"] for package in skipped)
+        return _not_asked(f"the service knows nothing of {names}")
+    count = 0
+    for package in packages:
+        for known in package["vulns"]:
+            count += 1
+            fixed = ", ".join(known["fix_versions"]) or "no version"
+            _say(f"{package['name']} {package['version']}: {known['id']}, fixed in {fixed}")
+    _say(f"{len(packages)} Python packages asked for, {count} known vulnerabilities")
+    return _FOUND if count else 0
+
+
+def _not_asked(reason: str) -> int:
+    _say(f"error: vulnerabilities were not asked for: {reason}")
+    _say(
+        "hint: run `make audit` where the network reaches the advisory service, or set"
+        " ADVISORY_URL to a mirror that answers as OSV does; without either, give"
+        f" {DEFAULT.relative_to(ROOT)} to a scanner that has its database at hand."
+    )
+    return _NOT_ASKED
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

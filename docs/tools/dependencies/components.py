@@ -1,0 +1,116 @@
+"""Everything that is locked: Python packages, Elasticsearch's jars, the shipped model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from rag_assets.local_stack.elasticsearch_jars import locked_jars
+
+ROOT = Path(__file__).resolve().parents[3]
+LOCK = ROOT / "requirements" / "lock.txt"
+BOOTSTRAP = ROOT / "requirements" / "bootstrap.txt"
+
+_MODELS = ROOT / "rag_assets" / "embedding" / "models"
+_PACKAGE = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*])?==(?P<version>[^ ;\\]+)")
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+_VIA = re.compile(r"^ +# (?:via )?(?:  )?(?P<parent>\S+(?: \(.*\))?)$")
+_PROJECT = "rag-assets"
+_DEVELOPMENT = "rag-assets (pyproject.toml:dev)"
+
+Ecosystem = Literal["pypi", "maven", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One locked thing.
+
+    Attributes:
+        ecosystem: where it comes from.
+        group: the Maven group; empty elsewhere.
+        name: as its registry spells it.
+        version: as locked.
+        sha256: of each of its files: a package has one for every platform.
+        parents: names of the packages that need it; empty where nothing says.
+        development: whether only tests, checks and benchmarks need it.
+    """
+
+    ecosystem: Ecosystem
+    group: str
+    name: str
+    version: str
+    sha256: tuple[str, ...]
+    parents: tuple[str, ...] = ()
+    development: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """Distinct in its ecosystem."""
+        return f"{self.group}:{self.name}" if self.group else self.name
+
+
+def components() -> list[Component]:
+    """All that is locked, sorted."""
+    found = [*packages(), *_jars(), *_models()]
+    return sorted(found, key=lambda c: (c.ecosystem, c.full_name, c.version))
+
+
+def packages(lock: Path = LOCK, bootstrap: Path = BOOTSTRAP) -> list[Component]:
+    """The Python packages of the lock file, and the installer of the set-up."""
+    locked = list(_packages(lock.read_text(encoding="utf-8")))
+    run_with = _run_with(locked)
+    installers = [
+        replace(package, development=True)
+        for package in _packages(bootstrap.read_text(encoding="utf-8"))
+    ]
+    return [*(replace(p, development=p.name not in run_with) for p in locked), *installers]
+
+
+def _packages(text: str) -> Iterator[Component]:
+    for entry in re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE):
+        found = _PACKAGE.match(entry)
+        if found is None:
+            continue
+        parents = [via["parent"] for line in entry.split("\n") if (via := _VIA.match(line))]
+        yield Component(
+            "pypi",
+            "",
+            found["name"],
+            found["version"],
+            tuple(sorted(_HASH.findall(entry))),
+            tuple(sorted(p for p in parents if p != "via")),
+        )
+
+
+def _run_with(locked: Sequence[Component]) -> frozenset[str]:
+    """Names of what the project itself needs, at any remove."""
+    needed: set[str] = set()
+    while True:
+        more = {
+            package.name
+            for package in locked
+            if any(_is_needed(parent, needed) for parent in package.parents)
+        }
+        if more <= needed:
+            return frozenset(needed)
+        needed |= more
+
+
+def _is_needed(parent: str, needed: set[str]) -> bool:
+    return parent in needed or (parent.startswith(_PROJECT) and parent != _DEVELOPMENT)
+
+
+def _jars() -> Iterator[Component]:
+    for jar in locked_jars():
+        yield Component("maven", jar.group, jar.artifact, jar.version, (jar.sha256,))
+
+
+def _models() -> Iterator[Component]:
+    for manifest in sorted(_MODELS.glob("*/manifest.json")):
+        files = json.loads(manifest.read_text(encoding="utf-8"))["files"]
+        weights = [facts["sha256"] for name, facts in files.items() if name.endswith(".onnx")]
+        yield Component("model", "", manifest.parent.name, weights[0][:12], tuple(weights))

@@ -1,0 +1,158 @@
+"""Which licence each locked thing has, and whether it may be used here.
+
+`requirements/licences.toml` is kept by hand where a package does not say it in a word that can be
+compared; `python -m docs.tools.dependencies.licences` adds new packages to it and drops old ones.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageMetadata, PackageNotFoundError, distribution
+
+from license_expression import ExpressionError, Licensing, get_spdx_licensing
+
+from docs.tools.dependencies.components import ROOT, Component, components
+
+FILE = ROOT / "requirements" / "licences.toml"
+
+_UNKNOWN = "UNKNOWN"
+_SECTIONS = {"pypi": "python", "maven": "java", "model": "models"}
+_SPELLINGS: Mapping[str, str] = {
+    "Apache Software License": "Apache-2.0",
+    "Apache 2.0": "Apache-2.0",
+    "Apache License, Version 2.0": "Apache-2.0",
+    "Apache License Version 2.0": "Apache-2.0",
+    "ISC License (ISCL)": "ISC",
+    "MIT License": "MIT",
+    "MIT Licence": "MIT",
+    "MIT license": "MIT",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "PSFL": "PSF-2.0",
+    "Python Software Foundation License": "PSF-2.0",
+    "3-Clause BSD License": "BSD-3-Clause",
+    "BSD 2-Clause License": "BSD-2-Clause",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Licences:
+    """What `requirements/licences.toml` says.
+
+    Attributes:
+        allowed: SPDX identifiers that may be used, exceptions among them.
+        of: an SPDX expression by (section, name); a jar's name may be its group alone.
+    """
+
+    allowed: frozenset[str]
+    of: Mapping[tuple[str, str], str]
+
+    def licence(self, component: Component) -> str:
+        """Its SPDX expression.
+
+        Raises:
+            LookupError: the file does not name it.
+        """
+        section = _SECTIONS[component.ecosystem]
+        for name in (component.full_name, component.group):
+            if (section, name) in self.of:
+                return self.of[section, name]
+        raise LookupError(
+            f"{component.full_name} is not in {FILE.relative_to(ROOT)}:"
+            " `python -m docs.tools.dependencies.licences` adds it"
+        )
+
+    def is_allowed(self, expression: str) -> bool:
+        """Whether one may choose among its alternatives such that all that is left is allowed."""
+        try:
+            parsed = _spdx().parse(expression, validate=True, simple=False)
+        except ExpressionError:
+            return False
+        return self._fulfilled(parsed)
+
+    def _fulfilled(self, node: object) -> bool:
+        licensing = _spdx()
+        if isinstance(node, licensing.OR):
+            return any(map(self._fulfilled, node.args))
+        if isinstance(node, licensing.AND):
+            return all(map(self._fulfilled, node.args))
+        return str(node) in self.allowed
+
+
+@cache
+def _spdx() -> Licensing:
+    """Made once: reading the list of licences takes a quarter of a second."""
+    return get_spdx_licensing()
+
+
+def read() -> Licences:
+    """The licences that were written down."""
+    kept = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    return Licences(
+        frozenset(kept["allowed"]),
+        {(s, name): text for s in _SECTIONS.values() for name, text in kept[s].items()},
+    )
+
+
+def declared(name: str) -> str | None:
+    """What an installed package says of itself, as SPDX; None where that takes a person to tell."""
+    try:
+        metadata = distribution(name).metadata
+    except PackageNotFoundError:
+        return None
+    return metadata["License-Expression"] or _from_older_fields(metadata)
+
+
+def _from_older_fields(metadata: PackageMetadata) -> str | None:
+    """The licence field where it is SPDX or a known spelling, and no classifier says more."""
+    field = _as_spdx((metadata["License"] or "").strip())
+    classified = {
+        _as_spdx(text.rpartition(" :: ")[2])
+        for text in metadata.get_all("Classifier") or ()
+        if text.startswith("License :: OSI Approved :: ")
+    }
+    if field is not None:
+        own = {str(symbol) for symbol in _spdx().license_symbols(field)}
+        return field if classified - {None} <= own else None
+    return classified.pop() if len(classified) == 1 else None
+
+
+def _as_spdx(name: str) -> str | None:
+    if name in _SPELLINGS:
+        return _SPELLINGS[name]
+    try:
+        parsed = _spdx().parse(name, validate=True)
+    except ExpressionError:
+        return None
+    return str(parsed) if parsed is not None else None
+
+
+def main() -> int:
+    """Bring the list of Python packages up to date; what nobody declares is to be filled in."""
+    kept = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    names = sorted({c.name for c in components() if c.ecosystem == "pypi"})
+    before = kept["python"]
+    python = {name: before.get(name) or declared(name) or _UNKNOWN for name in names}
+    FILE.write_text(_as_toml({**kept, "python": python}), encoding="utf-8")
+    unknown = [name for name, licence in python.items() if licence == _UNKNOWN]
+    if unknown:
+        sys.stderr.write(f"{FILE.relative_to(ROOT)}: fill in {', '.join(unknown)}\n")
+    return int(bool(unknown))
+
+
+def _as_toml(kept: Mapping[str, Iterable[str] | Mapping[str, str]]) -> str:
+    lines = ["# Licences of all that is locked, as SPDX expressions. `make audit` compares.", ""]
+    lines += ["allowed = [", *(f'    "{name}",' for name in sorted(kept["allowed"])), "]"]
+    for section in _SECTIONS.values():
+        table = kept[section]
+        assert isinstance(table, Mapping)  # noqa: S101
+        lines += ["", f"[{section}]"]
+        lines += [f'"{name}" = "{table[name]}"' for name in sorted(table)]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

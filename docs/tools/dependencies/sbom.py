@@ -1,0 +1,112 @@
+"""The bill of materials: CycloneDX 1.6 as JSON, the same bytes for the same locks.
+
+    python -m docs.tools.dependencies.sbom [file]
+
+It names no time and no machine; its serial number follows from what it lists.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from docs.tools.dependencies.components import ROOT, Component, components
+from docs.tools.dependencies.licences import Licences, read
+
+DEFAULT = ROOT / ".local" / "sbom.cdx.json"
+
+
+def bill_of_materials() -> str:
+    """All components with their hashes, licences and what needs them, as JSON."""
+    found, licences = components(), read()
+    project = _project()
+    content: dict[str, Any] = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": project},
+        "components": [_entry(component, licences) for component in found],
+        "dependencies": _dependencies(project["bom-ref"], found),
+    }
+    serial = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(content, sort_keys=True))
+    content["serialNumber"] = f"urn:uuid:{serial}"
+    return json.dumps(content, indent=1, sort_keys=True) + "\n"
+
+
+def purl(component: Component) -> str:
+    """The package URL; a model has none of its own type, and is `generic`."""
+    kind = "generic" if component.ecosystem == "model" else component.ecosystem
+    group = f"{quote(component.group)}/" if component.group else ""
+    return f"pkg:{kind}/{group}{quote(component.name)}@{quote(component.version)}"
+
+
+def _project() -> dict[str, Any]:
+    facts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    reference = f"pkg:pypi/{facts['name']}@{facts['version']}"
+    return {
+        "bom-ref": reference,
+        "type": "application",
+        "name": facts["name"],
+        "version": facts["version"],
+        "description": facts["description"],
+        "licenses": [{"license": {"id": facts["license"]}}],
+        "purl": reference,
+    }
+
+
+def _entry(component: Component, licences: Licences) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "bom-ref": purl(component),
+        "type": "machine-learning-model" if component.ecosystem == "model" else "library",
+        "name": component.name,
+        "version": component.version,
+        "purl": purl(component),
+        "scope": "excluded" if component.development else "required",
+        "licenses": _licences(licences.licence(component)),
+        "hashes": [{"alg": "SHA-256", "content": digest} for digest in component.sha256],
+    }
+    return {**entry, "group": component.group} if component.group else entry
+
+
+def _licences(expression: str) -> Sequence[Mapping[str, Any]]:
+    if " " in expression:
+        return [{"expression": expression}]
+    return [{"license": {"id": expression}}]
+
+
+def _dependencies(project: str, found: Sequence[Component]) -> list[dict[str, Any]]:
+    """Who needs whom; jars and the model are the project's own."""
+    references: dict[str, list[str]] = {}
+    for component in found:
+        if component.ecosystem == "pypi":
+            references.setdefault(component.name, []).append(purl(component))
+    needs: dict[str, set[str]] = {purl(component): set() for component in found}
+    needs[project] = set()
+    for component in found:
+        own = purl(component)
+        parents = [ref for p in component.parents for ref in references.get(p, ())]
+        if len(parents) < len(component.parents) or not parents:
+            needs[project].add(own)
+        for parent in parents:
+            needs[parent].add(own)
+    return [{"ref": ref, "dependsOn": sorted(of)} for ref, of in sorted(needs.items())]
+
+
+def main() -> int:
+    """Write it to the file named, or below .local."""
+    file = Path(sys.argv[1]) if sys.argv[1:] else DEFAULT
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = bill_of_materials()
+    file.write_text(text, encoding="utf-8")
+    sys.stdout.write(f"{file}: {len(json.loads(text)['components'])} components\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
