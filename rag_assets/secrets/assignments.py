@@ -8,10 +8,9 @@ about passwords.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from rag_assets.secrets.names import ANCHORS, Name, Promise, find_names
-from rag_assets.secrets.rules import Anchor, Rule
+from rag_assets.secrets.names import Name, Promise
 from rag_assets.secrets.spans import SecretSpan
 from rag_assets.secrets.values import (
     is_bare_password,
@@ -60,8 +59,9 @@ _PHRASED = re.compile(
     + r"(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7})[ \t]*(?=[\r\n<|]|$)"
 )
 _PAIR = re.compile(
-    _CLOSED + _NOTE + r"(?:[ \t]{0,8}[:=]|[ \t](?:are|sind|is|son|sont))?[ \t*`\"']{1,6}[\w.@+-]{1,64}[`\"']?"
-    r"(?:[ \t]?[/|:][ \t]?)[`\"']?(?P<bare>[^\s\"'`,;<>|]{6,128})"
+    _CLOSED + _NOTE + r"(?:[ \t]{0,8}[:=][ \t*`\"']{0,6}[\w.@+-]{1,64}[`\"']?[ \t]?[/|:][ \t]?"
+    r"|(?:[ \t](?:are|sind|is|son|sont))?[ \t*`\"']{1,6}[\w.@+-]{1,64}[`\"']?[ \t]?/[ \t]?)"
+    r"[`\"']?(?P<bare>[^\s\"'`,;<>|]{6,128})"
 )
 _LINE_END = re.compile(r"[.*_`\"')]*[ \t]*(?:[\r\n]|$)")
 _COMMAND = re.compile(r"(?:^|[\n;&|>$`])[ \t]*(?:ENV|setx|SET|set|RUN setx)[ \t]+[\w.]+\Z")
@@ -80,15 +80,11 @@ _TYPED = re.compile(
 )
 
 
-def _assigned(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    done = 0
-    for name in find_names(text, anchors):
-        if name.end < done:
-            continue
-        found = _value_of(text, name)
-        if found is not None:
-            done = found.end
-            yield found
+def assigned(text: str, name: Name) -> Iterator[SecretSpan]:
+    """Find what a name is assigned, if it is a credential."""
+    found = _value_of(text, name)
+    if found is not None:
+        yield found
 
 
 def _value_of(text: str, name: Name) -> SecretSpan | None:
@@ -197,5 +193,3 @@ def _trimmed(text: str, start: int, end: int) -> int:
             break
     return end
 
-
-RULES: Sequence[Rule] = (Rule(ANCHORS, _assigned),)

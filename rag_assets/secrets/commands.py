@@ -16,7 +16,7 @@ _WORD = r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|(?P<
 _FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w-]{1,48})(?:=|[ \t]{1,4}|:)" + _WORD)
 _USER = re.compile(
     r"(?:-u|-U|--user|--userpwd|--proxy-user|--auth|--basic|-a|--credentials|--creds|--login)(?:=|[ \t]{0,3})"
-    r"(?P<quote>[\"']?)(?P<user>[\w.@+\\-]{0,64})[:%](?P<bare>[^\s\"'`<>|]{3,256})(?P=quote)"
+    r"(?P<quote>[\"']?)(?P<user>[\w.@+\\-]{0,64})[:%](?P<bare>(?:(?!&\w{1,6};)[^\s\"'`<>|]){3,256})(?P=quote)"
 )
 _USER_QUOTED = re.compile(
     r"(?:-u|-U|--user|--userpwd|--proxy-user|--auth|-a)(?:=|[ \t]{0,3})"

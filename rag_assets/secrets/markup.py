@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from rag_assets.secrets.names import ANCHORS, Name, Promise, find_names
-from rag_assets.secrets.rules import Anchor, Rule
+from rag_assets.secrets.names import Name
 from rag_assets.secrets.spans import SecretSpan
 from rag_assets.secrets.values import (
+    Promise,
     is_bare_password,
     is_cell_secret,
     is_phrase,
@@ -58,31 +58,38 @@ _EXPANSION = re.compile(r"\$\{[\w.-]*\Z")
 _SQL = re.compile(
     r"[ \t]{1,4}(?:(?i:=|to|by|values?)[ \t]{1,4})?(?:'(?P<single>[^'\r\n]{3,256})'|\"(?P<double>[^\"\r\n]{3,256})\")"
 )
-_IDENTIFIED = re.compile(
-    r"(?i:identified)[ \t]+(?:(?i:with)[ \t]+\S+[ \t]+)?(?i:by|as)[ \t]+(?:(?i:password)[ \t]+)?" + _QUOTED
-)
+_SQL_WORDS = frozenset({"password", "passwd"})
 _TEXTS = ("text", "bare", "double", "single", "tick")
 
 
-def _marked(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    for name in find_names(text, anchors):
-        limit = name.end + _REACH
-        getter = _GETTER.search(text, max(0, name.start - 40), name.start)
-        for pattern in (_ELEMENT, _LABELLED, _ATTRIBUTE, _SECOND, _CALL, _SQL):
-            found = pattern.match(text, name.end, limit) if getter or pattern is not _SECOND else None
-            span = _judged(name, found, pattern) if found is not None else None
-            if span is not None:
-                yield span
-                break
-        cell = _CELL.match(text, name.end, limit)
-        if cell is not None and _FIRST_CELL.search(text, max(0, name.start - 80), name.start):
-            if is_cell_secret(name.promise, cell["text"]):
-                yield SecretSpan(*cell.span("text"), _RULE)
-        if _EXPANSION.search(text, max(0, name.start - 60), name.end) and (
-            found := _DEFAULT.match(text, name.end, limit)
-        ):
-            if span := _judged(name, found, _DEFAULT):
-                yield span
+def marked(text: str, name: Name) -> Iterator[SecretSpan]:
+    """Find the value that markup, a call or a table puts beside a name."""
+    limit = name.end + _REACH
+    for pattern in _patterns(text, name):
+        found = pattern.match(text, name.end, limit)
+        span = _judged(name, found, pattern) if found is not None else None
+        if span is not None:
+            yield span
+            break
+    cell = _CELL.match(text, name.end, limit)
+    if cell is not None and _FIRST_CELL.search(text, max(0, name.start - 80), name.start):
+        if is_cell_secret(name.promise, cell["text"]):
+            yield SecretSpan(*cell.span("text"), _RULE)
+    if _EXPANSION.search(text, max(0, name.start - 60), name.end):
+        found = _DEFAULT.match(text, name.end, limit)
+        span = _judged(name, found, _DEFAULT) if found is not None else None
+        if span is not None:
+            yield span
+
+
+def _patterns(text: str, name: Name) -> Iterator[re.Pattern[str]]:
+    """The forms that what follows a name may have."""
+    yield from (_ELEMENT, _LABELLED, _ATTRIBUTE)
+    if _GETTER.search(text, max(0, name.start - 40), name.start):
+        yield _SECOND
+    yield _CALL
+    if name.written.lower() in _SQL_WORDS:
+        yield _SQL
 
 
 def _judged(name: Name, found: re.Match[str], pattern: re.Pattern[str]) -> SecretSpan | None:
@@ -94,6 +101,8 @@ def _judged(name: Name, found: re.Match[str], pattern: re.Pattern[str]) -> Secre
     if any(map(str.isspace, value)):
         phrase = name.promise is Promise.PASSWORD and is_phrase(value)
         return SecretSpan(start, end, _RULE) if phrase else None
+    if name.promise is Promise.PAIR:
+        return None
     if name.promise is Promise.PIN:
         good = is_pin(value)
     elif name.promise is Promise.PASSWORD:
@@ -116,16 +125,3 @@ def _takes_password(name: Name, found: re.Match[str]) -> bool:
     method = found.string[name.start - 1 : name.start] in {".", ">", ":"} or "." in name.written
     return method or name.written.lower().startswith(("set", "with"))
 
-
-def _identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """SQL's `IDENTIFIED BY 'X'`."""
-    for anchor in anchors:
-        found = _IDENTIFIED.match(text, anchor.start)
-        if found is None:
-            continue
-        group = next(g for g in _TEXTS if g in found.re.groupindex and found[g] is not None)
-        if is_secret_value("password", found[group], quoted=True):
-            yield SecretSpan(*found.span(group), _RULE)
-
-
-RULES: Sequence[Rule] = (Rule(ANCHORS, _marked), Rule(("identified",), _identified))

@@ -109,6 +109,8 @@ def _begin(text: str, at: int) -> int:
 def _promise(text: str, start: int, end: int) -> tuple[Promise | None, int]:
     """What the name between two offsets promises, and where it begins with the word before."""
     words = [word.lower() for word in _WORDS.findall(text[start:end])]
+    if words[:2] == ["1", "password"]:
+        return None, start
     while words and (words[-1].isdigit() or words[-1] in _NEUTRAL) and len(words) > 1:
         words.pop()
     if not words:

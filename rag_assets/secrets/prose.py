@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from rag_assets.secrets.names import ANCHORS, Name, Promise, find_names
-from rag_assets.secrets.rules import Anchor, Rule
+from rag_assets.secrets.names import Name, Promise
 from rag_assets.secrets.spans import SecretSpan
 from rag_assets.secrets.values import (
     is_bare_password,
@@ -50,7 +49,7 @@ _BESIDE = re.compile(
     r"|(?P<stars>[*_]{1,3})(?P<starred>[^\s*_][^\s]{3,120}?)(?P=stars)(?![\w*])"
     r"|\(?(?P<bare>[^\s\"'`“”„«»<>|()]{6,200}))"
 )
-_SENTENCE_END = re.compile(r"[.!?)*_~]*[ \t]*(?:[\r\n]|$|[A-ZÄÖÜ¿¡])")
+_SENTENCE_END = re.compile(r"[.!?)*_~]*[ \t]*(?:[\r\n]|$|(?<=[.!?][ \t])[A-ZÄÖÜ¿¡])")
 _PHRASED = re.compile(
     rf"{_CLOSED}{_NOTE}{_WHOSE}[ \t]{{1,3}}{_LINK}[ \t]{{1,3}}"
     r"(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7})[.!?]?[ \t]*(?=[\r\n<|]|$)"
@@ -64,21 +63,21 @@ _STRONG = 8
 _TOKEN = 20
 
 
-def _told(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    for name in find_names(text, anchors):
-        limit = name.end + _REACH
-        phrase = _PHRASED.match(text, name.end, limit)
-        if phrase is not None and name.promise is Promise.PASSWORD and is_phrase(phrase["bare"]):
-            yield SecretSpan(*phrase.span("bare"), _RULE)
-            continue
-        found = _TOLD.match(text, name.end, limit)
-        span = _judged(text, name, found) if found is not None else None
-        if span is None and (beside := _BESIDE.match(text, name.end, limit)) is not None:
-            span = _beside(text, name, beside)
-        if span is None:
-            span = _before(text, name)
-        if span is not None:
-            yield span
+def told(text: str, name: Name) -> Iterator[SecretSpan]:
+    """Find what a sentence tells of a name, if it is a credential."""
+    limit = name.end + _REACH
+    phrase = _PHRASED.match(text, name.end, limit)
+    if phrase is not None and name.promise is Promise.PASSWORD and is_phrase(phrase["bare"]):
+        yield SecretSpan(*phrase.span("bare"), _RULE)
+        return
+    found = _TOLD.match(text, name.end, limit)
+    span = _judged(text, name, found) if found is not None else None
+    if span is None and (beside := _BESIDE.match(text, name.end, limit)) is not None:
+        span = _beside(text, name, beside)
+    if span is None:
+        span = _before(text, name)
+    if span is not None:
+        yield span
 
 
 def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
@@ -157,5 +156,3 @@ def _trimmed(text: str, start: int, end: int) -> int:
         end -= 1
     return end
 
-
-RULES: Sequence[Rule] = (Rule(ANCHORS, _told),)

@@ -7,6 +7,7 @@ nothing is suspicious costs one pass, however many rules there are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,9 @@ from rag_assets.secrets.spans import SecretSpan
 
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 
 class Anchor(NamedTuple):
     """Where an anchor stands, as character offsets, half open."""
@@ -45,7 +49,7 @@ class RuleSet:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
         self._unanchored = [rule for rule in rules if not rule.anchors]
-        self._owners = [rule for rule in rules for _ in rule.anchors]
+        self._owners = [number for number, rule in enumerate(rules) for _ in rule.anchors]
         self._automaton: AhoCorasick | None = None
 
     def load(self) -> None:
@@ -59,19 +63,19 @@ class RuleSet:
         """Find what the rules find; spans come in no order and may overlap."""
         self.load()
         assert self._automaton is not None  # noqa: S101 - load() just built it
-        places: dict[int, tuple[Rule, list[Anchor]]] = {}
+        places: dict[int, list[tuple[int, int]]] = {}
         hits = self._automaton.find_matches_as_indexes(lowered(text), overlapping=True)
         for number, start, end in hits:
-            rule = self._owners[number]
-            places.setdefault(id(rule), (rule, []))[1].append(Anchor(start, end))
-        for rule, anchors in places.values():
-            yield from rule.find(text, sorted(anchors))
+            places.setdefault(self._owners[number], []).append((start, end))
+        for owner, found in places.items():
+            yield from self._rules[owner].find(text, [Anchor(*place) for place in sorted(found)])
         for rule in self._unanchored:
             yield from rule.find(text, ())
 
 
 def lowered(text: str) -> str:
     """The text in small letters and of the same length."""
+    text = _SURROGATE.sub("?", text)
     small = text.lower()
     # One character alone, a capital I with a dot, becomes two.
     return small if len(small) == len(text) else text.replace("\u0130", "I").lower()
@@ -81,18 +85,16 @@ def lowered(text: str) -> str:
 def own_rules() -> RuleSet:
     """All rules of our own."""
     from rag_assets.secrets import (
-        assignments,
         commands,
-        markup,
+        named,
         private_keys,
-        prose,
         shapes,
         statements,
         token_kinds,
         uris,
     )
 
-    modules = (private_keys, token_kinds, shapes, uris, commands, markup, statements, assignments, prose)
+    modules = (private_keys, token_kinds, shapes, uris, commands, statements, named)
     return RuleSet([rule for module in modules for rule in module.RULES])
 
 

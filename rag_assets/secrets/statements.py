@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rag_assets.secrets.names import promise_of
 from rag_assets.secrets.rules import Anchor, Rule
 from rag_assets.secrets.spans import SecretSpan
-from rag_assets.secrets.values import is_cell_secret
+from rag_assets.secrets.values import is_cell_secret, is_secret_value
 
 _INSERT = re.compile(
     r"insert[ \t]+(?:ignore[ \t]+)?into[ \t]+[\w.\"`\[\]]{1,128}\s{0,20}\((?P<columns>[^()]{1,2000})\)\s{0,20}"
@@ -17,6 +17,11 @@ _INSERT = re.compile(
 )
 _TUPLE = re.compile(r"\s{0,20},?\s{0,20}\((?P<values>(?:'(?:[^'\n]|'')*'|[^()'\n]|\([^()'\n]*\)){1,4000})\)")
 _VALUE = re.compile(r"\s*(?:'(?P<text>(?:[^'\n]|'')*)'|[^,']*)\s*(?:,|$)")
+_IDENTIFIED = re.compile(
+    r"identified[ \t]+(?:with[ \t]+\S+[ \t]+)?(?:by|as)[ \t]+(?:password[ \t]+)?"
+    r"(?P<quote>[\"'`])(?P<text>[^\"'`\r\n]{3,256})(?P=quote)",
+    re.IGNORECASE,
+)
 _MOST_ROWS = 10_000
 
 
@@ -46,4 +51,12 @@ def _values(text: str, start: int, end: int) -> Iterator[tuple[int, int] | None]
         start = value.end()
 
 
-RULES: Sequence[Rule] = (Rule(("insert",), _inserted),)
+def _identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """`IDENTIFIED BY 'X'`."""
+    for anchor in anchors:
+        found = _IDENTIFIED.match(text, anchor.start)
+        if found is not None and is_secret_value("password", found["text"], quoted=True):
+            yield SecretSpan(*found.span("text"), "assigned-secret")
+
+
+RULES: Sequence[Rule] = (Rule(("insert",), _inserted), Rule(("identified",), _identified))

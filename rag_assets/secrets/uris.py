@@ -7,7 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from rag_assets.secrets.rules import Anchor, Rule
 from rag_assets.secrets.spans import SecretSpan
-from rag_assets.secrets.values import is_key, is_placeholder, is_token_body
+from rag_assets.secrets.values import (
+    is_key,
+    is_placeholder,
+    is_predicate,
+    is_token_body,
+    is_worded_password,
+)
 
 _REACH = 600
 _SHORTEST = 3
@@ -25,12 +31,14 @@ _PLAIN_USER = re.compile(r"(?P<user>[A-Za-z0-9_-]{20,255})@(?=[\w\[])")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}\Z")
 
 _AUTHORIZATION = re.compile(
-    r"(?i:authorization)[\"'`\]*_ \t]{0,4}(?:[:=,]|=>)[\"'`* \t]{0,4}"
-    r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9_-]{2,24})[ \t:=]{1,3})?[\"'`]?(?P<value>[^\s\"'`<>,;|)]{4,4096})"
+    r"(?i:authorization)[\"'`\]*_ \t]{0,4}(?:[:=]|=>|,(?=[ \t]{0,4}[\"'`]))[\"'`* \t]{0,4}"
+    r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9_-]{2,24})[ \t]{1,3})?[\"'`]?(?P<value>[^\s\"'`<>,;|)]{4,4096})"
 )
+_SCHEMES = frozenset({"bearer", "basic", "token", "apikey", "api-key", "key", "digest", "negotiate"})
 _SCHEME_VALUE = re.compile(
     r"(?:[Bb]earer|BEARER|[Bb]asic|BASIC)(?:[ \t]{1,3}|%20|\+)[\"'`]?(?P<value>[A-Za-z0-9+/_=.~-]{12,4096})"
 )
+_LINE_END = re.compile(r"[.\"'`)*_]*[ \t]*(?:[\r\n]|$)")
 _NO_VALUE = frozenset({"bearer", "basic", "token", "digest", "negotiate", "apikey", "credentials"})
 
 
@@ -74,12 +82,24 @@ def _in_headers(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         if found is None:
             continue
         value = found["value"].rstrip(".*_")
-        if found["scheme"] is None and not is_key(value, quoted=True):
+        known = (found["scheme"] or "").lower() in _SCHEMES
+        if value.lower() in _NO_VALUE or is_placeholder(value) or value[0] in "$({[+&/":
             continue
-        if value.lower() in _NO_VALUE or is_placeholder(value) or value[0] in "$({[+&":
+        if not (is_key(value, quoted=True) or (known and _is_opaque(text, found.end(), value))):
             continue
         start = found.start("value")
         yield SecretSpan(start, start + len(value), "authorization-header")
+
+
+def _is_opaque(text: str, end: int, value: str) -> bool:
+    """Whether a value after a known scheme is no word about one."""
+    letters = value.replace("-", "").replace("_", "")
+    if not letters.isalpha():
+        return True
+    if not (letters.islower() or letters.isupper() or letters.istitle()):
+        return True
+    ends = _LINE_END.match(text, end) is not None
+    return ends and is_worded_password(value) and not is_predicate(value)
 
 
 def _after_schemes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:

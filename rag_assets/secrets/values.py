@@ -38,9 +38,12 @@ _WORDS = frozenset(
     should may can cannot will would shall has have is are was were be been to for from of in on at by
     with without and or if when unless only also new old current strong weak long short case-sensitive
     case-insensitive secure insecure unique rotated stored sent created changed reset used needed
-    provided given entered passed issued returned checked verified validated refresh access session
+    provided given entered passed issued returned checked verified validated refresh access session requires needs expects takes
+    specifies option options flag flags argument parameter authentication authorization
     """.split()  # noqa: SIM905 - a list of words reads better as words
 )
+_PART = re.compile(r"[-_ ]+")
+_ADJECTIVES = frozenset({"my", "some", "super", "very", "insecure", "the", "a", "an", "db", "app", "this", "is", "hunter"})
 _PARTS = (
     "...", "…", "xxxx", "****", "••••", "your", "example.com", "placeholder", "insert", "environ",
     "getenv", "process.env", "change-me", "change_me", "changeme", "redacted", "secrets.", "os.env",
@@ -66,6 +69,7 @@ _CODE = re.compile(
     r"|[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*)+$"  # a member
     r"|[({\[&*!|]"  # an expression
 )
+_MEMBER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _TELLING = re.compile(
     r"pass|pwd|secret|token|\bkey|credential|kennwort|contrase|senha|wachtwoord|parola|clave|geheim",
     re.IGNORECASE,
@@ -99,6 +103,11 @@ def is_placeholder(value: str) -> bool:
     if _VARIABLE.match(bare) or _BRACKETED.fullmatch(bare) or _MENTIONS.search(bare):
         return True
     if lowered and len(set(lowered)) < _FEW:
+        return True
+    if bare.startswith("^") and bare.endswith("$"):
+        return True
+    parts = _PART.split(lowered)
+    if len(parts) > 1 and all(part in _WORDS or part in _ADJECTIVES for part in parts):
         return True
     if "|" in lowered and lowered.partition("|")[0] in _WORDS:
         return True
@@ -318,7 +327,9 @@ def is_cell_secret(promise: Promise, value: str, *, described: bool = False) -> 
         return not described
     if _ALGORITHM.fullmatch(value) or _COUNTING.fullmatch(value) and not value.isdigit():
         return False
-    if len(value) < _PASSWORD_LENGTH or (described and _CODE.match(value)):
+    if len(value) < _PASSWORD_LENGTH or _MEMBER.fullmatch(value):
+        return False
+    if described and _CODE.match(value):
         return False
     if value.replace("-", "").replace("_", "").isalpha():
         return promise is not Promise.KEY and not described and is_worded_password(value)

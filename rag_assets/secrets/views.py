@@ -14,13 +14,13 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from urllib.parse import unquote_to_bytes
 
 from rag_assets.secrets.spans import SecretSpan
 
 _LEAST = 16
 _DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[A-Za-z]")
 _HUMP = re.compile(r"[a-z][A-Z]")
 _CANDIDATE = re.compile(r"[A-Za-z0-9_+/=.~:%-]{16,}")
 _MARKUP = re.compile(
@@ -42,13 +42,15 @@ _TWINS = {
     for twin in twins
 }  # fmt: skip
 _TWIN_LETTERS = "".join(map(re.escape, _TWINS))
-_DISGUISED = re.compile(
-    rf"[A-Za-z0-9_/+=:-][{_INVISIBLE}{_TWIN_LETTERS}]|[{_INVISIBLE}{_TWIN_LETTERS}][A-Za-z0-9_/+=:-]"
-    r"|[\uff01-\uff5e]{3}|[\U0001d400-\U0001d7ff]{3}|[\u2460-\u24ff]{3}"
+_DISGUISE = re.compile(
+    rf"[{_INVISIBLE}{_TWIN_LETTERS}\uff01-\uff5e\U0001d400-\U0001d7ff\u2460-\u24ff]+"
 )
+_BESIDE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/+=:-")
+_LEAST_DISGUISED = 3
 _WRAPPED = re.compile(r"[ \t]*(?:<br ?/?>|\\)?\r?\n[ \t>|]*(?=[A-Za-z0-9+/=_~-])")
-_BREAKS = ("<br>", "<br/>", "<br />")
+_LINE_BREAK = re.compile(r"<br ?/?>$")
 _TOKEN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=_~.-")
+_LINE_ENDS = _TOKEN_CHARACTERS | frozenset(" \t\r\\>")
 _PIECE_RIGHT = re.compile(r"[A-Za-z0-9+/=_~.-]*")
 _MOST_PIECES = 8
 _REACH = 240
@@ -152,11 +154,20 @@ def folded(text: str) -> View | None:
     if text.isascii():
         return None
     builder = _Builder()
-    for start, end in _lines_with(text, _DISGUISED):
+    disguised = filter(_is_disguise, _DISGUISE.finditer(text))
+    for start, end in _lines_of(text, disguised):
         for at in range(start, end):
             builder.put(_plain(text[at]), at, at + 1)
     view = builder.view()
     return view if view.text else None
+
+
+def _is_disguise(found: re.Match[str]) -> bool:
+    """Whether letters of another kind stand within a word, or make up one by themselves."""
+    text, start, end = found.string, found.start(), found.end()
+    if text[start - 1 : start] in _BESIDE or text[end : end + 1] in _BESIDE:
+        return True
+    return end - start >= _LEAST_DISGUISED and unicodedata.normalize("NFKC", found[0]).isascii()
 
 
 @lru_cache(4_096)
@@ -204,7 +215,8 @@ def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
             at = following.end()
             piece = _PIECE_RIGHT.match(text, at, at + _REACH)
             end = piece.end() if piece else at
-            certain = _is_mixed(text[at:end])
+            rest = text[at:end]
+            certain = _is_mixed(rest) and "=" not in rest.rstrip("=")
             builder.keep(text[at:end], at)
             seams.append(Seam(length, length + end - at, certain))
             length += end - at
@@ -218,22 +230,25 @@ def _gaps(text: str) -> Iterator[re.Match[str]]:
     start = 0
     end = text.find("\n")
     while end >= 0:
-        line = text[max(start, end - _REACH) : end].rstrip(" \t\r\\")
-        for markup in _BREAKS:
-            line = line.removesuffix(markup)
-        word = line[line.rfind(" ") + 1 :]
-        if word and word[-1] in _TOKEN_CHARACTERS and _is_mixed(word):
-            gap = _WRAPPED.match(text, max(start, end - _REACH) + len(line))
-            if gap is not None:
-                yield gap
+        if end > start and (text[end - 1] in _LINE_ENDS):
+            low = max(start, end - _REACH)
+            line = text[low:end].rstrip(" \t\r\\")
+            if line.endswith(">"):
+                line = _LINE_BREAK.sub("", line)
+            word = line[line.rfind(" ") + 1 :]
+            if word and word[-1] in _TOKEN_CHARACTERS and _is_mixed(word):
+                gap = _WRAPPED.match(text, low + len(line))
+                if gap is not None:
+                    yield gap
         start = end + 1
         end = text.find("\n", start)
 
 
 def _is_mixed(word: str) -> bool:
-    digits = any(map(str.isdigit, word))
-    capitals = any(a.islower() and b.isupper() for a, b in pairwise(word))
-    return (digits and any(map(str.isalpha, word))) or capitals
+    """Whether digits stand beside letters, or capitals within: as in no word of a language."""
+    if _DIGIT.search(word):
+        return _LETTER.search(word) is not None
+    return _HUMP.search(word) is not None
 
 
 def decoded(text: str, places: Sequence[tuple[int, int]]) -> View | None:
@@ -241,7 +256,7 @@ def decoded(text: str, places: Sequence[tuple[int, int]]) -> View | None:
     builder = _Builder()
     for word, at in _words_with(text, _PERCENT):
         _unquote(builder, word, at)
-    for start, end in _lines_with(text, _ESCAPES):
+    for start, end in _lines_of(text, _ESCAPES.finditer(text)):
         _unescape(builder, text, start, end)
     for first, last in places:
         for pattern, decode in ((_BASE64, _from_base64), (_HEX, _from_hex)):
@@ -320,9 +335,10 @@ def _words_with(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, int]
         yield text[start:done], start
 
 
-def _lines_with(text: str, pattern: re.Pattern[str]) -> Iterable[tuple[int, int]]:
+def _lines_of(text: str, places: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """The lines in which matches stand, each once."""
     done = 0
-    for found in pattern.finditer(text):
+    for found in places:
         if found.start() < done:
             continue
         start = text.rfind("\n", done, found.start()) + 1 or done
