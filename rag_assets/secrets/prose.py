@@ -30,7 +30,8 @@ _VERB = (
 )
 _LINK = (
     rf"(?:{_VERB}(?=[ \t:\n])(?:[ \t](?:now|currently|still|jetzt|nun|ahora|maintenant|set|changed|reset|to|the|this|auf|neu|:))*:?"
-    r"|(?:set|changed|reset|updated|rotated)?[ \t]?(?:to|as|auf|in|a|à)(?=[ \t:])|=>|→|->|–|—|-(?=[ \t]))"
+    r"|(?:set|changed|reset|updated|rotated|geändert|cambiada|changé)[ \t](?:to|as|auf|in|a|à|en)(?=[ \t:])"
+    r"|(?P<to>(?:to|as|auf|a|à)(?=[ \t:]))|=>|→|->|–|—|-(?=[ \t]))"
 )
 _WHOSE = (
     r"(?:[ \t](?:for|of|to|on|at|für|fuer|von|vom|des|der|del|de|du|da|do|para|pour|per|voor|in|im|zum|zur|al|au)"
@@ -86,10 +87,12 @@ def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     start, end = found.span(group)
     end = _trimmed(text, start, end)
     value = text[start:end]
-    if is_placeholder(value):
+    if is_placeholder(value) or name.promise is Promise.PAIR:
         return None
     if name.promise is Promise.PIN:
         return SecretSpan(start, end, _RULE) if is_pin(value) else None
+    if found["to"] and not marked and not _stands_alone(value) and not is_key(value):
+        return None
     if name.promise is Promise.KEY:
         good = is_key(value, quoted=marked)
     elif marked:

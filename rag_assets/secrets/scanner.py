@@ -126,14 +126,20 @@ def _across(view: views.View, seams: list[views.Seam], rules: RuleSet) -> Iterat
     if not seams[-1].certain:
         readings.append(view.text[: seams[-1].at])
     for span in chain.from_iterable(map(rules.scan, readings)):
-        crossed = [seam for seam in seams if span.start < seam.at < span.end]
         end = span.end
-        while crossed and not crossed[-1].certain:
-            seam = crossed.pop()
-            alone = rules.scan(view.text[: seam.at])
-            if span.end == seam.end and not any(other.start == span.start for other in alone):
-                crossed.append(seam)
+        for seam in [seam for seam in seams if span.start < seam.at < span.end]:
+            if not _goes_on(view.text, span, seam, rules):
+                end = seam.at
                 break
-            end = seam.at
-        if crossed:
+        if any(span.start < seam.at < end for seam in seams):
             yield view.original(SecretSpan(span.start, end, span.rule))
+
+
+def _goes_on(text: str, span: SecretSpan, seam: views.Seam, rules: RuleSet) -> bool:
+    """Whether a token goes on after a seam: no other begins there, and it is no word after a whole one."""
+    if any(other.start == 0 for other in rules.scan(text[seam.at :])):
+        return False
+    if seam.certain:
+        return True
+    whole = any(other.start == span.start for other in rules.scan(text[: seam.at]))
+    return span.end == seam.end and not whole
