@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import dagster as dg
@@ -15,7 +16,10 @@ from rag_assets.catalog.document_rows import Failure
 from rag_assets.catalog.lock import Holder
 from rag_assets.errors import TenantLocked
 from rag_assets.lake.model import ChunkSetRow
+from rag_assets.parsing.masked import credentials
+from rag_assets.parsing.model import MaskedSpan, ParsedText
 from rag_assets.partitions import tenants_partitions
+from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.secrets.spans import SecretSpan
 from rag_assets.stages.context import TenantContext, config_key
 from rag_assets.stages.publishing import clean_up
@@ -24,6 +28,8 @@ from rag_assets.wording import counted
 from resources.workbench import Workbench
 
 Scan = Callable[[str], Sequence[SecretSpan]]
+Confirm = Callable[[str], bool]
+"""Whether the gate, too, takes a piece of a document for a credential where it stands in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +70,56 @@ class Scanned:
     rules: tuple[tuple[str, int], ...] = ()
 
 
-def leaks_in(title: str | None, chunk_set: ChunkSetRow, scan: Scan) -> Iterator[Leak]:
-    """Scan everything of a document that is embedded and returned."""
+def leaks_in(
+    title: str | None, chunk_set: ChunkSetRow, scan: Scan, confirm: Confirm
+) -> Iterator[Leak]:
+    """Scan everything of a document that is embedded and returned.
+
+    A chunk is a piece of a document, and a piece may look like what it is not in its place. So what
+    is found in one counts only where the gate, which saw the whole document, would mask it as well,
+    or where no such text stands in the document at all.
+    """
     if title:
         yield from _leak("title", None, scan(title))
-    headings: dict[tuple[str, ...], Sequence[SecretSpan]] = {}
+    headings: dict[str, Sequence[SecretSpan]] = {}
     for chunk in chunk_set.chunks:
-        path = chunk.heading_path
-        if path not in headings:
-            headings[path] = scan("\n".join(path)) if path else ()
-        yield from _leak("heading", chunk.ordinal, headings[path])
-        yield from _leak("text", chunk.ordinal, scan(chunk.text))
+        for heading in chunk.heading_path:
+            if heading not in headings:
+                headings[heading] = scan(heading)
+            yield from _leak("heading", chunk.ordinal, headings[heading])
+        found = scan(chunk.text)
+        left = [span for span in found if confirm(chunk.text[span.start : span.end])]
+        yield from _leak("text", chunk.ordinal, left)
+
+
+class Gate:
+    """The gate's judgement on one document, made where something in it looks suspicious.
+
+    Args:
+        read: brings the stored text of the document; None where there is none.
+        scanner: the gate's.
+    """
+
+    def __init__(self, read: Callable[[], ParsedText | None], scanner: SecretScanner) -> None:
+        self._read = read
+        self._scanner = scanner
+        self._judged: tuple[str, tuple[MaskedSpan, ...]] | None = None
+
+    def confirms(self, piece: str) -> bool:
+        """Tell whether the gate would mask a piece of the document, or has never seen it."""
+        if self._judged is None:
+            parsed = self._read()
+            spans = credentials(parsed, self._scanner) if parsed is not None else ()
+            self._judged = (parsed.text if parsed is not None else "", spans)
+        text, spans = self._judged
+        at = text.find(piece)
+        if at < 0:
+            return True
+        while at >= 0:
+            if any(span.start < at + len(piece) and at < span.end for span in spans):
+                return True
+            at = text.find(piece, at + 1)
+        return False
 
 
 def judge(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
@@ -123,7 +168,7 @@ def secrets_check(
 ) -> dg.AssetCheckResult:
     """Scan what was kept, and quarantine offenders."""
     with checked_tenant(context, workbench) as ctx:
-        leaking, scanned = _scan_tenant(ctx, context.run.run_id, workbench.scanner().scan)
+        leaking, scanned = _scan_tenant(ctx, context.run.run_id, workbench.scanner())
         _quarantine(ctx, leaking)
     if scanned.dropped:
         context.log.warning(f"chunks withheld for touching a credential: {scanned.dropped}")
@@ -131,7 +176,7 @@ def secrets_check(
 
 
 def _scan_tenant(
-    ctx: TenantContext, run_id: str, scan: Scan
+    ctx: TenantContext, run_id: str, scanner: SecretScanner
 ) -> tuple[list[LeakingDocument], Scanned]:
     leaking: list[LeakingDocument] = []
     documents = scanned = 0
@@ -144,10 +189,17 @@ def _scan_tenant(
             scanned += len(row.chunks)
             withheld += len(row.dropped)
             dropped.update(rule for drop in row.dropped for rule in drop.rules)
-            found = tuple(leaks_in(item.title, row, scan))
+            gate = Gate(partial(_parsed, ctx, item), scanner)
+            found = tuple(leaks_in(item.title, row, scanner.scan, gate.confirms))
             if found:
                 leaking.append(_leaking(item, found))
     return leaking, Scanned(documents, scanned, withheld, tuple(sorted(dropped.items())))
+
+
+def _parsed(ctx: TenantContext, item: ParsedDocument) -> ParsedText | None:
+    key = ctx.parse_key(item.document)
+    row = ctx.lake.parsed([key]).get(key)
+    return row.parsed if row is not None else None
 
 
 def _with_rows(

@@ -22,8 +22,7 @@ def masked(parsed: ParsedText, scanner: SecretScanner) -> ParsedText:
     Raises:
         TimeoutError: the scan took too long.
     """
-    found = (MaskedSpan(s.start, s.end, s.rule) for s in scanner.scan(parsed.text))
-    spans = joined([*found, *credential_cells(parsed)])
+    spans = credentials(parsed, scanner)
     if not spans:
         title = redact(parsed.title, scanner) if parsed.title else None
         blocks = tuple(_with_sheets(parsed.blocks, scanner))
@@ -32,6 +31,16 @@ def masked(parsed: ParsedText, scanner: SecretScanner) -> ParsedText:
     blocks = tuple(_with_sheets(_with_paths(parsed, text, spans, scanner), scanner))
     title = redact(_title(parsed, text, blocks), scanner) if parsed.title else None
     return replace(parsed, text=text, blocks=blocks, title=title, masked=spans)
+
+
+def credentials(parsed: ParsedText, scanner: SecretScanner) -> tuple[MaskedSpan, ...]:
+    """Find the credentials in the text of a document: by their looks, and by the tables they are in.
+
+    Raises:
+        TimeoutError: the scan took too long.
+    """
+    found = (MaskedSpan(s.start, s.end, s.rule) for s in scanner.scan(parsed.text))
+    return joined([*found, *credential_cells(parsed)])
 
 
 def _title(parsed: ParsedText, text: str, blocks: tuple[Block, ...]) -> str:

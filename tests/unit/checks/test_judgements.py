@@ -21,14 +21,17 @@ from checks.dimensions import (
 from checks.drift import judge as judge_drift
 from checks.isolation import AliasView, fault_of, leaves_only
 from checks.isolation import judge as judge_isolation
-from checks.secrets import Leak, LeakingDocument, Scanned, leaks_in
+from checks.secrets import Gate, Leak, LeakingDocument, Scanned, leaks_in
 from checks.secrets import judge as judge_secrets
 from rag_assets.catalog.generations import Generation
 from rag_assets.chunking.model import Chunk
 from rag_assets.indexing.mapping import owned
 from rag_assets.indexing.model import LiveEntry, Owner, entry_id
 from rag_assets.lake.model import ChunkSetRow
+from rag_assets.parsing.model import ParsedText
+from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.secrets.spans import SecretSpan
+from tests.unit.secrets import planted
 from rag_assets.stages.drift import Drift, IndexState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -57,7 +60,7 @@ def find_marks(text: str) -> Sequence[SecretSpan]:
 def test_leaks_are_found_wherever_text_is_kept(
     title: str | None, chunks: tuple[Chunk, ...], expected: list[tuple[str, int | None]]
 ) -> None:
-    found = list(leaks_in(title, ChunkSetRow("k", "d", chunks), find_marks))
+    found = list(leaks_in(title, ChunkSetRow("k", "d", chunks), find_marks, lambda _piece: True))
     assert [(leak.where, leak.ordinal) for leak in found] == expected
     assert all(leak.rules == ("mark",) for leak in found)
 
@@ -70,9 +73,18 @@ def test_a_heading_over_many_chunks_is_scanned_once() -> None:
         return ()
 
     chunks = tuple(chunk(n, f"text {n}", "A", "B") for n in range(5))
-    assert not list(leaks_in("title", ChunkSetRow("k", "d", chunks), scan))
-    assert asked.count("A\nB") == 1
-    assert len(asked) == 7
+    assert not list(leaks_in("title", ChunkSetRow("k", "d", chunks), scan, lambda _piece: True))
+    assert asked.count("A") == asked.count("B") == 1
+    assert len(asked) == 8
+
+
+def test_a_piece_is_judged_as_the_gate_judges_the_whole() -> None:
+    scanner = SecretScanner()
+    text = "| field | type |\n|---|---|\n| password | hash-of-v1x9 |\n\nToken: " + planted.GITHUB
+    gate = Gate(lambda: ParsedText(text, ()), scanner)
+    assert gate.confirms(planted.GITHUB)
+    assert not gate.confirms("| field | type |")
+    assert gate.confirms("what stands in no document of ours")
 
 
 def test_what_was_withheld_upstream_does_not_fail() -> None:
