@@ -1,7 +1,7 @@
 package ragassets.guard;
 
 import org.elasticsearch.TransportVersion;
-import org.elasticsearch.cluster.service.ClusterService;
+import org.elasticsearch.action.support.ActionFilter;
 import org.elasticsearch.common.io.stream.NamedWriteableRegistry;
 import org.elasticsearch.common.network.NetworkService;
 import org.elasticsearch.common.settings.ClusterSettings;
@@ -14,6 +14,7 @@ import org.elasticsearch.http.HttpServerTransport;
 import org.elasticsearch.http.HttpTransportSettings;
 import org.elasticsearch.http.netty4.Netty4HttpServerTransport;
 import org.elasticsearch.indices.breaker.CircuitBreakerService;
+import org.elasticsearch.plugins.ActionPlugin;
 import org.elasticsearch.plugins.Plugin;
 import org.elasticsearch.rest.RestRequest;
 import org.elasticsearch.telemetry.TelemetryProvider;
@@ -41,13 +42,13 @@ import java.util.function.Supplier;
  * <p>The guard's accounts are in <code>http-guard.properties</code> in the configuration folder;
  * without that file no node starts.
  */
-public final class GuardedNetworkPlugin extends Netty4Plugin {
+public final class GuardedNetworkPlugin extends Netty4Plugin implements ActionPlugin {
 
     private static final String ACCOUNTS = "http-guard.properties";
 
     private final Properties accounts = new Properties();
     private final SharedGroupFactory threads;
-    private volatile ClusterService cluster;
+    private SearchOnly searchOnly;
 
     public GuardedNetworkPlugin(Settings settings, Path configuration) throws IOException {
         try (Reader file = Files.newBufferedReader(configuration.resolve(ACCOUNTS))) {
@@ -58,8 +59,13 @@ public final class GuardedNetworkPlugin extends Netty4Plugin {
 
     @Override
     public Collection<?> createComponents(Plugin.PluginServices services) {
-        cluster = services.clusterService();
+        searchOnly = new SearchOnly(services.threadPool().getThreadContext(), services.clusterService());
         return List.of();
+    }
+
+    @Override
+    public List<ActionFilter> getActionFilters() {
+        return List.of(searchOnly);
     }
 
     @Override
@@ -93,7 +99,7 @@ public final class GuardedNetworkPlugin extends Netty4Plugin {
         ClusterSettings clusterSettings,
         TelemetryProvider telemetry
     ) {
-        HttpGuard guard = new HttpGuard(accounts, portOf(settings), this::isFilteredAlias);
+        HttpGuard guard = new HttpGuard(accounts, portOf(settings));
         return Map.of(
             NETTY_HTTP_TRANSPORT_NAME,
             () -> new Netty4HttpServerTransport(
@@ -103,14 +109,12 @@ public final class GuardedNetworkPlugin extends Netty4Plugin {
                 @Override
                 protected void populatePerRequestThreadContext(RestRequest request, ThreadContext context) {
                     perRequest.accept(request.getHttpRequest(), context);
+                    if (guard.isSearcher(request.header("Authorization"))) {
+                        SearchOnly.mark(context);
+                    }
                 }
             }
         );
-    }
-
-    private boolean isFilteredAlias(String name) {
-        ClusterService known = cluster;
-        return known != null && SearchPath.isFilteredAlias(known.state(), name);
     }
 
     private static int portOf(Settings settings) {
