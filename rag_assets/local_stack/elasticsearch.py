@@ -140,7 +140,7 @@ class EmbeddedElasticsearch:
         return access.port
 
     def _prepare_access(self) -> Access:
-        """That of the last time, so that URLs stay what they were; its port only while it is free."""
+        """That of the last time, so that URLs stay; on another port if its own is taken."""
         last = self._access()
         port = free_port(last.port if last else None)
         access = replace(last, port=port) if last else Access.new(port)

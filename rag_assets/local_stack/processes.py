@@ -177,6 +177,7 @@ class BackgroundProcess:
                     user=account.uid if account else None,
                     group=account.gid if account else None,
                     extra_groups=[] if account else None,
+                    umask=0o077,
                 )
         except OSError as error:
             raise ServiceUnavailable(f"{self.name} could not be started: {error}") from error

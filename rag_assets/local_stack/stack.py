@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from rag_assets.local_stack.dagster_processes import DagsterProcesses
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.net import accepts_connections, masked
 from rag_assets.local_stack.postgres import EmbeddedPostgres
+from rag_assets.local_stack.private_files import exposed, keep_private
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.settings import Settings
 
@@ -77,8 +79,11 @@ class LocalStack:
 
         Raises:
             ServiceUnavailable: a server does not come up; the others stay as they are.
-            ConfigurationError: there is no workspace.yaml for Dagster.
+            ConfigurationError: there is no workspace.yaml for Dagster, or the home folder is not
+                ours to use.
         """
+        if dagster or not self._all_external():
+            keep_private(self._settings.local)
         starts: list[Callable[[Progress], str]] = []
         if self._settings.database_url is None:
             starts.append(self.postgres.start)
@@ -101,6 +106,24 @@ class LocalStack:
         for stop in stops:
             stop.result()
 
+    def keep_private(self) -> None:
+        """Close the installation's files to other users; whatever opens it does so first.
+
+        Raises:
+            ConfigurationError: they are not ours, or the home folder can't be written to.
+        """
+        # With servers elsewhere a home may be read-only, and hold nothing.
+        if not self._all_external() or os.access(self._settings.home, os.W_OK):
+            keep_private(self._settings.local)
+
+    def exposed(self) -> list[Path]:
+        """Files and folders of the installation that other users of the machine can get at."""
+        found = exposed(self._settings.local)
+        lake = Path(self._settings.lake_url)
+        if lake.is_absolute() and not lake.is_relative_to(self._settings.local):
+            found += exposed(lake)[:1]
+        return found
+
     def endpoints(self) -> Endpoints:
         """Where Postgres and Elasticsearch answer; costs a few small file reads, no connection.
 
@@ -122,6 +145,9 @@ class LocalStack:
         ]
         with ThreadPoolExecutor(max_workers=len(checks)) as pool:
             return [status.result() for status in [pool.submit(check) for check in checks]]
+
+    def _all_external(self) -> bool:
+        return None not in (self._settings.database_url, self._settings.elasticsearch_url)
 
     def _postgres_status(self) -> ServiceStatus:
         if self._settings.database_url is not None:
