@@ -79,6 +79,13 @@ class EmbeddedElasticsearch:
         access = self._access()
         return access is not None and self.running() and _is_healthy(access)
 
+    def unguarded(self) -> bool:
+        """Whether a server runs that an earlier version started, and that answers everybody."""
+        record = self.process.find()
+        if record is None:
+            return False
+        return self._access() is None or get(record.port or 0, _HEALTH)[0] == HTTPStatus.OK
+
     def start(self, progress: Progress = silent) -> str:
         """Start the server unless it runs, wait until it answers, and return its URL.
 
@@ -98,18 +105,13 @@ class EmbeddedElasticsearch:
         return self.process.stop()
 
     def _reused(self, progress: Progress) -> bool:
-        """Whether a server runs that can go on; one that an earlier version started is ended."""
-        record = self.process.find()
-        if record is None:
+        """Whether a server runs that can go on; one that asks for no password is ended."""
+        runs = self.unguarded() or self.process.reuse(self.answers, timeout=_START_SECONDS)
+        if runs and self.unguarded():
+            progress("Elasticsearch: stopping the one that asks for no password")
+            self.process.end(timeout=_STOP_SECONDS)
             return False
-        guarded = self._access() is not None
-        if guarded and not self.process.reuse(self.answers, timeout=_START_SECONDS):
-            return False
-        if guarded and get(record.port or 0, _HEALTH)[0] == HTTPStatus.UNAUTHORIZED:
-            return True
-        progress("Elasticsearch: stopping the one that asks for no password")
-        self.process.end(timeout=_STOP_SECONDS)
-        return False
+        return runs
 
     def _start(self, progress: Progress) -> None:
         home = self.directory / f"elasticsearch-{ELASTICSEARCH_VERSION}"

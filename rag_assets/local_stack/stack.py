@@ -84,6 +84,10 @@ class LocalStack:
         """
         if dagster or not self._all_external():
             keep_private(self._settings.local)
+        if self._settings.elasticsearch_url is None and self.elasticsearch.unguarded():
+            # An earlier version's, as Elasticsearch is: they would go on asking without a password.
+            progress("Dagster: stopping what an earlier version started")
+            self.dagster.stop()
         starts: list[Callable[[Progress], str]] = []
         if self._settings.database_url is None:
             starts.append(self.postgres.start)
