@@ -4,7 +4,7 @@
 |---|---|---|
 | RAG_ASSETS_HOME | the project's folder | holds tenants.yaml, dagster.yaml and .local |
 | DATABASE_URL | embedded Postgres | the catalog and Dagster's storage |
-| ELASTICSEARCH_URL | embedded Elasticsearch | the vector store |
+| ELASTICSEARCH_URL | embedded Elasticsearch | the vector store; may carry name:password@ |
 | RAG_ASSETS_ELASTICSEARCH_HEAP | 1g | largest Java heap of the embedded Elasticsearch |
 | RAG_ASSETS_DAGSTER_PORT | 3000 | of the Dagster UI; the next free one if it is taken |
 | RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |

@@ -34,7 +34,7 @@ def answering() -> Iterator[None]:
             raise _unavailable(f"status {error.status_code}") from None
         if error.status_code in _REFUSING:
             raise ServiceUnavailable(
-                f"Elasticsearch refuses the account that it is asked by (status {error.status_code})",
+                f"Elasticsearch refuses the account it is asked by (status {error.status_code})",
                 hint="start it with `rag-assets up`, or check the account in ELASTICSEARCH_URL",
             ) from None
         raise

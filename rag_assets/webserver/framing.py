@@ -1,4 +1,4 @@
-"""Keeps other sites from showing the UI in a frame, where a click meant for them would act in it."""
+"""Keeps other sites from showing the UI in a frame, where a click meant for them acts in it."""
 
 from __future__ import annotations
 
