@@ -41,6 +41,8 @@ def _show(session: Session, *, as_json: bool) -> None:
         ["service", "state", "address", "pid", "log"],
         [(s.name, s.state, s.url, s.pid, s.log) for s in services],
     )
+    if any(service.state == "unguarded" for service in services):
+        say("\nWarning: Elasticsearch asks for no password; `rag-assets up` gives it one")
     for path in exposed:
         say(f"\nWarning: other users of this machine can open {path}")
     if exposed:

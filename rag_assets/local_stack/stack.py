@@ -18,7 +18,7 @@ from rag_assets.local_stack.private_files import exposed, keep_private
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.settings import Settings
 
-ServiceState: TypeAlias = Literal["running", "stopped", "external", "unreachable"]
+ServiceState: TypeAlias = Literal["running", "stopped", "external", "unreachable", "unguarded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ServiceStatus:
     Attributes:
         name: what people call it.
         state: "external" is named in the settings and listens; "unreachable" is there, or named,
-            and does not answer.
+            and does not answer; "unguarded" is an earlier version's, which asks for no password.
         url: without passwords; None while there is none.
         pid: of a server of ours that runs.
         log: of a server of ours.
@@ -178,6 +178,10 @@ class LocalStack:
         if self._settings.elasticsearch_url is not None:
             return _external("Elasticsearch", self._settings.elasticsearch_url)
         server = self.elasticsearch
+        record = server.process.find()
+        if record is not None and server.unguarded():
+            name, log = server.process.name, server.process.log_file
+            return ServiceStatus(name, "unguarded", pid=record.pid, log=log)
         return _own(server.process, lambda: server.url, server.answers)
 
     def _webserver_status(self) -> ServiceStatus:
