@@ -4,7 +4,7 @@
 |---|---|---|
 | RAG_ASSETS_HOME | the project's folder | holds tenants.yaml, dagster.yaml and .local |
 | DATABASE_URL | embedded Postgres | the catalog and Dagster's storage |
-| ELASTICSEARCH_URL | embedded Elasticsearch | the vector store |
+| ELASTICSEARCH_URL | embedded Elasticsearch | the vector store; may carry name:password@ |
 | RAG_ASSETS_ELASTICSEARCH_HEAP | 1g | largest Java heap of the embedded Elasticsearch |
 | RAG_ASSETS_DAGSTER_PORT | 3000 | of the Dagster UI; the next free one if it is taken |
 | RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |
@@ -70,9 +70,10 @@ class Settings:
         """
         env = os.environ if environ is None else environ
         home = Path(env.get("RAG_ASSETS_HOME") or PROJECT_ROOT).expanduser().resolve()
-        if not home.is_dir():
+        # Not Path.is_dir, which raises for a folder below one that we may not look into.
+        if not os.path.isdir(home) or not os.access(home, os.X_OK):  # noqa: PTH112
             raise ConfigurationError(
-                f"RAG_ASSETS_HOME is not a folder: {home}",
+                f"RAG_ASSETS_HOME is not a folder that can be opened: {home}",
                 hint="create the folder, or unset the variable to use the project's own",
             )
         roots = tuple(

@@ -11,7 +11,7 @@ import dagster as dg
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.indexing.elasticsearch import ElasticsearchStore
 from rag_assets.lake.store import Lake
-from rag_assets.local_stack.stack import LocalStack
+from rag_assets.local_stack.stack import Endpoints, LocalStack
 from rag_assets.settings import Settings
 
 
@@ -30,9 +30,7 @@ class PostgresResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises:
             ServiceUnavailable: Postgres does not answer.
         """
-        return _catalog(
-            self.url or LocalStack(Settings.from_environment()).endpoints().database_url
-        )
+        return _catalog(self.url or _own(Settings.from_environment()).database_url)
 
 
 class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -51,8 +49,7 @@ class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             ServiceUnavailable: Elasticsearch is not running.
         """
         settings = Settings.from_environment()
-        url = self.url or LocalStack(settings).endpoints().elasticsearch_url
-        return _store(url, settings.index_prefix)
+        return _store(self.url or _own(settings).elasticsearch_url, settings.index_prefix)
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -76,6 +73,12 @@ def close_all() -> None:
     _opened.clear()
     _catalog.cache_clear()
     _store.cache_clear()
+
+
+def _own(settings: Settings) -> Endpoints:
+    stack = LocalStack(settings)
+    stack.keep_private()
+    return stack.endpoints()
 
 
 _opened: list[Catalog | ElasticsearchStore] = []

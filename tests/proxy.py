@@ -1,4 +1,7 @@
-"""A way to a server that can be cut: to its clients the server is then away, even in mid-call."""
+"""A way to a server that can be cut: to its clients the server is then away, even in mid-call.
+
+A request's Host becomes the server's own: the embedded Elasticsearch answers to no other.
+"""
 
 from __future__ import annotations
 
@@ -58,9 +61,11 @@ class Proxy:
                     threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
 
     def _pass(self, source: socket.socket, target: socket.socket) -> None:
+        host = "127.0.0.1:{}\r\n".format
+        named, own = host(self._port).encode(), host(self._target[1]).encode()
         with suppress(OSError):
             while data := source.recv(_READ_BYTES):
-                target.sendall(data)
+                target.sendall(data.replace(named, own))
         with suppress(OSError):
             target.shutdown(socket.SHUT_RDWR)
         self._open.discard(source)

@@ -11,6 +11,7 @@ candidates than are to be shown, as one would who does not look anything up afte
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -115,10 +116,12 @@ def main() -> None:
     asked = options.parse_args(namespace=AskedBare())
     drawn = read(asked.questions)
     made = [lines_of(asked, drawn, number) for number in asked.chosen(len(drawn.queries))]
+    # Not from the arguments, which everybody on the machine can read: it holds a password.
+    url = os.environ["ELASTICSEARCH_URL"]
     if asked.client == "async":
-        timed, hits = asyncio.run(ask(asked.url, made, asked.callers))
+        timed, hits = asyncio.run(ask(url, made, asked.callers))
     else:
-        timed, hits = ask_in_threads(asked.url, made, asked.callers)
+        timed, hits = ask_in_threads(url, made, asked.callers)
     timed.tell(hits)
 
 

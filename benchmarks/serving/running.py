@@ -15,6 +15,7 @@ from benchmarks.measure import PROJECT, tree_cpu
 from benchmarks.servers import Servers
 from benchmarks.serving.cases import Case
 from benchmarks.serving.installation import QUESTIONS, Installation, Service
+from rag_assets.local_stack.net import masked
 
 _FEW = 50
 """Questions that are asked over and over."""
@@ -91,14 +92,14 @@ class Runner:
         command = [sys.executable, "-m", f"benchmarks.serving.{module}", url, str(questions), *how]
         for name, value in options.items():
             command += [f"--{name}", str(value)]
-        return _run(command, {"RAG_ASSETS_TOKEN": token})
+        return _run(command, {"RAG_ASSETS_TOKEN": token, "ELASTICSEARCH_URL": self._url})
 
     def _how(self, case: Case) -> tuple[str, str, list[str]]:
         if case.door in _OURS:
             return _OURS[case.door], self._service.url, []
         client = "threads" if case.door == "bare-threads" else "async"
         lean = ["--lean"] if case.door == "bare-lean" else []
-        return "bare_load", self._url, ["--client", client, *lean]
+        return "bare_load", masked(self._url), ["--client", client, *lean]
 
     def _from(self, requests: int) -> int:
         start = self._next

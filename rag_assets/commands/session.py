@@ -69,6 +69,7 @@ class Session:
         from rag_assets.catalog.catalog import Catalog
         from rag_assets.stages.tenancy import reconcile_tenants
 
+        self.stack.keep_private()
         catalog = Catalog.open(self.endpoints.database_url)
         self._opened.callback(catalog.close)
         reconcile_tenants(catalog, self.settings)
@@ -79,6 +80,7 @@ class Session:
         """The vector store."""
         from rag_assets.indexing.elasticsearch import ElasticsearchStore
 
+        self.stack.keep_private()
         store = ElasticsearchStore(
             self.endpoints.elasticsearch_url, prefix=self.settings.index_prefix
         )

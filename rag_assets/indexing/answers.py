@@ -1,4 +1,4 @@
-"""What Elasticsearch's errors mean: it is away, or it refuses."""
+"""What Elasticsearch's errors mean: it is unavailable, or it refuses."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from rag_assets.errors import IndexInconsistent, ServiceUnavailable
 PASSING = (429, 502, 503, 504)
 """Statuses after which the same request may succeed."""
 
+_REFUSING = (401, 403)
+
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Turn the client's errors of an Elasticsearch that is away into the project's.
+    """Turn the client's errors of an unavailable Elasticsearch into the project's.
 
     Raises:
-        ServiceUnavailable: it does not answer, or asks to come back later.
+        ServiceUnavailable: it does not answer, asks to come back later, or refuses the account.
     """
     try:
         yield
@@ -30,6 +32,11 @@ def answering() -> Iterator[None]:
     except ApiError as error:
         if error.status_code in PASSING:
             raise _unavailable(f"status {error.status_code}") from None
+        if error.status_code in _REFUSING:
+            raise ServiceUnavailable(
+                f"Elasticsearch refuses the account it is asked by (status {error.status_code})",
+                hint="start it with `rag-assets up`, or check the account in ELASTICSEARCH_URL",
+            ) from None
         raise
     except TransportError as error:
         raise _unavailable(type(error).__name__) from None

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 from rag_assets.errors import ServiceUnavailable
+from rag_assets.local_stack.private_files import let_group_pass
 from rag_assets.local_stack.processes import Account
 
 _PREFERRED = ("postgres", "pgserver")
@@ -57,20 +58,25 @@ def _create(name: str) -> pwd.struct_passwd | None:
     return _entry((name,))
 
 
-def open_path_to(path: Path) -> None:
-    """Let other accounts pass through the folders above ``path``, without listing or reading them.
+def open_path_to(path: Path, account: Account) -> None:
+    """Let an account pass through the folders above ``path``, without listing or reading them.
 
-    Only as root, and only what is missing: a project under /root, say, is closed otherwise.
+    Only as root, and only what is missing: a project under /root, say, is closed otherwise. A
+    folder that is private stays so: the account's group may pass, and nobody else.
     """
     for folder in path.resolve().parents:
-        mode = folder.stat().st_mode
-        if not mode & stat.S_IXOTH:
-            folder.chmod(mode | stat.S_IXOTH)
+        found = folder.stat()
+        if found.st_mode & stat.S_IXOTH:
+            continue
+        if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO) == 0:
+            let_group_pass(folder, account.gid)
+        elif found.st_gid != account.gid or not found.st_mode & stat.S_IXGRP:
+            folder.chmod(stat.S_IMODE(found.st_mode) | stat.S_IXOTH)
 
 
-def open_programs(folder: Path) -> None:
+def open_programs(folder: Path, account: Account) -> None:
     """Let other accounts read and run what lies in ``folder``, as root under a strict umask."""
-    open_path_to(folder)
+    open_path_to(folder, account)
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink():
             continue

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
+from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 
 from rag_assets.errors import ServiceUnavailable
+from rag_assets.local_stack.elasticsearch_guard import OWNER, Access, tell_accounts
 from rag_assets.local_stack.elasticsearch_jars import ELASTICSEARCH_VERSION, install_distribution
-from rag_assets.local_stack.net import LOOPBACK, free_port, get_json, port_is_free
-from rag_assets.local_stack.processes import (
-    BackgroundProcess,
-    Progress,
-    silent,
-    write_atomically,
-)
+from rag_assets.local_stack.net import free_port, get, get_json, port_is_free
+from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.settings import PROJECT_ROOT
 
 _NODE_MODULE = "rag_assets.local_stack.elasticsearch_node"
 _START_SECONDS = 300
+_STOP_SECONDS = 30
+# `GET /` needs a module that the bare server lacks; cluster health does not.
+_HEALTH = "/_cluster/health?local=true"
 
 # The server needs no secrets, and Java reads options from the environment that we don't want.
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")
@@ -28,10 +28,10 @@ _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "LD_LIB
 class EmbeddedElasticsearch:
     """A one-node Elasticsearch on the loopback interface; its indices survive restarts.
 
-    There is no log-in: whoever can open a loopback port of this machine can read it.
+    It answers only who shows a password, which lies in ``directory``: see `elasticsearch_guard`.
 
     Args:
-        directory: takes the jars, the data and the pid file.
+        directory: takes the jars, the data, the passwords and the pid file.
         log_file: takes the server's output; by default inside ``directory``.
         heap: largest Java heap, in Java's notation; the process takes about 300 MB more.
     """
@@ -44,21 +44,31 @@ class EmbeddedElasticsearch:
             pid_file=directory / "elasticsearch.pid",
             log_file=log_file or directory / "elasticsearch.log",
         )
+        self._access_file = directory / "server.json"
 
     @property
     def url(self) -> str:
-        """Where the running server answers.
+        """Where the running server answers, with the owner's name and password.
 
         Raises:
             ServiceUnavailable: it is not running.
         """
-        record = self.process.find()
-        if record is None:
+        return self.url_of(OWNER)
+
+    def url_of(self, account: str) -> str:
+        """`url` for one of the accounts in `elasticsearch_guard`."""
+        access = self._access()
+        if self.process.find() is None:
             raise ServiceUnavailable(
                 f"Elasticsearch is not running (its data is in {self.directory})",
                 hint="start it with `rag-assets up`",
             )
-        return f"http://{LOOPBACK}:{record.port}"
+        if access is None:
+            raise ServiceUnavailable(
+                "Elasticsearch runs without a password: an earlier version started it",
+                hint="`rag-assets up` starts it again, with one; nothing is lost",
+            )
+        return access.url(account)
 
     def running(self) -> bool:
         """Whether the server's process is there."""
@@ -66,19 +76,27 @@ class EmbeddedElasticsearch:
 
     def answers(self) -> bool:
         """Whether the server runs and all its indices can be read."""
+        access = self._access()
+        return access is not None and self.running() and _is_healthy(access)
+
+    def unguarded(self) -> bool:
+        """Whether a server runs that an earlier version started, and that answers everybody."""
         record = self.process.find()
-        return record is not None and record.port is not None and _is_healthy(record.port)
+        if record is None:
+            return False
+        return self._access() is None or get(record.port or 0, _HEALTH)[0] == HTTPStatus.OK
 
     def start(self, progress: Progress = silent) -> str:
         """Start the server unless it runs, wait until it answers, and return its URL.
 
+        A server that an earlier version started, and that asks for no password, is started again.
         The first start fetches 44 MB of jars; later ones need no network.
 
         Raises:
             ServiceUnavailable: the jars can't be had, or the server does not come up.
         """
         with self.process.lock():
-            if not self.process.reuse(self.answers, timeout=_START_SECONDS):
+            if not self._reused(progress):
                 self._start(progress)
         return self.url
 
@@ -86,48 +104,58 @@ class EmbeddedElasticsearch:
         """Close the node; False when it was not running."""
         return self.process.stop()
 
+    def _reused(self, progress: Progress) -> bool:
+        """Whether a server runs that can go on; one that asks for no password is ended."""
+        runs = self.unguarded() or self.process.reuse(self.answers, timeout=_START_SECONDS)
+        if runs and self.unguarded():
+            progress("Elasticsearch: stopping the one that asks for no password")
+            self.process.end(timeout=_STOP_SECONDS)
+            return False
+        return runs
+
     def _start(self, progress: Progress) -> None:
         home = self.directory / f"elasticsearch-{ELASTICSEARCH_VERSION}"
         install_distribution(home, progress=progress)
         progress("Elasticsearch: starting")
-        port = self._launch(home, self._choose_port())
+        port = self._launch(home)
         progress(f"Elasticsearch: running on port {port}")
 
-    def _launch(self, home: Path, port: int, *, again: bool = True) -> int:
+    def _launch(self, home: Path, *, again: bool = True) -> int:
+        access = self._prepare_access()
+        tell_accounts(home, access)
         command: list[str | Path] = [sys.executable, "-m", _NODE_MODULE]
         command += ["--home", home, "--data", self.directory / "data"]
-        command += ["--port", str(port), "--heap", self.heap]
+        command += ["--port", str(access.port), "--heap", self.heap]
         try:
             self.process.start(
                 command,
                 env=_environment(),
-                healthy=lambda: _is_healthy(port),
+                healthy=lambda: _is_healthy(access),
                 timeout=_START_SECONDS,
-                port=port,
+                port=access.port,
             )
         except ServiceUnavailable:
             # Between choosing a port and listening on it lie seconds: somebody may have come first.
-            if not again or port_is_free(port):
+            if not again or port_is_free(access.port):
                 raise
-            return self._launch(home, self._choose_port(), again=False)
-        return port
+            return self._launch(home, again=False)
+        return access.port
 
-    def _choose_port(self) -> int:
-        """The port of the last time while it is free, so that URLs stay what they were."""
-        memory = self.directory / "port.json"
-        try:
-            last = int(json.loads(memory.read_text())["port"])
-        except (OSError, ValueError, KeyError, TypeError):
-            last = None
-        port = free_port(last)
-        if port != last:
-            write_atomically(memory, json.dumps({"port": port}))
-        return port
+    def _prepare_access(self) -> Access:
+        """That of the last time, so that URLs stay; on another port if its own is taken."""
+        last = self._access()
+        port = free_port(last.port if last else None)
+        access = replace(last, port=port) if last else Access.new(port)
+        if access != last:
+            access.save(self._access_file)
+        return access
+
+    def _access(self) -> Access | None:
+        return Access.load(self._access_file)
 
 
-def _is_healthy(port: int) -> bool:
-    # `GET /` needs a module that the bare server lacks; cluster health does not.
-    health = get_json(port, "/_cluster/health?local=true")
+def _is_healthy(access: Access) -> bool:
+    health = get_json(access.port, _HEALTH, authorization=access.header())
     return isinstance(health, dict) and health.get("status") in {"yellow", "green"}
 
 

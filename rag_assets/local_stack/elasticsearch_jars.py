@@ -10,15 +10,19 @@ from __future__ import annotations
 import hashlib
 import shutil
 import zipfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assets.errors import ServiceUnavailable
-from rag_assets.local_stack.processes import Progress, exclusive, silent
+from rag_assets.local_stack.elasticsearch_guard import PLUGIN_CLASS, install_guard
+from rag_assets.local_stack.processes import Progress, exclusive, silent, write_atomically
 
 if TYPE_CHECKING:
-    from jgo.maven import Artifact
+    from jgo.maven import MavenContext
 
 ELASTICSEARCH_VERSION = "9.5.3"
 
@@ -67,12 +71,35 @@ def install_distribution(home: Path, *, progress: Progress = silent) -> None:
         (home / folder).mkdir(parents=True, exist_ok=True)
     if missing:
         _install(missing, home, progress)
-    descriptor = home / "modules" / _TRANSPORT / _DESCRIPTOR
-    if not descriptor.is_file():
-        _write_descriptor(descriptor)
+    module = home / "modules" / _TRANSPORT
+    install_guard(module)
+    _describe(module)
+
+
+def fetched(jar: Jar) -> Path:
+    """A jar in the user's Maven cache, where it is put if need be.
+
+    Raises:
+        ServiceUnavailable: see `install_distribution`.
+    """
+    context = _repository()
+    with _alone(context):
+        return _cached(context, jar, lambda: None)
 
 
 def _install(jars: list[Jar], home: Path, progress: Progress) -> None:
+    context = _repository()
+    with _alone(context):
+        for number, jar in enumerate(jars, start=1):
+            told = f"Elasticsearch: fetching jar {number} of {len(jars)}, once for all"
+            cached = _cached(context, jar, partial(progress, told))
+            target = home / jar.folder / jar.file_name
+            draft = target.with_suffix(".part")
+            shutil.copyfile(cached, draft)
+            draft.replace(target)
+
+
+def _repository() -> MavenContext:
     from jgo.config import GlobalSettings
     from jgo.constants import MAVEN_CENTRAL_URL
     from jgo.maven import MavenContext
@@ -80,22 +107,20 @@ def _install(jars: list[Jar], home: Path, progress: Progress) -> None:
     settings = GlobalSettings.load()
     # The user's own repositories come first: a mirror may be all that this machine can reach.
     repositories = {**settings.repositories, "central": MAVEN_CENTRAL_URL}
-    context = MavenContext(repo_cache=settings.repo_cache, remote_repos=repositories, timeout=60)
+    return MavenContext(repo_cache=settings.repo_cache, remote_repos=repositories, timeout=60)
+
+
+def _alone(context: MavenContext) -> AbstractContextManager[None]:
     # jgo writes into its cache in place: one at a time, or one reads what another half wrote.
-    with exclusive(Path(settings.repo_cache) / ".rag-assets.lock"):
-        for number, jar in enumerate(jars, start=1):
-            artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact()
-            cached = Path(settings.repo_cache) / artifact.component.path_prefix / jar.file_name
-            if not _is_intact(cached, jar):
-                progress(f"Elasticsearch: fetching jar {number} of {len(jars)}, once for all")
-                _fetch(artifact, cached, jar)
-            target = home / jar.folder / jar.file_name
-            draft = target.with_suffix(".part")
-            shutil.copyfile(cached, draft)
-            draft.replace(target)
+    return exclusive(Path(context.repo_cache) / ".rag-assets.lock")
 
 
-def _fetch(artifact: Artifact, cached: Path, jar: Jar) -> None:
+def _cached(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Path:
+    artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact()
+    cached = Path(context.repo_cache) / artifact.component.path_prefix / jar.file_name
+    if _is_intact(cached, jar):
+        return cached
+    fetching()
     # An interrupted download stays in the cache and would pass for the jar for ever.
     cached.unlink(missing_ok=True)
     try:
@@ -103,15 +128,16 @@ def _fetch(artifact: Artifact, cached: Path, jar: Jar) -> None:
     except Exception as error:  # whatever jgo and its HTTP library may raise
         cached.unlink(missing_ok=True)
         raise ServiceUnavailable(
-            f"Elasticsearch's {jar.file_name} could not be fetched ({type(error).__name__})",
+            f"{jar.file_name} could not be fetched ({type(error).__name__})",
             hint="only the first start needs the Maven repository; or set ELASTICSEARCH_URL",
         ) from error
     if not _is_intact(cached, jar):
         cached.unlink(missing_ok=True)
         raise ServiceUnavailable(
-            f"Elasticsearch's {jar.file_name} is not the published one: its SHA-256 differs",
+            f"{jar.file_name} is not the published one: its SHA-256 differs",
             hint="something between here and the Maven repository alters what is fetched",
         )
+    return cached
 
 
 def _is_intact(path: Path, jar: Jar) -> bool:
@@ -121,14 +147,17 @@ def _is_intact(path: Path, jar: Jar) -> bool:
         return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
 
 
-def _write_descriptor(target: Path) -> None:
-    """Describe the transport as a module: the server finds modules by such a file."""
+def _describe(module: Path) -> None:
+    """Describe the transport as a module, which the server finds by such a file, under guard."""
     jar = next(jar for jar in locked_jars() if jar.artifact == _TRANSPORT)
-    with zipfile.ZipFile(target.with_name(jar.file_name)) as archive:
+    with zipfile.ZipFile(module / jar.file_name) as archive:
         text = archive.read(f"META-INF/es-plugins/{_TRANSPORT}/{_DESCRIPTOR}").decode()
     # We run from the class path, where there are no named Java modules.
-    kept = [line for line in text.splitlines() if not line.startswith("modulename")]
-    target.write_text("\n".join(kept) + "\n")
+    kept = [line for line in text.splitlines() if not line.startswith(("modulename", "classname"))]
+    wanted = "\n".join([*kept, f"classname={PLUGIN_CLASS}", ""])
+    target = module / _DESCRIPTOR
+    if not target.is_file() or target.read_text() != wanted:
+        write_atomically(target, wanted)
 
 
 def _lock_lines() -> list[str]:

@@ -108,7 +108,10 @@ def jvm_options(java: JavaRuntime, *, home: Path, heap: str) -> list[str]:
 
 
 def node_settings(home: Path, data: Path, port: int) -> dict[str, str]:
-    """The server's settings: one node, loopback only."""
+    """The server's settings: one node, loopback only.
+
+    No port for other nodes is opened, whatever the settings say of it: see `guard/`.
+    """
     watermark = "cluster.routing.allocation.disk.watermark"
     return {
         "path.home": str(home),
@@ -119,7 +122,8 @@ def node_settings(home: Path, data: Path, port: int) -> dict[str, str]:
         "discovery.type": "single-node",
         "network.host": LOOPBACK,
         "http.port": str(port),
-        "transport.port": "0",
+        # Nothing is noted of a client before it has shown its password.
+        "http.client_stats.enabled": "false",
         # The defaults are percentages: a laptop's disk at 95 % turns every index read-only with
         # 25 GB still free. What matters to one node is what is left for it.
         f"{watermark}.low": "3gb",

@@ -7,6 +7,7 @@ import random
 import re
 import socket
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -53,7 +54,9 @@ def _first_free(candidates: Iterable[int]) -> int:
     raise OSError("no free port on the loopback interface")
 
 
-def get_json(port: int, path: str, *, timeout: float = 2.0) -> Any:
+def get_json(
+    port: int, path: str, *, authorization: str | None = None, timeout: float = 2.0
+) -> Any:
     """The JSON that a loopback server answers with, or None while it has no good answer.
 
     It goes straight to the server: a proxy named in the environment has no say about loopback.
@@ -61,18 +64,30 @@ def get_json(port: int, path: str, *, timeout: float = 2.0) -> Any:
     Args:
         port: the server's port.
         path: path and query.
+        authorization: the header of that name.
         timeout: in seconds.
     """
+    status, body = get(port, path, authorization=authorization, timeout=timeout)
+    try:
+        return json.loads(body) if status == HTTPStatus.OK else None
+    except ValueError:
+        return None
+
+
+def get(
+    port: int, path: str, *, authorization: str | None = None, timeout: float = 2.0
+) -> tuple[int, bytes]:
+    """Status and body that a loopback server answers with; 0 and nothing while it does not."""
     import http.client
 
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=timeout)
+    headers = {} if authorization is None else {"Authorization": authorization}
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers=headers)
         response = connection.getresponse()
-        body = response.read()
-        return json.loads(body) if response.status == http.client.OK else None
-    except (OSError, http.client.HTTPException, ValueError):
-        return None
+        return response.status, response.read()
+    except (OSError, http.client.HTTPException):
+        return 0, b""
     finally:
         connection.close()
 

@@ -120,7 +120,7 @@ class EmbeddedPostgres:
     def _start(self, progress: Progress) -> None:
         account = server_account(self._data)
         if account is not None:
-            open_path_to(self._data)
+            open_path_to(self._data, account)
         if not self._data.exists():
             progress("Postgres: making its data folder")
             self._create_data(account)
@@ -163,7 +163,7 @@ class EmbeddedPostgres:
     def _create_data(self, account: Account | None) -> None:
         """Run initdb in a folder aside and move it into place: half of one is never used."""
         if account is not None:
-            open_programs(_program("postgres").parent.parent)
+            open_programs(_program("postgres").parent.parent, account)
         draft = self.directory / "data.new"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True, mode=0o700)

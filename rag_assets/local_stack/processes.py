@@ -63,7 +63,7 @@ class ProcessRecord:
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace a small private file in one step; readable by its owner only."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}.new")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -75,7 +75,7 @@ def write_atomically(path: Path, text: str) -> None:
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
     """Hold a lock file, waiting for whoever holds it; the system frees it when a holder dies."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -177,6 +177,7 @@ class BackgroundProcess:
                     user=account.uid if account else None,
                     group=account.gid if account else None,
                     extra_groups=[] if account else None,
+                    umask=0o077,
                 )
         except OSError as error:
             raise ServiceUnavailable(f"{self.name} could not be started: {error}") from error
@@ -278,7 +279,7 @@ class BackgroundProcess:
         return wait_for(lambda: birth_of(record.pid) != record.birth, timeout)
 
     def _rotate_log(self) -> None:
-        self.log_file.parent.mkdir(parents=True, exist_ok=True)
+        self.log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             if self.log_file.stat().st_size > _LOG_BYTES:
                 self.log_file.replace(self.log_file.with_name(f"{self.log_file.name}.1"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -10,12 +11,14 @@ from typing import Literal, TypeAlias
 
 from rag_assets.local_stack.dagster_processes import DagsterProcesses
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
+from rag_assets.local_stack.elasticsearch_guard import SEARCHER
 from rag_assets.local_stack.net import accepts_connections, masked
 from rag_assets.local_stack.postgres import EmbeddedPostgres
+from rag_assets.local_stack.private_files import exposed, keep_private
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.settings import Settings
 
-ServiceState: TypeAlias = Literal["running", "stopped", "external", "unreachable"]
+ServiceState: TypeAlias = Literal["running", "stopped", "external", "unreachable", "unguarded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class ServiceStatus:
     Attributes:
         name: what people call it.
         state: "external" is named in the settings and listens; "unreachable" is there, or named,
-            and does not answer.
+            and does not answer; "unguarded" is an earlier version's, which asks for no password.
         url: without passwords; None while there is none.
         pid: of a server of ours that runs.
         log: of a server of ours.
@@ -77,8 +80,15 @@ class LocalStack:
 
         Raises:
             ServiceUnavailable: a server does not come up; the others stay as they are.
-            ConfigurationError: there is no workspace.yaml for Dagster.
+            ConfigurationError: there is no workspace.yaml for Dagster, or the home folder is not
+                ours to use.
         """
+        if dagster or not self._all_external():
+            keep_private(self._settings.local)
+        if self._settings.elasticsearch_url is None and self.elasticsearch.unguarded():
+            # An earlier version's, as Elasticsearch is: they would go on asking without a password.
+            progress("Dagster: stopping what an earlier version started")
+            self.dagster.stop()
         starts: list[Callable[[Progress], str]] = []
         if self._settings.database_url is None:
             starts.append(self.postgres.start)
@@ -101,6 +111,24 @@ class LocalStack:
         for stop in stops:
             stop.result()
 
+    def keep_private(self) -> None:
+        """Close the installation's files to other users; whatever opens it does so first.
+
+        Raises:
+            ConfigurationError: they are not ours, or the home folder can't be written to.
+        """
+        # With servers elsewhere a home may be read-only, and hold nothing.
+        if not self._all_external() or os.access(self._settings.home, os.W_OK):
+            keep_private(self._settings.local)
+
+    def exposed(self) -> list[Path]:
+        """Files and folders of the installation that other users of the machine can get at."""
+        found = exposed(self._settings.local)
+        lake = Path(self._settings.lake_url)
+        if lake.is_absolute() and not lake.is_relative_to(self._settings.local):
+            found += exposed(lake)[:1]
+        return found
+
     def endpoints(self) -> Endpoints:
         """Where Postgres and Elasticsearch answer; costs a few small file reads, no connection.
 
@@ -112,6 +140,17 @@ class LocalStack:
             elasticsearch_url=self._settings.elasticsearch_url or self.elasticsearch.url,
         )
 
+    def search_url(self) -> str:
+        """Elasticsearch for a service that only searches tenants' aliases; never print it.
+
+        Of an embedded server it has the account that can do nothing else; of another one, that of
+        the settings.
+
+        Raises:
+            ServiceUnavailable: it is neither external nor running.
+        """
+        return self._settings.elasticsearch_url or self.elasticsearch.url_of(SEARCHER)
+
     def status(self) -> list[ServiceStatus]:
         """Every server as it is now; each is asked, for two seconds at most."""
         checks: list[Callable[[], ServiceStatus]] = [
@@ -122,6 +161,9 @@ class LocalStack:
         ]
         with ThreadPoolExecutor(max_workers=len(checks)) as pool:
             return [status.result() for status in [pool.submit(check) for check in checks]]
+
+    def _all_external(self) -> bool:
+        return None not in (self._settings.database_url, self._settings.elasticsearch_url)
 
     def _postgres_status(self) -> ServiceStatus:
         if self._settings.database_url is not None:
@@ -136,6 +178,10 @@ class LocalStack:
         if self._settings.elasticsearch_url is not None:
             return _external("Elasticsearch", self._settings.elasticsearch_url)
         server = self.elasticsearch
+        record = server.process.find()
+        if record is not None and server.unguarded():
+            name, log = server.process.name, server.process.log_file
+            return ServiceStatus(name, "unguarded", pid=record.pid, log=log)
         return _own(server.process, lambda: server.url, server.answers)
 
     def _webserver_status(self) -> ServiceStatus:

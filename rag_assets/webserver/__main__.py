@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from rag_assets.webserver.framing import NoFraming
 from rag_assets.webserver.local_only import LOOPBACK_NAMES, LocalOnly
 from rag_assets.webserver.pages import routes
 
@@ -53,7 +54,7 @@ def serve(host: str, port: int, workspace_file: str) -> None:
             app.router.routes[:0] = routes()
             if host in LOOPBACK_NAMES:
                 app.add_middleware(LocalOnly)
-            uvicorn.run(app, host=host, port=port, log_level="warning")
+            uvicorn.run(NoFraming(app), host=host, port=port, log_level="warning")
 
 
 @contextlib.asynccontextmanager

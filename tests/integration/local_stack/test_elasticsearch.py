@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -10,13 +9,13 @@ import socket
 import subprocess
 import sys
 import threading
-import urllib.request
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx2 as httpx
 import pytest
 from jgo.config import GlobalSettings
 
@@ -35,11 +34,7 @@ def directory() -> Iterator[Path]:
 
 
 def request(url: str, method: str = "GET", body: object = None) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    headers = {"content-type": "application/json"}
-    asked = urllib.request.Request(url, data=data, method=method, headers=headers)  # noqa: S310
-    with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
-        return json.load(answer)
+    return httpx.request(method, url, json=body, timeout=30).raise_for_status().json()
 
 
 def test_its_life(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +60,7 @@ def test_its_life(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert node["version"] == "9.5.3"
     assert node["jvm"]["mem"]["heap_max_in_bytes"] == 512 * 2**20
     assert node["http"]["bound_address"] == [f"127.0.0.1:{record.port}"]
-    assert node["transport"]["bound_address"][0].startswith("127.0.0.1:")
+    assert node["transport"]["publish_address"].endswith("127.0.0.1:0"), "nothing listens for nodes"
 
     mapping = {"properties": {"v": {"type": "dense_vector", "dims": 3}}}
     request(f"{url}/kept", "PUT", {"mappings": mapping, "settings": {"number_of_replicas": 0}})

@@ -176,5 +176,5 @@ def test_a_half_made_data_folder_is_made_again_and_only_the_path_to_it_is_opened
         status = Path(f"/proc/{pid_of(server)}/status").read_text()
         assert "\nUid:\t0" not in status, "Postgres refuses to run as root"
         as_root = os.geteuid() == 0
-        assert home.stat().st_mode & 0o777 == (0o701 if as_root else 0o700)
+        assert home.stat().st_mode & 0o777 == (0o710 if as_root else 0o700)
         server.stop()

@@ -50,7 +50,6 @@ def test_the_node_is_reachable_from_this_machine_only(tmp_path: Path) -> None:
     settings = node_settings(tmp_path, tmp_path / "data", 9200)
     assert settings["network.host"] == "127.0.0.1"
     assert settings["http.port"] == "9200"
-    assert settings["transport.port"] == "0"
 
 
 def test_every_jar_is_pinned_by_hash_and_has_its_place() -> None:

@@ -1,0 +1,90 @@
+"""What makes the embedded Elasticsearch ask for a password: two accounts, and a plugin in Java.
+
+The published jars have no security module. `guard/` holds a few classes that put a check of the
+headers before everything else and that open no port between nodes; their compiled form lies beside
+them, for a Java runtime has no compiler. `guard_build.py` compiles them anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import secrets
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Self
+
+from rag_assets.local_stack.net import LOOPBACK
+from rag_assets.local_stack.processes import write_atomically
+
+PLUGIN_CLASS = "ragassets.guard.GuardedNetworkPlugin"
+GUARD_JAR = Path(__file__).with_name("guard") / "guard.jar"
+OWNER = "owner"
+SEARCHER = "searcher"
+
+_ACCOUNTS = "http-guard.properties"
+_SECRET_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the server of one installation is reached; kept from start to start.
+
+    Attributes:
+        port: on the loopback interface.
+        owner: password of the account that may do everything.
+        searcher: password of the account that may search tenants' aliases and nothing else.
+    """
+
+    port: int
+    owner: str = field(repr=False)
+    searcher: str = field(repr=False)
+
+    @classmethod
+    def new(cls, port: int) -> Self:
+        """Access with passwords that nobody has seen yet."""
+        return cls(port, secrets.token_hex(_SECRET_BYTES), secrets.token_hex(_SECRET_BYTES))
+
+    @classmethod
+    def load(cls, path: Path) -> Self | None:
+        """What `save` wrote, or None where there is nothing that can be used."""
+        try:
+            access = cls(**json.loads(path.read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+        complete = access.owner and access.searcher and isinstance(access.port, int)
+        return access if complete else None
+
+    def save(self, path: Path) -> None:
+        """Write it so that only its owner can read it."""
+        write_atomically(path, json.dumps(asdict(self)))
+
+    def url(self, account: str = OWNER) -> str:
+        """The server's address with an account's name and password."""
+        password = self.owner if account == OWNER else self.searcher
+        return f"http://{account}:{password}@{LOOPBACK}:{self.port}"
+
+    def header(self, account: str = OWNER) -> str:
+        """What an account sends as Authorization."""
+        password = self.owner if account == OWNER else self.searcher
+        return "Basic " + base64.b64encode(f"{account}:{password}".encode()).decode()
+
+
+def install_guard(module: Path) -> None:
+    """Put the plugin into the folder of Elasticsearch's network module."""
+    target = module / GUARD_JAR.name
+    wanted = GUARD_JAR.read_bytes()
+    if not target.is_file() or target.read_bytes() != wanted:
+        draft = target.with_suffix(".part")
+        draft.write_bytes(wanted)
+        draft.replace(target)
+
+
+def tell_accounts(home: Path, access: Access) -> None:
+    """Tell the server whom to let in: by digests, so that it has no password to lose."""
+    lines = [
+        f"{account}={hashlib.sha256(access.header(account).encode()).hexdigest()}\n"
+        for account in (OWNER, SEARCHER)
+    ]
+    write_atomically(home / "config" / _ACCOUNTS, "".join(lines))

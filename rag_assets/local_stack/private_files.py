@@ -1,0 +1,123 @@
+"""Keeps what an installation holds from other users of the machine.
+
+`.local` and each folder in it are closed to everybody but their owner, whatever the umask was and
+whichever version made them: what lies deeper cannot be reached then, however readable it is. The
+one exception is made as root: Postgres refuses to run as root, so the group of its account may
+pass through the two folders above its data, without listing or reading them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from rag_assets.errors import ConfigurationError
+
+_OTHERS = 0o077
+_PASS = stat.S_IXGRP
+_POSTGRES = "postgres"
+
+
+def keep_private(local: Path) -> None:
+    """Make ``local`` unless it is there, and close it and what lies in it to other users.
+
+    It costs one look at a dozen files; what is closed already is not touched.
+
+    Raises:
+        ConfigurationError: it can't be made, or belongs to somebody else.
+    """
+    _require_owner(local.parent, 0)
+    try:
+        with suppress(FileExistsError):
+            local.mkdir()
+            local.chmod(stat.S_IRWXU)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{local} can't be made: {error.strerror}",
+            hint="set RAG_ASSETS_HOME to a folder of your own",
+        ) from error
+    _require_owner(local)
+    group = _group_of_postgres(local)
+    for path in _held(local):
+        # What can't be closed, on a file system without permissions, is told by `exposed`.
+        with suppress(OSError):
+            _close(path, group if _leads_to_postgres(local, path) else None)
+
+
+def _require_owner(folder: Path, *others: int) -> None:
+    """Refuse a folder of another user; root may use anybody's."""
+    try:
+        owner = folder.stat().st_uid
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder} can't be opened: {error.strerror}",
+            hint="set RAG_ASSETS_HOME to a folder of your own",
+        ) from error
+    if os.geteuid() != 0 and owner not in (os.geteuid(), *others):
+        raise ConfigurationError(
+            f"{folder} belongs to user {owner}, and an installation is its owner's alone",
+            hint="run as that user, or set RAG_ASSETS_HOME to a folder of your own",
+        )
+
+
+def exposed(local: Path) -> list[Path]:
+    """What of an installation other users can read, list or pass through.
+
+    Raises:
+        ConfigurationError: it is another user's.
+    """
+    if not os.path.lexists(local):
+        return []
+    _require_owner(local)
+    group = _group_of_postgres(local)
+    return [
+        path
+        for path in _held(local)
+        if _is_open(path, group if _leads_to_postgres(local, path) else None)
+    ]
+
+
+def let_group_pass(folder: Path, group: int) -> None:
+    """Let a group pass through a folder that is closed to everybody else."""
+    os.chown(folder, -1, group)
+    folder.chmod(stat.S_IMODE(folder.stat().st_mode) | _PASS)
+
+
+def _held(local: Path) -> Iterator[Path]:
+    yield local
+    for entry in os.scandir(local):
+        if not entry.is_symlink():
+            yield Path(entry.path)
+
+
+def _leads_to_postgres(local: Path, path: Path) -> bool:
+    return path in (local, local / _POSTGRES)
+
+
+def _group_of_postgres(local: Path) -> int | None:
+    """The group that the server's account needs to pass with; None unless we are root."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        data = (local / _POSTGRES / "data").stat()
+    except OSError:
+        return None
+    return data.st_gid if data.st_uid != 0 else None
+
+
+def _close(path: Path, group: int | None) -> None:
+    if not _is_open(path, group):
+        return
+    path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)
+    if group is not None:
+        let_group_pass(path, group)
+
+
+def _is_open(path: Path, group: int | None) -> bool:
+    found = path.lstat()
+    others = stat.S_IMODE(found.st_mode) & _OTHERS
+    may_pass = group is not None and found.st_gid == group
+    return others not in ((_PASS, 0) if may_pass else (0,))

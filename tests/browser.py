@@ -1,0 +1,85 @@
+"""A real Chromium, and another site whose pages it opens.
+
+Debian calls the package `chromium`; RAG_ASSETS_TEST_BROWSER names the program where it is none of
+the usual ones. Without any, the tests that need one are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+OTHER_SITE = "other-site.example"
+REBOUND = "rebound.example"
+_PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+_FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # Both names mean this machine, as they would once their owner has changed what they mean.
+    f"--host-resolver-rules=MAP {OTHER_SITE} 127.0.0.1, MAP {REBOUND} 127.0.0.1",
+)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser with a profile of its own."""
+    named = os.environ.get("RAG_ASSETS_TEST_BROWSER")
+    program = named or next(filter(None, map(shutil.which, _PROGRAMS)), None)
+    if program is None:
+        pytest.skip("no Chromium is installed: name one in RAG_ASSETS_TEST_BROWSER")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(_FLAGS))
+        yield browser
+        browser.close()
+
+
+class OtherSite:
+    """A site of somebody else; its pages are what a test puts there."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, str] = {}
+        pages = self.pages
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                page = pages.get(self.path, "")
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.end_headers()
+                self.wfile.write(page.encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+    def page(self, html: str) -> str:
+        """Publish a page; returns its address."""
+        path = f"/{len(self.pages)}"
+        self.pages[path] = f"<!doctype html><title>other site</title>{html}"
+        return f"http://{OTHER_SITE}:{self.server.server_port}{path}"
+
+
+@contextmanager
+def other_site() -> Iterator[OtherSite]:
+    """The site, served meanwhile."""
+    site = OtherSite()
+    thread = threading.Thread(target=site.server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield site
+    finally:
+        site.server.shutdown()
+        site.server.server_close()

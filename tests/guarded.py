@@ -1,0 +1,75 @@
+"""A guarded Elasticsearch with an index that two tenants share, for tests that attack it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from elasticsearch import Elasticsearch
+
+from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
+from rag_assets.local_stack.elasticsearch_guard import Access
+from tests.servers import server_directory
+
+INDEX = "shared"
+DOCUMENT = json.dumps({"tenant": "evil"}).encode()
+_TEXTS = [("ours", "the valve"), ("theirs", "the acquisition of acme"), ("theirs", "acquisition")]
+
+
+@contextmanager
+def guarded_server() -> Iterator[EmbeddedElasticsearch]:
+    """A server with an index of two tenants, each with an alias, and an alias without a filter."""
+    with server_directory() as directory:
+        server = EmbeddedElasticsearch(directory, heap="512m")
+        with Elasticsearch(server.start()) as client:
+            fill(client)
+        yield server
+
+
+def fill(client: Elasticsearch) -> None:
+    """Make the index with its aliases and entries."""
+    properties = {
+        "tenant": {"type": "keyword"},
+        "text": {"type": "text"},
+        "vector": {"type": "dense_vector", "dims": 2},
+    }
+    aliases = {f"of-{name}": {"filter": {"term": {"tenant": name}}} for name in ("ours", "theirs")}
+    client.indices.create(
+        index=INDEX,
+        mappings={"properties": properties},
+        settings={"number_of_replicas": 0},
+        aliases={**aliases, "unfiltered": {}},
+    )
+    for number, (tenant, text) in enumerate(_TEXTS):
+        entry = {"tenant": tenant, "text": text, "vector": [1, number]}
+        client.index(index=INDEX, id=str(number), document=entry)
+    client.indices.refresh(index=INDEX)
+
+
+def require_untouched(server: EmbeddedElasticsearch) -> None:
+    """Fail unless the server holds that index and nothing else, open and with its entries."""
+    with Elasticsearch(server.url) as client:
+        listed = client.cluster.state(metric="metadata", expand_wildcards="all")["metadata"]
+        assert {name: entry["state"] for name, entry in listed["indices"].items()} == {
+            INDEX: "open"
+        }
+        assert client.count(index=INDEX)["count"] == len(_TEXTS)
+
+
+def access_to(server: EmbeddedElasticsearch) -> Access:
+    """The passwords of a server."""
+    found = Access.load(server.directory / "server.json")
+    assert found is not None
+    return found
+
+
+def authorization(value: str) -> str:
+    """A header's line."""
+    return f"Authorization: {value}"
+
+
+def basic(text: str) -> str:
+    """The header's line for a name and a password."""
+    return authorization("Basic " + base64.b64encode(text.encode()).decode())

@@ -1,0 +1,84 @@
+"""The plugin that guards the embedded Elasticsearch, and servers that earlier versions left."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from rag_assets.errors import ServiceUnavailable
+from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
+from rag_assets.local_stack.elasticsearch_guard import GUARD_JAR
+from rag_assets.local_stack.elasticsearch_jars import install_distribution
+from rag_assets.local_stack.guard_build import guard_compiled
+from rag_assets.local_stack.net import free_port, get
+from rag_assets.local_stack.stack import LocalStack
+from rag_assets.settings import Settings
+from tests.guarded import INDEX, fill
+from tests.raw_http import Target
+from tests.servers import server_directory
+
+
+def test_the_plugin_is_what_its_sources_say() -> None:
+    assert guard_compiled() == GUARD_JAR.read_bytes(), (
+        "python -m rag_assets.local_stack.guard_build"
+    )
+
+
+def test_a_server_without_the_guard_is_replaced_and_keeps_its_data() -> None:
+    """As an earlier version left it: running, with an index, and with no password at all."""
+    with server_directory() as directory:
+        settings = Settings(
+            home=directory, database_url="postgresql://127.0.0.1:9/x", elasticsearch_heap="512m"
+        )
+        stack = LocalStack(settings)
+        server = stack.elasticsearch
+        try:
+            home = server.directory / "elasticsearch-9.5.3"
+            install_distribution(home)
+            descriptor = home / "modules" / "transport-netty4" / "plugin-descriptor.properties"
+            bare = "classname=org.elasticsearch.transport.netty4.Netty4Plugin"
+            descriptor.write_text(re.sub("classname=.*", bare, descriptor.read_text()))
+            port = free_port()
+            url = f"http://127.0.0.1:{port}"
+            start_node(server, home, port, url)
+            with Elasticsearch(url) as client:
+                fill(client)
+                client.indices.flush(index=INDEX)
+            with pytest.raises(ServiceUnavailable, match="without a password") as caught:
+                _ = server.url
+            assert "rag-assets up" in (caught.value.hint or "")
+            assert "unguarded" in [status.state for status in stack.status()]
+
+            told: list[str] = []
+            stack.up(dagster=False, progress=told.append)
+            with Elasticsearch(server.url) as client:
+                assert client.count(index=INDEX)["count"] == 3
+            assert "Dagster: stopping" in told[0], "its clients are of that version, too"
+            assert "asks for no password" in told[1]
+            assert "running" in [status.state for status in stack.status()]
+            assert get(Target.of(server.url).port, "/_cluster/health")[0] == 401
+
+            server.stop()
+            next(home.glob("config/http-guard.properties")).unlink()
+            with pytest.raises(ServiceUnavailable, match="GuardedNetworkPlugin"):
+                start_node(server, home, port, url)
+        finally:
+            server.stop()
+
+
+def start_node(server: EmbeddedElasticsearch, home: Path, port: int, url: str) -> None:
+    module = "rag_assets.local_stack.elasticsearch_node"
+    command = [sys.executable, "-m", module, "--home", home, "--data", server.directory / "data"]
+    with server.process.lock():
+        server.process.start(
+            [*command, "--port", str(port), "--heap", "512m"],
+            env=os.environ,
+            healthy=lambda: get(port, "/_cluster/health")[0] == 200,
+            timeout=60,
+            port=port,
+        )
