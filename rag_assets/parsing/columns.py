@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rag_assets.parsing.model import MaskedSpan, ParsedText
-from rag_assets.secrets.names import ANCHORS, Promise, promise_of
-from rag_assets.secrets.values import is_cell_secret
+from rag_assets.secrets.names import ANCHORS, promise_of
+from rag_assets.secrets.values import Promise, is_cell_secret
 
 _RULE = "credential-column"
 _DELIMITERS = "|,;\t"
@@ -29,7 +29,6 @@ class _Columns(NamedTuple):
 
     delimiter: str
     named: dict[int, Promise]
-    count: int
 
 
 def credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
@@ -65,7 +64,7 @@ def _columns(text: str, start: int, end: int) -> _Columns | None:
         if len(cells) > 1:
             named = _named(text, cells) if _mentions(text, _Cell(start, end)) else {}
             if named or delimiter == "|":
-                return _Columns(delimiter, named, len(cells))
+                return _Columns(delimiter, named)
     return None
 
 
@@ -128,9 +127,13 @@ def _after_quotation(text: str, start: int, end: int) -> int:
 def _trimmed(text: str, start: int, end: int) -> _Cell:
     inner = text[start:end].lstrip(" \t\"'`")
     start = end - len(inner)
-    start, end = start, start + len(inner.rstrip(" \t\"'`\r\n"))
+    end = start + len(inner.rstrip(" \t\"'`\r\n"))
     for mark in ("**", "__"):
-        if end - start > 2 * len(mark) and text.startswith(mark, start) and text.endswith(mark, start, end):
+        if (
+            end - start > 2 * len(mark)
+            and text.startswith(mark, start)
+            and text.endswith(mark, start, end)
+        ):
             return _Cell(start + len(mark), end - len(mark))
     return _Cell(start, end)
 

@@ -34,7 +34,7 @@ def masked(parsed: ParsedText, scanner: SecretScanner) -> ParsedText:
 
 
 def credentials(parsed: ParsedText, scanner: SecretScanner) -> tuple[MaskedSpan, ...]:
-    """Find the credentials in the text of a document: by their looks, and by the tables they are in.
+    """Find the credentials in the text of a document, by their looks and by their tables.
 
     Raises:
         TimeoutError: the scan took too long.

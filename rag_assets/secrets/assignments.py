@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rag_assets.secrets.names import Name, Promise
+from rag_assets.secrets.names import Name
+from rag_assets.secrets.placeholders import is_placeholder
 from rag_assets.secrets.spans import SecretSpan
 from rag_assets.secrets.values import (
+    Promise,
     is_bare_password,
     is_humped,
     is_phrase,
     is_pin,
-    is_placeholder,
     is_secret_value,
     is_title,
     is_worded_password,
@@ -52,10 +53,19 @@ _VALUE = (
     r"|[<>](?![/\w])|['\"](?=[^\s,;:.)\]}'\"=])){3,256})"
     r")"
 )
-_ASSIGNED = re.compile(_CLOSED + _NOTE + _WHOSE + _CLOSED + _TYPE + _SEPARATOR + r"(?:!!\w+[ \t]+)?" + _VALUE)
-_BELOW = re.compile(_CLOSED + r"[ \t]?:[*_]{0,2}[ \t]*(?:[>|][+-]?)?[ \t]*\r?\n(?:[ \t>]*(?:```\w*)?\r?\n){0,2}[ \t>]*[`\"']?(?P<bare>[^\s\"'`]{6,128})[`\"']?[ \t]*(?=\r?\n|$)")
+_ASSIGNED = re.compile(
+    _CLOSED + _NOTE + _WHOSE + _CLOSED + _TYPE + _SEPARATOR + r"(?:!!\w+[ \t]+)?" + _VALUE
+)
+_BELOW = re.compile(
+    _CLOSED
+    + r"[ \t]?:[*_]{0,2}[ \t]*(?:[>|][+-]?)?[ \t]*\r?\n(?:[ \t>]*(?:```\w*)?\r?\n){0,2}[ \t>]*[`\"']?(?P<bare>[^\s\"'`]{6,128})[`\"']?[ \t]*(?=\r?\n|$)"
+)
 _PHRASED = re.compile(
-    _CLOSED + _NOTE + _WHOSE + _CLOSED + _SEPARATOR
+    _CLOSED
+    + _NOTE
+    + _WHOSE
+    + _CLOSED
+    + _SEPARATOR
     + r"(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7})[ \t]*(?=[\r\n<|]|$)"
 )
 _PAIR = re.compile(
@@ -99,7 +109,9 @@ def _value_of(text: str, name: Name) -> SecretSpan | None:
         phrase = _PHRASED.match(text, name.end, limit)
         if phrase is not None and is_phrase(phrase["bare"]):
             return SecretSpan(*phrase.span("bare"), _RULE)
-    if name.written.lower() in _DIRECTIVES or _COMMAND.search(text, max(0, name.start - 20), name.end):
+    if name.written.lower() in _DIRECTIVES or _COMMAND.search(
+        text, max(0, name.start - 20), name.end
+    ):
         told = _SET.match(text, name.end, limit)
         if told is not None and not is_placeholder(told["bare"]):
             return SecretSpan(*told.span("bare"), _RULE)
@@ -133,9 +145,9 @@ def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
 def _is_credential(text: str, name: Name, value: str, group: str, found: re.Match[str]) -> bool:
     if name.promise is Promise.PIN:
         return is_pin(value)
-    word = "password" if name.promise is Promise.PASSWORD else "key"
+    due = Promise.PASSWORD if name.promise is Promise.PASSWORD else Promise.KEY
     quoted = group not in {"bare"}
-    if is_secret_value(word, value, quoted=quoted):
+    if is_secret_value(due, value, quoted=quoted):
         return True
     if name.promise is Promise.PASSWORD and not quoted:
         return is_worded_password(value) and _may_be_worded(text, name, value, found)
@@ -192,4 +204,3 @@ def _trimmed(text: str, start: int, end: int) -> int:
         else:
             break
     return end
-

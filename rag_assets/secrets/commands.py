@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from rag_assets.secrets.names import promise_of
+from rag_assets.secrets.placeholders import is_placeholder
 from rag_assets.secrets.rules import Anchor, Rule
 from rag_assets.secrets.spans import SecretSpan
-from rag_assets.secrets.values import is_bare_password, is_key, is_placeholder, is_secret_value
+from rag_assets.secrets.values import Promise, is_bare_password, is_key, is_secret_value
 
 _RULE = "command-line-secret"
 _WORD = r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|(?P<bare>[^\s\"'`;|&<>,)]{3,256}))"
@@ -38,16 +39,29 @@ _SPACED = re.compile(r"-(?:p|P|a|w|A|pw|passin|passout)[ \t]{1,4}(?:pass:)?" + _
 _PASS = re.compile(r"(?:pass|password):" + _WORD)
 _NETRC = re.compile(r"password[ \t\r\n]+" + _WORD)
 _LOGIN = re.compile(r"(?:^|[ \t\n])(?:login|machine|default|user|account)[ \t\n]+\S+[ \t\n]+\Z")
-_PGPASS = re.compile(r"[\w.*-]+:(?:\d{2,5}|\*):[\w.*-]+:[\w.*@-]+:(?P<bare>[^\s:]{4,128})[ \t]*(?=\r?\n|$)", re.MULTILINE)
+_PGPASS = re.compile(
+    r":(?:\d{2,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:(?P<bare>[^\s:\"'`<>|*()]{4,128})(?=[\s\"'`<>|*).]|$)"
+)
+_HOST = re.compile(r"(?<![\w:/.-])[\w.*-]{1,255}\Z")
 _BATCH = re.compile(r"htpasswd[ \t]+-\w*b\w*[ \t]+\S+[ \t]+\S+[ \t]+" + _WORD)
 _SECURE_STRING = re.compile(r"(?i:convertto-securestring)[ \t]+(?:-String[ \t]+)?" + _WORD)
 _CREDENTIAL = re.compile(r"(?i:networkcredential)\([ \t]*[^,()\n]{1,80},[ \t]*" + _WORD)
 _REMOTE_DESKTOP = re.compile(r"/p:" + _WORD)
-_CISCO = re.compile(r"(?i:(?:enable|username[ \t]\S+(?:[ \t]privilege[ \t]\d+)?)[ \t](?:password|secret)[ \t](?:\d[ \t])?)(?P<bare>\S{4,128})")
-_CHPASSWD = re.compile(r"echo[ \t]+[\"']?[\w.-]+:(?P<bare>[^\s\"'|]{4,128})[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd")
-_STDIN = re.compile(r"echo[ \t]+(?:-n[ \t]+)?" + _WORD + r"[ \t]*\|[^\n|]{0,80}--(?:password|passphrase|token)-?(?:stdin|fd)")
+_CISCO = re.compile(
+    r"(?i:(?:enable|username[ \t]\S+(?:[ \t]privilege[ \t]\d+)?)[ \t](?:password|secret)[ \t](?:\d[ \t])?)(?P<bare>\S{4,128})"
+)
+_CHPASSWD = re.compile(
+    r"echo[ \t]+[\"']?[\w.-]+:(?P<bare>[^\s\"'|]{4,128})[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd"
+)
+_STDIN = re.compile(
+    r"echo[ \t]+(?:-n[ \t]+)?"
+    + _WORD
+    + r"[ \t]*\|[^\n|]{0,80}--(?:password|passphrase|token)-?(?:stdin|fd)"
+)
 # What follows the last word of a sentence is no part of a command.
-_ENDS = re.compile(r"[\"'`)]{0,2}[ \t]*(?:$|[\r\n\\|&;>`]|--?\w|\S*[./@:=]\S|\S+[ \t]*(?:$|[\r\n]))")
+_ENDS = re.compile(
+    r"[\"'`)]{0,2}[ \t]*(?:$|[\r\n\\|&;>`]|--?\w|\S*[./@:=]\S|\S+[ \t]*(?:$|[\r\n]))"
+)
 _PORTS = re.compile(r"[\d.:-]*:?\d+(?:-\d+)?(?:/(?:tcp|udp))?")
 _GROUPS = ("double", "single", "bare")
 
@@ -70,7 +84,9 @@ def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """`-u user:X`, as programs that speak HTTP take it."""
     for anchor in anchors:
-        if anchor.start and not (text[anchor.start - 1].isspace() or text[anchor.start - 1] in "\"'`("):
+        if anchor.start and not (
+            text[anchor.start - 1].isspace() or text[anchor.start - 1] in "\"'`("
+        ):
             continue
         found = _USER_QUOTED.match(text, anchor.start) or _USER.match(text, anchor.start)
         if found is None:
@@ -78,7 +94,9 @@ def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         start, end = _span(found)
         value = text[start:end]
         line = text[text.rfind("\n", 0, anchor.start) + 1 : anchor.start]
-        known = _CLIENTS.search(line) is not None or _CLIENTS.search(text[max(0, anchor.start - 300) : anchor.start])
+        known = _CLIENTS.search(line) is not None or _CLIENTS.search(
+            text[max(0, anchor.start - 300) : anchor.start]
+        )
         if is_placeholder(value) or value.isdigit() or "://" in value:
             continue
         if known or is_bare_password(value):
@@ -122,16 +140,12 @@ def _netrc(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    done = -1
+    """`host:port:database:user:X`, as .pgpass has it."""
     for anchor in anchors:
-        begin = text.rfind("\n", 0, anchor.start) + 1
-        if begin == done:
+        found = _PGPASS.match(text, anchor.start)
+        if found is None or not _HOST.search(text, max(0, anchor.start - 256), anchor.start):
             continue
-        done = begin
-        while begin < len(text) and text[begin] in " \t>`|":
-            begin += 1
-        found = _PGPASS.match(text, begin)
-        if found is not None and not is_placeholder(found["bare"]) and not found["bare"].isdigit():
+        if not is_placeholder(found["bare"]) and not found["bare"].isdigit():
             yield SecretSpan(*found.span("bare"), "pgpass-password")
 
 
@@ -150,14 +164,19 @@ def _judged(
     value = found.string[start:end]
     while end > start and value[-1] in ".)]}*_~\\" and not value[:-1].endswith(value[-1]):
         value, end = value[:-1], end - 1
-    if is_placeholder(value) or "://" in value or _PORTS.fullmatch(value) or value.startswith(("-", "/", "./", "~/", "@", "file:", "(")):
+    if (
+        is_placeholder(value)
+        or "://" in value
+        or _PORTS.fullmatch(value)
+        or value.startswith(("-", "/", "./", "~/", "@", "file:", "("))
+    ):
         return None
     if strict and password:
         good = known or not value.isalpha() or _ENDS.match(found.string, end) is not None
     elif strict:
         good = len(value) > 5 and any(map(str.isdigit, value))  # noqa: PLR2004
     else:
-        good = is_secret_value("password", value, quoted=False) if password else is_key(value)
+        good = is_secret_value(Promise.PASSWORD, value, quoted=False) if password else is_key(value)
     return SecretSpan(start, end, _RULE) if good else None
 
 

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_assets.secrets.placeholders import is_placeholder
 from rag_assets.secrets.spans import SecretSpan
-from rag_assets.secrets.values import is_placeholder
 
 if TYPE_CHECKING:
     from kingfisher_sdk import Scanner
 
 _CONTINUATION = re.compile(rb"[\x80-\xbf]")  # bytes that start no character of UTF-8
+# Greedy over lines and quotation marks; commands.py reads the same flags one by one.
+_OURS = ("curl-auth-user",)
 _ADDRESS = re.compile(r"://[^/\s]*@")
 
 
@@ -52,7 +54,7 @@ class Kingfisher:
         found = [
             (at["start_offset"], at["end_offset"], finding.rule_id)
             for finding in self._scanner.scan(raw, timeout=self._timeout)
-            if finding.visible and (at := finding.location)
+            if finding.visible and not finding.rule_id.endswith(_OURS) and (at := finding.location)
         ]
         if not found:
             return

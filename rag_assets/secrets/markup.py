@@ -34,7 +34,9 @@ _LABELLED = re.compile(
 _ATTRIBUTE = re.compile(
     # name="password" value="X", key: "DB_PASSWORD", "value": "X", - name: X newline value: Y
     r"[\"'`]?[ \t]{0,4}(?:,|/?>|\{)?\s{0,60}(?:type[ \t]*=[ \t]*\w+\s{1,40})?(?:<)?[\"'`]?(?i:value|val|content|default|string)[\"'`]?"
-    r"[ \t]{0,4}[:=>][ \t]{0,4}(?:" + _QUOTED + r"|(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7}(?=[ \t]*(?:[\r\n]|$))|[^\s\"'`,;<>|{}]{3,256}))"
+    r"[ \t]{0,4}[:=>][ \t]{0,4}(?:"
+    + _QUOTED
+    + r"|(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7}(?=[ \t]*(?:[\r\n]|$))|[^\s\"'`,;<>|{}]{3,256}))"
 )
 _SECOND = re.compile(
     # env('DB_PASSWORD', 'X'), define("DB_PASSWORD", "X"), os.environ.get("X", "Y")
@@ -72,9 +74,9 @@ def marked(text: str, name: Name) -> Iterator[SecretSpan]:
             yield span
             break
     cell = _CELL.match(text, name.end, limit)
-    if cell is not None and _FIRST_CELL.search(text, max(0, name.start - 80), name.start):
-        if is_cell_secret(name.promise, cell["text"]):
-            yield SecretSpan(*cell.span("text"), _RULE)
+    first = _FIRST_CELL.search(text, max(0, name.start - 80), name.start) is not None
+    if cell is not None and first and is_cell_secret(name.promise, cell["text"]):
+        yield SecretSpan(*cell.span("text"), _RULE)
     if _EXPANSION.search(text, max(0, name.start - 60), name.end):
         found = _DEFAULT.match(text, name.end, limit)
         span = _judged(name, found, _DEFAULT) if found is not None else None
@@ -107,12 +109,12 @@ def _judged(name: Name, found: re.Match[str], pattern: re.Pattern[str]) -> Secre
         good = is_pin(value)
     elif name.promise is Promise.PASSWORD:
         quoted = group in {"double", "single", "tick"}
-        good = is_secret_value("password", value, quoted=quoted)
+        good = is_secret_value(Promise.PASSWORD, value, quoted=quoted)
         if pattern is _CALL and value.replace("_", "").isalpha():
             good = is_worded_password(value) and _takes_password(name, found)
         good = good or (group in {"text", "bare"} and is_worded_password(value))
     else:
-        good = is_secret_value("key", value, quoted=True) or (
+        good = is_secret_value(Promise.KEY, value, quoted=True) or (
             pattern is _ELEMENT and is_bare_password(value) and not value.isdigit()
         )
     return SecretSpan(start, end, _RULE) if good else None
@@ -124,4 +126,3 @@ def _takes_password(name: Name, found: re.Match[str]) -> bool:
         return True
     method = found.string[name.start - 1 : name.start] in {".", ">", ":"} or "." in name.written
     return method or name.written.lower().startswith(("set", "with"))
-

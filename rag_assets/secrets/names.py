@@ -59,7 +59,15 @@ _KEYED = frozenset(
 )
 _PAIRS = frozenset({"zugangsdaten", "creds", "credentials", "identifiants", "login", "logins", "anmeldung", "acceso",
                     "credenciales"})  # fmt: skip
-_PASSWORD_ENDS = ("password", "passwd", "passwort", "kennwort", "passphrase", "storepass", "keypass")
+_PASSWORD_ENDS = (
+    "password",
+    "passwd",
+    "passwort",
+    "kennwort",
+    "passphrase",
+    "storepass",
+    "keypass",
+)
 _KEY_ENDS = ("token", "secret", "apikey", "accesskey", "secretkey")
 _NEUTRAL = frozenset(
     """prod production dev development test testing staging stage live default value text plain old
@@ -111,26 +119,28 @@ def _promise(text: str, start: int, end: int) -> tuple[Promise | None, int]:
     words = [word.lower() for word in _WORDS.findall(text[start:end])]
     if words[:2] == ["1", "password"]:
         return None, start
-    while words and (words[-1].isdigit() or words[-1] in _NEUTRAL) and len(words) > 1:
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _NEUTRAL):
         words.pop()
-    if not words:
-        return None, start
-    last = words[-1]
-    if last.endswith(_PASSWORD_ENDS):
-        return Promise.PASSWORD, start
-    if last in _PASSWORDS:
-        if last != "passe":
-            return Promise.PASSWORD, start
-        return (Promise.PASSWORD, start) if _OF_PASSE.search(text, 0, start) else (None, start)
-    if last in _PAIRS:
-        return Promise.PAIR, start
-    if last in _KEYS or last.endswith(_KEY_ENDS) or text[start:end] in {"_auth", ":_auth"}:
-        return Promise.KEY, start
+    last = words[-1] if words else ""
     if last in {"key", "keys"}:
         return _keyed(text, start, words)
+    if last == "passe":
+        return (Promise.PASSWORD if _OF_PASSE.search(text, 0, start) else None), start
+    if text[start:end] in {"_auth", ":_auth"}:
+        return Promise.KEY, start
     if _PIN.search(text[start:end]):
         return Promise.PIN, start
-    return None, start
+    return _promise_of_word(last), start
+
+
+def _promise_of_word(word: str) -> Promise | None:
+    if word in _PASSWORDS or word.endswith(_PASSWORD_ENDS):
+        return Promise.PASSWORD
+    if word in _PAIRS:
+        return Promise.PAIR
+    if word in _KEYS or word.endswith(_KEY_ENDS):
+        return Promise.KEY
+    return None
 
 
 def _keyed(text: str, start: int, words: list[str]) -> tuple[Promise | None, int]:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rag_assets.secrets.names import Name, Promise
+from rag_assets.secrets.names import Name
+from rag_assets.secrets.placeholders import is_placeholder
 from rag_assets.secrets.spans import SecretSpan
 from rag_assets.secrets.values import (
+    Promise,
     is_bare_password,
     is_humped,
     is_key,
     is_mixed,
     is_phrase,
     is_pin,
-    is_placeholder,
-    is_predicate,
     is_secret_value,
     is_strong,
     is_symbols,
     is_worded_password,
 )
+from rag_assets.secrets.words import is_predicate
 
 _RULE = "told-secret"
 _REACH = 260
@@ -96,7 +97,7 @@ def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     if name.promise is Promise.KEY:
         good = is_key(value, quoted=marked)
     elif marked:
-        good = is_secret_value("password", value, quoted=True) and not value.istitle()
+        good = is_secret_value(Promise.PASSWORD, value, quoted=True) and not value.istitle()
     else:
         good = (is_bare_password(value) and _is_unlike_words(value)) or (
             is_worded_password(value) and _is_told(text, end, value)
@@ -140,7 +141,13 @@ def _before(text: str, name: Name) -> SecretSpan | None:
 
 def _is_unlike_words(value: str) -> bool:
     """Whether it is more than a hyphenated word, a number with its unit, a date or a version."""
-    return re.fullmatch(r"[A-Za-z]+(?:[-'’/][A-Za-z]+)*[.,;:!?]*|v?\d+[.,:/-][\d.,:/-]*[A-Za-z]{0,8}|v?\d{1,5}[A-Za-z]{0,8}", value) is None
+    return (
+        re.fullmatch(
+            r"[A-Za-z]+(?:[-'’/][A-Za-z]+)*[.,;:!?]*|v?\d+[.,:/-][\d.,:/-]*[A-Za-z]{0,8}|v?\d{1,5}[A-Za-z]{0,8}",
+            value,
+        )
+        is None
+    )
 
 
 def _is_told(text: str, end: int, value: str) -> bool:
@@ -158,4 +165,3 @@ def _trimmed(text: str, start: int, end: int) -> int:
             break
         end -= 1
     return end
-

@@ -8,12 +8,12 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from rag_assets.secrets import views
+from rag_assets.secrets import encodings, views, wraps
 from rag_assets.secrets.kingfisher import Kingfisher
 from rag_assets.secrets.masking import mask
+from rag_assets.secrets.placeholders import is_placeholder
 from rag_assets.secrets.rules import RuleSet, own_rules, token_rules
 from rag_assets.secrets.spans import SecretSpan, merged
-from rag_assets.secrets.values import is_placeholder
 
 __all__ = ["RULES_VERSION", "SecretScanner", "SecretSpan", "rules_version"]
 
@@ -88,9 +88,9 @@ class SecretScanner:
                 # Blanks instead of brackets may have made a credential of a placeholder.
                 if not is_placeholder(text[span.start : span.end].rpartition(":")[2]):
                     yield span
-        for view in filter(None, (views.folded(text), views.decoded(text, places))):
+        for view in filter(None, (views.folded(text), encodings.decoded(text, places))):
             yield from _in_view(view, self._everything)
-        for view, seams in views.joined(text):
+        for view, seams in wraps.joined(text):
             yield from _across(view, seams, token_rules())
 
     def _everything(self, text: str) -> Iterator[SecretSpan]:
@@ -110,13 +110,11 @@ class SecretScanner:
             at += len(line)
 
 
-def _in_view(
-    view: views.View, scan: Callable[[str], Iterable[SecretSpan]]
-) -> Iterator[SecretSpan]:
+def _in_view(view: views.View, scan: Callable[[str], Iterable[SecretSpan]]) -> Iterator[SecretSpan]:
     return map(view.original, scan(view.text))
 
 
-def _across(view: views.View, seams: list[views.Seam], rules: RuleSet) -> Iterator[SecretSpan]:
+def _across(view: views.View, seams: list[wraps.Seam], rules: RuleSet) -> Iterator[SecretSpan]:
     """What runs over a place where two lines were put together.
 
     A word that follows a whole token is not its end; it is only where the token would be none
@@ -135,7 +133,7 @@ def _across(view: views.View, seams: list[views.Seam], rules: RuleSet) -> Iterat
             yield view.original(SecretSpan(span.start, end, span.rule))
 
 
-def _goes_on(text: str, span: SecretSpan, seam: views.Seam, rules: RuleSet) -> bool:
+def _goes_on(text: str, span: SecretSpan, seam: wraps.Seam, rules: RuleSet) -> bool:
     """Whether a token goes on after a seam: no other begins there, and it is no word after a whole one."""
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):
         return False

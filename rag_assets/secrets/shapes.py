@@ -80,7 +80,9 @@ def _find_value(
 def _is_pair(encoded: str) -> bool:
     """Tell whether base64 stands for `user:password`."""
     try:
-        user, colon, password = base64.b64decode(encoded + "=" * (-len(encoded) % 4)).partition(b":")
+        user, colon, password = base64.b64decode(encoded + "=" * (-len(encoded) % 4)).partition(
+            b":"
+        )
     except (binascii.Error, ValueError):
         return False
     return bool(user and colon and password) and (user + password).isascii()

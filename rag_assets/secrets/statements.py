@@ -8,14 +8,16 @@ from collections.abc import Iterator, Sequence
 from rag_assets.secrets.names import promise_of
 from rag_assets.secrets.rules import Anchor, Rule
 from rag_assets.secrets.spans import SecretSpan
-from rag_assets.secrets.values import is_cell_secret, is_secret_value
+from rag_assets.secrets.values import Promise, is_cell_secret, is_secret_value
 
 _INSERT = re.compile(
     r"insert[ \t]+(?:ignore[ \t]+)?into[ \t]+[\w.\"`\[\]]{1,128}\s{0,20}\((?P<columns>[^()]{1,2000})\)\s{0,20}"
     r"values\s{0,20}",
     re.IGNORECASE,
 )
-_TUPLE = re.compile(r"\s{0,20},?\s{0,20}\((?P<values>(?:'(?:[^'\n]|'')*'|[^()'\n]|\([^()'\n]*\)){1,4000})\)")
+_TUPLE = re.compile(
+    r"\s{0,20},?\s{0,20}\((?P<values>(?:'(?:[^'\n]|'')*'|[^()'\n]|\([^()'\n]*\)){1,4000})\)"
+)
 _VALUE = re.compile(r"\s*(?:'(?P<text>(?:[^'\n]|'')*)'|[^,']*)\s*(?:,|$)")
 _IDENTIFIED = re.compile(
     r"identified[ \t]+(?:with[ \t]+\S+[ \t]+)?(?:by|as)[ \t]+(?:password[ \t]+)?"
@@ -30,7 +32,7 @@ def _inserted(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         if anchor.start < done or (head := _INSERT.match(text, anchor.start)) is None:
             continue
-        names = [promise_of(name.strip(" \t\r\n`\"[]")) for name in head["columns"].split(",")]
+        names = [promise_of(name.strip(' \t\r\n`"[]')) for name in head["columns"].split(",")]
         done = head.end()
         for _ in range(_MOST_ROWS if any(names) else 0):
             row = _TUPLE.match(text, done)
@@ -55,7 +57,7 @@ def _identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """`IDENTIFIED BY 'X'`."""
     for anchor in anchors:
         found = _IDENTIFIED.match(text, anchor.start)
-        if found is not None and is_secret_value("password", found["text"], quoted=True):
+        if found is not None and is_secret_value(Promise.PASSWORD, found["text"], quoted=True):
             yield SecretSpan(*found.span("text"), "assigned-secret")
 
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from rag_assets.secrets.placeholders import is_placeholder
 from rag_assets.secrets.rules import Anchor, Rule
 from rag_assets.secrets.spans import SecretSpan
-from rag_assets.secrets.values import (
-    is_key,
-    is_placeholder,
-    is_predicate,
-    is_token_body,
-    is_worded_password,
-)
+from rag_assets.secrets.values import is_key, is_token_body, is_worded_password
+from rag_assets.secrets.words import is_predicate
 
 _REACH = 600
 _SHORTEST = 3
@@ -34,7 +30,9 @@ _AUTHORIZATION = re.compile(
     r"(?i:authorization)[\"'`\]*_ \t]{0,4}(?:[:=]|=>|,(?=[ \t]{0,4}[\"'`]))[\"'`* \t]{0,4}"
     r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9_-]{2,24})[ \t]{1,3})?[\"'`]?(?P<value>[^\s\"'`<>,;|)]{4,4096})"
 )
-_SCHEMES = frozenset({"bearer", "basic", "token", "apikey", "api-key", "key", "digest", "negotiate"})
+_SCHEMES = frozenset(
+    {"bearer", "basic", "token", "apikey", "api-key", "key", "digest", "negotiate"}
+)
 _SCHEME_VALUE = re.compile(
     r"(?:[Bb]earer|BEARER|[Bb]asic|BASIC)(?:[ \t]{1,3}|%20|\+)[\"'`]?(?P<value>[A-Za-z0-9+/_=.~-]{12,4096})"
 )
@@ -111,7 +109,9 @@ def _after_schemes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]
         value = found["value"].rstrip(".-_")
         digits = any(map(str.isdigit, value)) or value.endswith("=")
         if len(value) >= _TOKEN_LENGTH and digits and is_token_body(value.rstrip("=")):
-            yield SecretSpan(found.start("value"), found.start("value") + len(value), "bearer-token")
+            yield SecretSpan(
+                found.start("value"), found.start("value") + len(value), "bearer-token"
+            )
 
 
 RULES: Sequence[Rule] = (

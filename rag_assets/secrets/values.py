@@ -1,10 +1,13 @@
-"""Telling a credential from what documentation and code write in its place."""
+"""Telling a credential by its value: passwords, keys, PINs, and what code writes in their place."""
 
 from __future__ import annotations
 
 import re
 from enum import StrEnum
 from itertools import pairwise
+
+from rag_assets.secrets.placeholders import is_placeholder, is_token_placeholder
+from rag_assets.secrets.words import WORDS, is_of_sentences
 
 _FEW = 3
 _SHORT = 4
@@ -14,53 +17,14 @@ _KEY_LENGTH = 16
 _NAMED_KEY_LENGTH = 8
 _PIN_LENGTH = 8
 _SWITCHES = 3
-
-_WORDS = frozenset(
-    """
-    password passwort kennwort passwd passphrase passcode pass pwd pw secret secrets token apikey
-    api_key api-key key keys string str text texto none null nil undefined void true false yes no on
-    off user username benutzer benutzername usuario admin administrator root guest test testing
-    tests tester testpass testpassword example examples beispiel ejemplo exemple sample demo dummy
-    fake foo bar baz foobar postgres postgresql mysql mariadb mongodb redis oracle sqlite default
-    changeme change_me change-me changeit changethis change_this letmein redacted masked hidden
-    removed omitted placeholder todo tbd fixme mysecretpassword mypassword my_password my-password
-    mysecret mytoken supersecret secretpassword secret_password topsecret yourpassword required
-    optional obligatoire obligatorio erforderlich pflichtfeld facultatif opcional optionnel mandatory
-    recommended deprecated unused missing empty blank unset set available unavailable supported
-    unsupported enabled disabled enable disable valid invalid incorrect correct wrong falsch unknown
-    expired abgelaufen active inactive locked protected encrypted verschluesselt verschlüsselt hashed
-    hash plain plaintext cleartext base64 bcrypt scrypt argon2 pbkdf2 sha256 sha512 md5 hmac jwt oauth
-    oauth2 openid saml ldap kerberos basic bearer digest sensitive confidential private public
-    internal external manual automatic auto automatically random generated number integer int float
-    boolean bool bytes char varchar object array list map dict any optional[str] secretstr
-    environment env variable file files path vault keychain keyring config configuration stdin prompt
-    ask input value values field same see siehe voir above below here there this that it them not must
-    should may can cannot will would shall has have is are was were be been to for from of in on at by
-    with without and or if when unless only also new old current strong weak long short case-sensitive
-    case-insensitive secure insecure unique rotated stored sent created changed reset used needed
-    provided given entered passed issued returned checked verified validated refresh access session requires needs expects takes
-    specifies option options flag flags argument parameter authentication authorization
-    """.split()  # noqa: SIM905 - a list of words reads better as words
-)
-_PART = re.compile(r"[-_ ]+")
-_ADJECTIVES = frozenset({"my", "some", "super", "very", "insecure", "the", "a", "an", "db", "app", "this", "is", "hunter"})
-_PARTS = (
-    "...", "…", "xxxx", "****", "••••", "your", "example.com", "placeholder", "insert", "environ",
-    "getenv", "process.env", "change-me", "change_me", "changeme", "redacted", "secrets.", "os.env",
-    "_here", "-here", "dummy",
-)  # fmt: skip
-_BRACKETED = re.compile(
-    r"<[^<>]*>|\[[\w .:-]*\]|\{\{?[^{}]*\}\}?|\(\(?[\w .:-]*\)\)?|%[A-Za-z_]\w*%|%\(\w+\)s|%[sd]"
-    r"|__?[A-Z][A-Z_]+__?|@@?\w+@@?",
-)
-_VARIABLE = re.compile(r"[$#%!]\{|\{\{|\{%|<%|\$\(|\$[A-Za-z_][\w.:\[\]'\"]*(?:$|[-/@,;)>])|\$\d$|%\w+%|&lt;|#\{")
-_MENTIONS = re.compile(r"<[A-Za-z][\w .:|-]*>|\$\{\w|\{\{|#\{\w")
 _ALGORITHM = re.compile(
     r"(?:sha|md|pbkdf|argon|aes|base|utf|oauth|http|ipv|rfc|hs|rs|es|ps|ed|tls|ssl|v|iso|id|x|p|k)"
     r"[-_]?v?\d{1,4}(?:[-_.]\w{1,10}){0,3}",
     re.IGNORECASE,
 )
-_COUNTING = re.compile(r"\d+(?:[.,:/-]\d+)*(?:px|em|rem|ms|s|m|h|d|%|kb|mb|gb|k|th|st|nd|rd|x)?\b", re.I)
+_COUNTING = re.compile(
+    r"\d+(?:[.,:/-]\d+)*(?:px|em|rem|ms|s|m|h|d|%|kb|mb|gb|k|th|st|nd|rd|x)?\b", re.I
+)
 _SYMBOLS = 7
 _MARKS = "!@#$%^&*?+~=§€£"
 _PATH_STARTS = ("/", "./", "../", "~/", "file:", "\\\\")
@@ -76,13 +40,9 @@ _TELLING = re.compile(
 )
 _TITLE_WORD = re.compile(r"[A-Z][a-z]+(?:\[.*\])?")
 _PHRASE = re.compile(r"[^\W\d_]{2,20}(?:[ -][^\W\d_]{2,20}){3,7}")
-_PLURAL = re.compile(r"(?:ed|ing|tion|ions|ers|ments?|ly)$")
-_FUNCTION_WORDS = frozenset(
-    """a an the to of for in on at is are be must your this that and or with from by as it not you we
-    if can will should has have use used using no any all see at least than more enter please do
-    der die das und oder mit für ist el la los un una de y o con para le les des et ou pour avec est
-    """.split()  # noqa: SIM905 - as above
-)
+_BASE32 = re.compile(r"(?=\D*\d)[A-Z2-7]{16,}={0,6}")
+_CAPITALS = re.compile(r"[A-Z]{2,}(?=[a-z])|(?<=[a-z])[A-Z]{2,}")
+_NAMED = re.compile(r"[A-Za-z]+\d{0,4}|\d{1,4}")
 
 
 class Promise(StrEnum):
@@ -92,29 +52,6 @@ class Promise(StrEnum):
     KEY = "key"
     PIN = "pin"
     PAIR = "pair"
-
-
-def is_placeholder(value: str) -> bool:
-    """Tell whether a value stands for another: `$VAR`, `<your-password>`, `changeme`, `****`."""
-    bare = value.strip("\"'`“”‘’«» \t")
-    lowered = bare.strip("()[]{}.,;:!?*_").lower()
-    if lowered in _WORDS or (not lowered and len(set(bare)) < _SHORT):
-        return True
-    if _VARIABLE.match(bare) or _BRACKETED.fullmatch(bare) or _MENTIONS.search(bare):
-        return True
-    if lowered and len(set(lowered)) < _FEW:
-        return True
-    if bare.startswith("^") and bare.endswith("$"):
-        return True
-    parts = _PART.split(lowered)
-    if len(parts) > 1 and all(part in _WORDS or part in _ADJECTIVES for part in parts):
-        return True
-    if "|" in lowered and lowered.partition("|")[0] in _WORDS:
-        return True
-    return any(part in lowered for part in _PARTS)
-
-
-_STAND_INS = ("xxxxx", "your", "example_", "placeholder", "redacted", "_here", "-here", "...")
 
 
 def is_mixed(value: str) -> bool:
@@ -137,8 +74,7 @@ def is_random(value: str) -> bool:
 def is_token_body(body: str) -> bool:
     """Tell whether what follows a token's prefix may be one, and is neither word nor `xxxx`."""
     letters = [c for c in body if c.isalpha()]
-    lowered = body.lower()
-    if len(set(lowered)) < _PASSWORD_LENGTH or any(part in lowered for part in _STAND_INS):
+    if is_token_placeholder(body):
         return False
     if any(map(str.isdigit, body)) and letters:
         return True
@@ -146,30 +82,19 @@ def is_token_body(body: str) -> bool:
     return switches > _SWITCHES or (not letters and len(body) >= _KEY_LENGTH)
 
 
-def is_secret_value(name: str, value: str, *, quoted: bool) -> bool:
+def is_secret_value(promise: Promise, value: str, *, quoted: bool) -> bool:
     """Tell whether what a name such as `password` is given is a credential.
 
     Args:
-        name: the naming word in small letters.
+        promise: what the name promises.
         value: what it is given.
         quoted: whether it stood in quotation marks, so that it is no code.
     """
     if is_placeholder(value) or value.startswith(_PATH_STARTS):
         return False
-    if names_password(name):
+    if promise is Promise.PASSWORD:
         return _is_quoted_password(value) if quoted else is_bare_password(value)
     return is_key(value, quoted=quoted)
-
-
-def names_password(name: str) -> bool:
-    """Tell whether a naming word promises a password, of whatever form, and not a long key."""
-    return _PASSWORD_NAME.search(name) is not None
-
-
-_PASSWORD_NAME = re.compile(
-    r"pass|pwd|pw$|kennwort|contrase|senha|wachtwoord|parola|mot|clave|losenord|lösenord|haslo"
-    r"|hasło|пароль|密码|密碼|パスワード|비밀번호|zugangs|heslo|salasana|sifre|şifre"
-)
 
 
 def is_key(value: str, *, quoted: bool = False) -> bool:
@@ -217,11 +142,6 @@ def _is_scrambled(value: str) -> bool:
     return len(_CAPITALS.findall(value)) >= _FEW
 
 
-_BASE32 = re.compile(r"(?=\D*\d)[A-Z2-7]{16,}={0,6}")
-_CAPITALS = re.compile(r"[A-Z]{2,}(?=[a-z])|(?<=[a-z])[A-Z]{2,}")
-_NAMED = re.compile(r"[A-Za-z]+\d{0,4}|\d{1,4}")
-
-
 def is_bare_password(value: str) -> bool:
     """Tell whether a value without quotation marks is a password: it has more than letters."""
     if is_symbols(value):
@@ -250,23 +170,7 @@ def is_worded_password(value: str) -> bool:
         return False
     if not all(c.isalpha() or c == "-" for c in value) or value.endswith("-"):
         return False
-    return not any(part in _WORDS for part in value.lower().split("-"))
-
-
-def is_predicate(word: str) -> bool:
-    """Tell whether a single word can follow `The password is`: an adjective, a participle.
-
-    A noun without an article cannot, in the languages looked at here: it is the password itself.
-    """
-    return len(word) < _PASSWORD_LENGTH or word.lower() in _WORDS or _PREDICATE.search(word) is not None
-
-
-_PREDICATE = re.compile(
-    r"(?:ed|ing|able|ible|ous|ful|less|ive|ly|ant|ent|al|ory|ary|en|ic|[^aeiou]y|lich|ig|bar|isch|los|sam"
-    r"|haft|ert|[^aeiou]t|ado|ada|ido|ida|orio|oria|oire|e[ct]t?[oae]|é|ée|és|ís?|ise?|ire|ide|uste?|eur"
-    r"|eux|euse|nte|ura|uro|ato|ata|ito|ita|uto|uta|cia|cio|aire|arie?|tre|ous|ough|ime|own|ost|ong|ort"
-    r"|ique|aux|elle|elles?|imo|ima|ano|ana)$"
-)
+    return not any(part in WORDS for part in value.lower().split("-"))
 
 
 def is_humped(value: str) -> bool:
@@ -285,8 +189,7 @@ def is_phrase(value: str) -> bool:
     """Tell whether several plain words are a passphrase and no sentence."""
     if not _PHRASE.fullmatch(value):
         return False
-    words = re.split(r"[ -]", value.lower())
-    return not any(word in _FUNCTION_WORDS or word in _WORDS or _PLURAL.search(word) for word in words)
+    return not any(map(is_of_sentences, re.split(r"[ -]", value.lower())))
 
 
 def is_pin(value: str) -> bool:
@@ -323,16 +226,23 @@ def is_cell_secret(promise: Promise, value: str, *, described: bool = False) -> 
         return promise is Promise.PASSWORD and is_phrase(value)
     if promise is Promise.PIN and is_pin(value):
         return True
+    return _is_word_of_secret(promise, value, described=described)
+
+
+def _is_word_of_secret(promise: Promise, value: str, *, described: bool) -> bool:
     if is_symbols(value):
         return not described
-    if _ALGORITHM.fullmatch(value) or _COUNTING.fullmatch(value) and not value.isdigit():
-        return False
-    if len(value) < _PASSWORD_LENGTH or _MEMBER.fullmatch(value):
-        return False
-    if described and _CODE.match(value):
+    if len(value) < _PASSWORD_LENGTH or _is_technical(value) or (described and _CODE.match(value)):
         return False
     if value.replace("-", "").replace("_", "").isalpha():
         return promise is not Promise.KEY and not described and is_worded_password(value)
     if promise is Promise.KEY and not is_no_name(value):
         return not described and is_strong(value)
     return any(map(str.isalnum, value)) and not (described and value.isdigit())
+
+
+def _is_technical(value: str) -> bool:
+    """Tell whether a value is an algorithm, a number with its unit, or a member of something."""
+    if _ALGORITHM.fullmatch(value) or _MEMBER.fullmatch(value):
+        return True
+    return _COUNTING.fullmatch(value) is not None and not value.isdigit()

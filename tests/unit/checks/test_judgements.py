@@ -31,8 +31,8 @@ from rag_assets.lake.model import ChunkSetRow
 from rag_assets.parsing.model import ParsedText
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.secrets.spans import SecretSpan
-from tests.unit.secrets import planted
 from rag_assets.stages.drift import Drift, IndexState
+from tests.unit.secrets import planted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

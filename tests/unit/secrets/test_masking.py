@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.secrets.masking import mask, redact
-from rag_assets.secrets.spans import SecretSpan
 from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.secrets.spans import SecretSpan
 from tests.unit.secrets import planted
 
 

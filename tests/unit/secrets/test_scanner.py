@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.secrets.spans import SecretSpan
 from rag_assets.secrets.scanner import RULES_VERSION, SecretScanner, rules_version
-from rag_assets.secrets.spans import merged
+from rag_assets.secrets.spans import SecretSpan, merged
 from tests.unit.secrets import planted
 
 BEFORE = "é🔒 naïve text: "
@@ -158,8 +157,9 @@ UNITS = [
     "sk" + "-", "sk" + "-a1 ", "gh" + "p_aaaa\n", "gh" + "p_a-", "AK" + "IA ", "ey" + "J", "eyJa.",
     "eyJ-", "password=", "password = ", "aws ", "BEGIN RSA ", "BEGIN PRIVATE KEY ", "A", "\u00ad",
     "A\u00ad", "%41", "<password>", "password is ", "a1B\n", "://", "https://a:", "-u a:", "MII",
-    "a1-us1 ", "Q~", "password ", "key ", "&#65;", "Bearer ", "--password ", "password\n", "\u0430a",
-    "a:5432:", "token: ", "MTAa", "1\n", "passwort: \n", "[password](", "insert into a (password) values ",
+    "a1-us1 ", "Q~", "password ", "key ", "&#65;", "Bearer ", "--password ", "password\n",
+    "\u0430a", "a:5432:", "token: ", "MTAa", "1\n", "passwort: \n", "[password](",
+    "insert into a (password) values ",
 ]  # fmt: skip
 
 

@@ -1,0 +1,46 @@
+"""Telling a credential from what documentation writes in its place."""
+
+from __future__ import annotations
+
+import re
+
+from rag_assets.secrets.words import WORDS, is_made_of_words
+
+_FEW = 3
+_DISTINCT = 6
+_PARTS = (
+    "...", "…", "xxxx", "****", "••••", "your", "example.com", "placeholder", "insert", "environ",
+    "getenv", "process.env", "change-me", "change_me", "changeme", "redacted", "secrets.", "os.env",
+    "_here", "-here", "dummy",
+)  # fmt: skip
+_TOKEN_PARTS = ("xxxxx", "your", "example_", "placeholder", "redacted", "_here", "-here", "...")
+_BRACKETED = re.compile(
+    r"<[^<>]*>|\[[\w .:-]*\]|\{\{?[^{}]*\}\}?|\(\(?[\w .:-]*\)\)?|%[A-Za-z_]\w*%|%\(\w+\)s|%[sd]"
+    r"|__?[A-Z][A-Z_]+__?|@@?\w+@@?"
+)
+_VARIABLE = re.compile(
+    r"[$#%!]\{|\{\{|\{%|<%|\$\(|\$[A-Za-z_][\w.:\[\]'\"]*(?:$|[-/@,;)>])|\$\d$|%\w+%|&lt;|#\{"
+)
+_MENTIONED = re.compile(r"<[A-Za-z][\w .:|-]*>|\$\{\w|\{\{|#\{\w")
+_EXPRESSION = re.compile(r"\^.*\$")
+
+
+def is_placeholder(value: str) -> bool:
+    """Tell whether a value stands for another: `$VAR`, `<your-password>`, `changeme`, `****`."""
+    bare = value.strip("\"'`“”‘’«» \t")
+    lowered = bare.strip("()[]{}.,;:!?*_").lower()
+    if not lowered:
+        return len(set(bare)) <= _FEW
+    if _VARIABLE.match(bare) or _BRACKETED.fullmatch(bare) or _MENTIONED.search(bare):
+        return True
+    if len(set(lowered)) < _FEW or _EXPRESSION.fullmatch(bare) or is_made_of_words(lowered):
+        return True
+    if "|" in lowered and lowered.partition("|")[0] in WORDS:
+        return True
+    return any(part in lowered for part in _PARTS)
+
+
+def is_token_placeholder(body: str) -> bool:
+    """Tell whether what follows a token's prefix stands for a token: `ghp_xxxxxxxx`."""
+    lowered = body.lower()
+    return len(set(lowered)) < _DISTINCT or any(part in lowered for part in _TOKEN_PARTS)

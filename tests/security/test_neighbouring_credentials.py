@@ -1,0 +1,96 @@
+"""Two to five credentials of any kinds near one another: all masked, nothing else changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rag_assets.secrets.masking import mask
+from rag_assets.secrets.scanner import SecretScanner
+from tests.security.credentials.kinds import KINDS
+from tests.security.credentials.model import Credential, Kind, Span
+
+_KINDS = [kind for kind in KINDS if kind.family in {"token", "line"}]
+_MARKUP = (
+    "{}",
+    "**{}**",
+    "`{}`",
+    '"{}"',
+    "({})",
+    "<code>{}</code>",
+    "- {}",
+    "> {}",
+    "{}.",
+    "🔑 {}",
+)
+_BETWEEN = (
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\n\nThen the other one, which came later:\n\n",
+    "\n---\n",
+    "\n1. ",
+)
+
+
+@pytest.fixture(scope="module")
+def scanner(tmp_path_factory: pytest.TempPathFactory) -> SecretScanner:
+    made = SecretScanner(tmp_path_factory.mktemp("rules"))
+    made.load()
+    return made
+
+
+Placed = tuple[Kind, int, str, str]
+_PLACED = st.tuples(
+    st.sampled_from(_KINDS),
+    st.integers(0, 10_000),
+    st.sampled_from(_MARKUP),
+    st.sampled_from(_BETWEEN),
+)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(_PLACED, min_size=2, max_size=5))
+def test_all_are_masked_and_nothing_else_is_changed(
+    scanner: SecretScanner, placed: list[Placed]
+) -> None:
+    text, credentials = written(placed)
+    spans = scanner.scan(text)
+    masked = mask(text, spans)
+    due = {n for a, b in credentials for n in range(a, b) if text[n].isalnum()}
+    left = sorted(n for n in due if masked[n] == text[n])
+    assert not left, (
+        f"left of {[kind.name for kind, *_ in placed]}: {text[left[0] : left[-1] + 1]!r}"
+    )
+    beside = {n for span in spans for n in range(span.start, span.end) if text[n].isalnum()} - due
+    assert not beside - may_of(placed), f"{text[min(beside) - 20 : max(beside) + 20]!r}"
+
+
+def written(placed: list[Placed]) -> tuple[str, list[tuple[int, int]]]:
+    """The text, and where its credentials stand."""
+    return _put(placed, lambda credential: credential.spans)
+
+
+def may_of(placed: list[Placed]) -> set[int]:
+    """Places that may be masked or not: the name of a user, the frame of a key."""
+    _, spans = _put(placed, lambda credential: credential.may)
+    return {n for a, b in spans for n in range(a, b)}
+
+
+def _put(
+    placed: list[Placed], which: Callable[[Credential], tuple[Span, ...]]
+) -> tuple[str, list[Span]]:
+    text = "Notes of the day.\n\n"
+    found: list[Span] = []
+    for kind, seed, markup, between in placed:
+        credential: Credential = kind.make(Random(seed))
+        template = "{}" if kind.whole_line or "\n" in credential.text else markup
+        before, after = template.split("{}")
+        text += before
+        found += [(len(text) + a, len(text) + b) for a, b in which(credential)]
+        text += credential.text + after + between
+    return text + "That is all.\n", found
