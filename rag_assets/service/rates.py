@@ -32,6 +32,21 @@ class TooManyRequests(RagAssetsError):
         self.retry_after = retry_after
 
 
+class TooManyAttempts(RagAssetsError):
+    """An address sent too many requests without a token that counts.
+
+    Args:
+        retry_after: seconds until the next is judged by itself.
+    """
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(
+            "too many requests without a valid token came from this address",
+            hint=f"try again in {retry_after} s, with a token",
+        )
+        self.retry_after = retry_after
+
+
 @dataclass(frozen=True, slots=True)
 class Rate:
     """So many requests in any stretch of so many seconds."""
