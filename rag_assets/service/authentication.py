@@ -11,7 +11,7 @@ from rag_assets.service.clients import is_loopback
 from rag_assets.service.identity import Identity, Unauthenticated
 from rag_assets.service.jwt_keys import keys_of
 from rag_assets.service.jwt_tokens import JwtVerifier
-from rag_assets.service.service_tokens import PREFIX, identity_of
+from rag_assets.service.service_tokens import PREFIX, Lookups, identity_of
 from rag_assets.service.settings import JwtSettings
 
 
@@ -24,7 +24,7 @@ class Authenticator:
     """
 
     def __init__(self, tokens: TokenReader, settings: JwtSettings | None) -> None:
-        self._tokens = tokens
+        self._tokens = Lookups(tokens)
         self._jwt = None if settings is None else JwtVerifier(settings, keys_of(settings))
 
     async def identity(self, authorization: str | None) -> Identity:

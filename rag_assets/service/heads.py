@@ -82,8 +82,12 @@ class BoundedParsing(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
         self._deaf = True
-        self.unfed = b""
         super().connection_lost(exc)
+        # What refers to itself in a circle is kept until somebody looks for circles.
+        self.unfed = self.url = b""
+        self.headers = []
+        if self.cycle is not None:
+            self.cycle.body = bytearray()
 
     def data_received(self, data: bytes) -> None:  # noqa: D102
         if self._deaf:

@@ -13,9 +13,9 @@
 | RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim that lists the subject's groups |
 | RAG_ASSETS_SERVICE_RATE | 600/minute | requests of a token: a number / second, minute, hour, day |
 | RAG_ASSETS_MCP_ORIGINS | none | origins of web pages that may speak MCP, parted by commas |
-| RAG_ASSETS_SERVICE_SEARCHES | 64 | searches under way at once; one tenant's: three quarters |
+| RAG_ASSETS_SERVICE_SEARCHES | 32 | searches under way at once; one tenant's: three quarters |
 | RAG_ASSETS_SERVICE_THREADS | 8 | lists and documents read at once, likewise |
-| RAG_ASSETS_SERVICE_WAIT | 5 | seconds that a request waits for its turn, or is refused at once |
+| RAG_ASSETS_SERVICE_WAIT | 10 | seconds that a request waits for its turn, or is refused at once |
 | RAG_ASSETS_SERVICE_PROXIES | none | whose X-Forwarded-For is believed: networks, by commas |
 | RAG_ASSETS_SERVICE_CLEARTEXT | warn | outside loopback: warn, refuse, or allow (a proxy has TLS) |
 """
@@ -124,9 +124,9 @@ class ServiceSettings:
 
     jwt: JwtSettings | None = None
     rate: Rate = field(default_factory=lambda: Rate(600, 60.0))
-    searches: int = 64
+    searches: int = 32
     threads: int = 8
-    wait: int = 5
+    wait: int = 10
     mcp_origins: frozenset[str] = frozenset()
     proxies: tuple[Network, ...] = ()
     cleartext: Cleartext = "warn"
@@ -142,9 +142,9 @@ class ServiceSettings:
         return cls(
             jwt=JwtSettings.from_environment(env),
             rate=Rate.parse(env.get("RAG_ASSETS_SERVICE_RATE") or "600/minute"),
-            searches=_whole(env, "RAG_ASSETS_SERVICE_SEARCHES", 64, least=1, most=_MOST_SEARCHES),
+            searches=_whole(env, "RAG_ASSETS_SERVICE_SEARCHES", 32, least=1, most=_MOST_SEARCHES),
             threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MOST_THREADS),
-            wait=_whole(env, "RAG_ASSETS_SERVICE_WAIT", 5, least=0, most=_MOST_WAIT),
+            wait=_whole(env, "RAG_ASSETS_SERVICE_WAIT", 10, least=0, most=_MOST_WAIT),
             mcp_origins=_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),
             proxies=_networks(env.get("RAG_ASSETS_SERVICE_PROXIES", "")),
             cleartext=_cleartext(env.get("RAG_ASSETS_SERVICE_CLEARTEXT") or "warn"),
