@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from rag_assets.errors import RagAssetsError
@@ -29,7 +31,8 @@ CLIENT_GONE: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("client_gone
 _MOST_WAITING = 2_000
 _SURE = 32
 """Turns after which it is known how long they take."""
-_LATEST = 32
+_LATEST = 64
+"""Turns by which that is judged: those of the last second or so, where many wait."""
 _LONGEST_RETRY = 60
 
 
@@ -87,8 +90,8 @@ class Admission:
         self._wait_seconds = wait_seconds
         self._clock = clock
         self._queue: FairQueue[_Waiter] = FairQueue(turns - turns // 4)
-        self._took = 0.0
-        self._ended = 0
+        self._latest: deque[float] = deque(maxlen=_LATEST)
+        self._takes = 0.0
 
     @asynccontextmanager
     async def turn(self, tenant: str, caller: str) -> AsyncIterator[None]:
@@ -156,16 +159,14 @@ class Admission:
             waiter.turn.set_result(None)
 
     def _learn(self, seconds: float) -> None:
-        self._ended += 1
-        weight = 1 / min(self._ended, _LATEST)
-        self._took += weight * (seconds - self._took)
+        self._latest.append(seconds)
+        if len(self._latest) >= _SURE:
+            self._takes = fmean(self._latest)
 
     def _expected(self, ahead: int | None = None) -> float:
         """Seconds until a turn, behind so many; 0 as long as it is not known how long they take."""
-        if self._ended < _SURE:
-            return 0.0
         under_way = max(1, self._turns - self._free)
-        return (len(self._queue) if ahead is None else ahead) * self._took / under_way
+        return (len(self._queue) if ahead is None else ahead) * self._takes / under_way
 
     def _refuse_late(self) -> None:
         """Tell the last in the longest line, if their turn will not come in time."""

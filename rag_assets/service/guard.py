@@ -9,6 +9,7 @@ at a time: guessing 256 random bits is hopeless however often one tries.
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import time
 from collections.abc import Callable, Coroutine
@@ -32,6 +33,9 @@ from rag_assets.service.settings import ServiceSettings
 
 MAX_BODY = 1_048_576
 """Bytes of a request: several times the longest question with all its filters."""
+
+MAX_VALUES = 10_000
+"""Values in a body, all levels together: of a record there are at most 50 tags, and 50 lists."""
 
 FAILURES = 60
 """Requests without a token that counts, which an address may make in a minute until it gets 429."""
@@ -128,6 +132,7 @@ class Guarded(APIRoute):
             request.state.caller = identity.name
             backend.rates.take(identity.name)
             body = await whole_body(request)
+            require_few_values(body)
             return await handler(Request(request.scope, replayed(body, request.receive)))
 
         return guarded
@@ -150,6 +155,31 @@ async def whole_body(request: Request, seconds: float = _BODY_SECONDS) -> bytes:
     except TimeoutError:
         late = f"its body must come within {seconds:g} seconds"
         raise Refused(_TOO_SLOW, late, {"Connection": "close"}) from None
+
+
+def require_few_values(body: bytes) -> None:
+    """See that a body holds no more values than a request can need.
+
+    Each that is wrong makes an error: a million bytes of them keep everybody waiting for a second.
+
+    Raises:
+        Refused: it holds more.
+    """
+    # Texts may hold many commas, so they only tell which bodies to look at.
+    if body.count(b",") < MAX_VALUES:
+        return
+    try:
+        values = [json.loads(body)]
+    except (ValueError, RecursionError):
+        return
+    seen = 0
+    while values:
+        value = values.pop()
+        if isinstance(value, dict | list):
+            seen += len(value)
+            if seen > MAX_VALUES:
+                raise Refused(_TOO_LARGE, f"at most {MAX_VALUES} values are read")
+            values += value.values() if isinstance(value, dict) else value
 
 
 async def _received(request: Request) -> bytes:
