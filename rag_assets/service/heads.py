@@ -19,8 +19,9 @@ from rag_assets.service.problems import http_kind, problem_response
 SLICE = 1_024
 """Bytes that are parsed at once: no more requests than fit in here are taken ahead of an answer."""
 
-_LINGER_BYTES = 1_048_576
-_LINGER_SECONDS = 2.0
+_LINGER_BYTES = 8_388_608
+_LINGER_SECONDS = 5.0
+_DROP_SECONDS = 0.05
 _BAD_REQUEST = 400
 _URL_TOO_LONG = 414
 _HEAD_TOO_LARGE = 431
@@ -142,6 +143,12 @@ class BoundedParsing(HttpToolsProtocol):
         self._around -= len(body)
         super().on_body(body)
 
+    def on_response_complete(self) -> None:  # noqa: D102
+        if self.cycle.response_complete and self.cycle.more_body:
+            # It was answered without its body: what else comes of that is not worth parsing.
+            self._hang_up()
+        super().on_response_complete()
+
     def send_400_response(self, msg: str) -> None:  # noqa: D102
         self._refuse(self._status)
 
@@ -193,14 +200,23 @@ class BoundedParsing(HttpToolsProtocol):
             cycle.disconnected = True
             cycle.message_event.set()
         self.transport.write(_as_bytes(status))
-        # To close at once would lose the answer where the client still sends.
-        self.transport.write_eof()
-        self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        self._deaf = True
+        if not self.transport.is_closing():
+            # To close at once would lose the answer where the client still sends.
+            self.transport.write_eof()
+            self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
     def _drop(self, data: bytes) -> None:
         self._dropped += len(data)
         if self._dropped > _LINGER_BYTES:
             self.transport.abort()
+            return
+        # Reading as fast as it comes would keep everybody else waiting.
+        self.flow.pause_reading()
+        self.loop.call_later(_DROP_SECONDS, self.flow.resume_reading)
 
 
 def _as_bytes(status: int) -> bytes:

@@ -20,8 +20,6 @@ _GRACE_SECONDS = 10
 _MOST_CONNECTIONS = 2_000
 _OTHER_FILES = 124
 """Descriptors that are not connections: of servers, models, logs."""
-_READ_AHEAD = 65_536
-"""Bytes that the kernel takes of a connection before they are read; and so at once at most."""
 
 
 def config(app: ASGIApp) -> uvicorn.Config:
@@ -49,14 +47,12 @@ def listening(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ConfigurationError(
             f"cannot listen at {host}, port {port}: {error.strerror or 'no such address'}",
             hint="choose another with --port or --host",
         ) from None
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _READ_AHEAD)
-    return listener
 
 
 def cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
