@@ -21,7 +21,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 
-from rag_assets.rates import MINUTE, Window
+from rag_assets.rates import Window
 from rag_assets.service.admission import ClientGone
 from rag_assets.service.authentication import Authenticator
 from rag_assets.service.clients import client_of
@@ -37,9 +37,6 @@ MAX_BODY = 1_048_576
 MAX_VALUES = 10_000
 """Values in a body, all levels together: of a record there are at most 50 tags, and 50 lists."""
 
-FAILURES = 60
-"""Requests without a token that counts, which an address may make in a minute until it gets 429."""
-
 _BODY_SECONDS = 10.0
 _KNOWN_SECONDS = 600.0
 _MOST_KNOWN = 10_000
@@ -54,7 +51,7 @@ class Guard:
 
     Args:
         authenticator: judges tokens.
-        settings: whose X-Forwarded-For is believed.
+        settings: how many attempts an address has, and whose X-Forwarded-For is believed.
         clock: in seconds.
     """
 
@@ -66,8 +63,9 @@ class Guard:
     ) -> None:
         self._authenticator = authenticator
         self._proxies = settings.proxies
+        self._rate = settings.attempts
         self._clock = clock
-        self._failed: TTLCache[str, Window] = TTLCache(_MOST_ADDRESSES, MINUTE, clock)
+        self._failed: TTLCache[str, Window] = TTLCache(_MOST_ADDRESSES, self._rate.seconds, clock)
         self._known: TTLCache[bytes, None] = TTLCache(_MOST_KNOWN, _KNOWN_SECONDS, clock)
         self._tried: set[str] = set()
 
@@ -102,7 +100,7 @@ class Guard:
         try:
             return await self._judged(header, shown)
         except Unauthenticated:
-            window = self._failed.get(address) or Window(FAILURES)
+            window = self._failed.get(address) or Window(self._rate.requests, self._rate.seconds)
             window.begin(1)
             window.end(1, 1, self._clock())
             self._failed[address] = window

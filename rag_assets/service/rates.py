@@ -55,10 +55,14 @@ class Rate:
     seconds: float
 
     @classmethod
-    def parse(cls, text: str) -> Rate:
+    def parse(cls, text: str, name: str = "RAG_ASSETS_SERVICE_RATE") -> Rate:
         """A rate as it is written: 600/minute.
 
         Each request of a window is remembered, so that a million is the most.
+
+        Args:
+            text: as written.
+            name: of the setting.
 
         Raises:
             ConfigurationError: it is not a rate.
@@ -66,7 +70,7 @@ class Rate:
         found = _RATE.fullmatch(text.strip())
         if found is None:
             raise ConfigurationError(
-                f"RAG_ASSETS_SERVICE_RATE is not a rate: {text}",
+                f"{name} is not a rate: {text}",
                 hint="as in 600/minute: up to 1000000 a second, minute, hour or day",
             )
         return cls(int(found[1]), _SECONDS[found[2]])

@@ -12,6 +12,7 @@
 | RAG_ASSETS_JWT_ROLE_CLAIM | role | claim that says admin or member |
 | RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim that lists the subject's groups |
 | RAG_ASSETS_SERVICE_RATE | 600/minute | requests of a token: a number / second, minute, hour, day |
+| RAG_ASSETS_SERVICE_ATTEMPTS | 60/minute | requests of an address without a token that counts |
 | RAG_ASSETS_MCP_ORIGINS | none | origins of web pages that may speak MCP, parted by commas |
 | RAG_ASSETS_SERVICE_SEARCHES | 32 | searches under way at once; one tenant's: three quarters |
 | RAG_ASSETS_SERVICE_THREADS | 8 | lists and documents read at once, likewise |
@@ -42,6 +43,7 @@ _MOST_LEEWAY = 300
 _MOST_THREADS = 10
 _MOST_SEARCHES = 1_000
 _MOST_WAIT = 60
+_ATTEMPTS = "RAG_ASSETS_SERVICE_ATTEMPTS"
 _KEYS = ("RAG_ASSETS_JWT_SECRET", "RAG_ASSETS_JWT_PUBLIC_KEY", "RAG_ASSETS_JWT_JWKS")
 
 
@@ -114,6 +116,7 @@ class ServiceSettings:
     Attributes:
         jwt: None: no JWT is taken, only service tokens.
         rate: of the requests of each token.
+        attempts: of each address without a token that counts.
         searches: under way at once.
         threads: that read lists and documents.
         wait: seconds for a turn at most.
@@ -124,6 +127,7 @@ class ServiceSettings:
 
     jwt: JwtSettings | None = None
     rate: Rate = field(default_factory=lambda: Rate(600, 60.0))
+    attempts: Rate = field(default_factory=lambda: Rate(60, 60.0))
     searches: int = 32
     threads: int = 8
     wait: int = 10
@@ -142,6 +146,7 @@ class ServiceSettings:
         return cls(
             jwt=JwtSettings.from_environment(env),
             rate=Rate.parse(env.get("RAG_ASSETS_SERVICE_RATE") or "600/minute"),
+            attempts=Rate.parse(env.get(_ATTEMPTS) or "60/minute", _ATTEMPTS),
             searches=_whole(env, "RAG_ASSETS_SERVICE_SEARCHES", 32, least=1, most=_MOST_SEARCHES),
             threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MOST_THREADS),
             wait=_whole(env, "RAG_ASSETS_SERVICE_WAIT", 10, least=0, most=_MOST_WAIT),

@@ -63,10 +63,11 @@ def test_a_larger_head_is_refused(service: Served, request_: bytes, status: int,
 
 @pytest.mark.parametrize("around", [b";a=" + b"b" * 100_000, b"\r\na\r\n0\r\na: " + b"b" * 100_000])
 def test_what_surrounds_a_body_is_bounded_as_well(service: Served, around: bytes) -> None:
-    for token, status in ((service.tokens["acme"], 431), ("guessed", 401)):
+    # Who may not ask is told one or the other, as the bytes come.
+    for token, statuses in ((service.tokens["acme"], {431}), ("guessed", {401, 431})):
         head = post(b"", "Transfer-Encoding: chunked", f"Authorization: Bearer {token}")
         received = service.sent(head.replace(b"Content-Length: 0\r\n", b"") + b"1" + around)
-        assert answered(received).status == status
+        assert answered(received).status in statuses
         assert received.count(b"HTTP/1.1 ") == 1
 
 

@@ -30,6 +30,7 @@ ISSUER = "https://sign.example"
 SETTINGS = ServiceSettings(
     jwt=JwtSettings(secret=SECRET, issuer=ISSUER),
     rate=Rate.parse("100000/minute"),
+    attempts=Rate.parse("100000/minute"),
     mcp_origins=frozenset({"https://app.example"}),
 )
 
