@@ -18,7 +18,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -90,14 +90,16 @@ class Installation:
         out, err = process.communicate(timeout=timeout)
         return CommandResult(process.returncode, out, err)
 
-    def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, stderr: int | IO[str] = subprocess.PIPE, **env: str
+    ) -> subprocess.Popen[str]:
         """Start a command; the caller waits for it, or kills it."""
         return subprocess.Popen(
             [sys.executable, "-m", "rag_assets.cli", *arguments],
             env={**os.environ, **self.environment, **env},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
 

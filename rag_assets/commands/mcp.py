@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from rag_assets.commands.session import Session, with_session
+from rag_assets.mcp_messages import serve_pipe
 from rag_assets.mcp_server import Asking, Knowledge, build_server
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller
@@ -29,7 +30,7 @@ def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
 
     async def run() -> None:
         try:
-            await server.run_stdio_async()
+            await serve_pipe(server)
         finally:
             await retriever.close()
 

@@ -26,7 +26,7 @@ from rag_assets.retrieval.model import Hit
 from rag_assets.retrieval.prompts import NOT_ANSWERED, instructions, prompt
 
 if TYPE_CHECKING:
-    from rag_assets.retrieval.search import AsyncRetriever
+    from rag_assets.retrieval.protocol import PassageSearch
 
 _SEAL_BYTES = 8
 
@@ -40,9 +40,7 @@ class Answerer:
         retriever: finds the passages.
     """
 
-    def __init__(
-        self, catalog: Catalog, chat_models: ChatModels, retriever: AsyncRetriever
-    ) -> None:
+    def __init__(self, catalog: Catalog, chat_models: ChatModels, retriever: PassageSearch) -> None:
         self._catalog = catalog
         self._chat_models = chat_models
         self._retriever = retriever

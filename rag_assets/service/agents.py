@@ -6,21 +6,28 @@ See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from fastapi import APIRouter, Depends, Request, Response
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
+from rag_assets.mcp_messages import refusal
 from rag_assets.mcp_server import Asking, Knowledge, build_server
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.service.backend import Backend
+from rag_assets.service.guard import MAX_BODY, Guarded
 from rag_assets.service.identity import ForeignOrigin
 from rag_assets.service.problems import told
-from rag_assets.service.requests import MAX_BODY
+from rag_assets.service.requests import replayed
 from rag_assets.service.routes import TheBackend, WhoAsks
+
+_T = TypeVar("_T")
+
+_BAD_REQUEST = 400
 
 
 async def _origin(request: Request, backend: TheBackend) -> None:
@@ -32,18 +39,20 @@ async def _origin(request: Request, backend: TheBackend) -> None:
         )
 
 
-agents = APIRouter(dependencies=[Depends(_origin)], include_in_schema=False)
+agents = APIRouter(dependencies=[Depends(_origin)], include_in_schema=False, route_class=Guarded)
 
 
 class _Exchange(Response):
-    """A response that the SDK writes."""
+    """A response that the SDK writes, to a message that was read before."""
 
-    def __init__(self, server: MCPServer[None]) -> None:
+    def __init__(self, server: MCPServer[None], message: bytes) -> None:
         super().__init__()
         self._server = server
+        self._message = message
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._server.session_manager.handle_request(scope, receive, send)
+        message = replayed(self._message, receive)
+        await self._server.session_manager.handle_request(scope, message, send)
 
 
 @asynccontextmanager
@@ -53,11 +62,14 @@ async def serving_agents(backend: Backend) -> AsyncIterator[MCPServer[None]]:
     async def search(tenant_id: str, request: SearchRequest) -> SearchAnswer:
         return await backend.retriever.search(tenant_id, request)
 
+    async def read(asking: Asking, work: Callable[[], _T]) -> _T:
+        return await backend.run(asking.tenant_id, asking.caller.name, work)
+
     knowledge = Knowledge(
         search=search,
         reader=backend.reader,
         told=lambda error, asking: told(error, asking.request_id),
-        turns=backend.turns,
+        read=read,
     )
     server = build_server(knowledge, lambda request: request.state.asking)
     server.streamable_http_app(
@@ -80,4 +92,12 @@ async def exchange(request: Request, identity: WhoAsks, tenant: str | None = Non
     """
     asked = request.state.tenant = identity.tenant(tenant)
     request.state.asking = Asking(asked, identity.caller, request.state.request_id)
-    return _Exchange(request.app.state.agents)
+    message = await request.body()
+    version = request.headers.get("mcp-protocol-version")
+    if (refused := refusal(message, version)) is not None:
+        return Response(
+            refused.model_dump_json(by_alias=True, exclude_unset=True),
+            status_code=_BAD_REQUEST,
+            media_type="application/json",
+        )
+    return _Exchange(request.app.state.agents, message)

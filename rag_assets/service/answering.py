@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from rag_assets.retrieval.answers import AnswerLength, AnswerRequest, AnswerResult, ContextBudget
+from rag_assets.service.guard import Guarded
 from rag_assets.service.identity import Identity
 from rag_assets.service.model import QueryRequest
 from rag_assets.service.problems import documented
@@ -12,7 +13,7 @@ from rag_assets.service.routes import TheBackend, WhoAsks
 
 _PROBLEMS = documented(400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504)
 
-answers = APIRouter(prefix="/rag", tags=["knowledge"], responses=_PROBLEMS)
+answers = APIRouter(prefix="/rag", tags=["knowledge"], responses=_PROBLEMS, route_class=Guarded)
 
 
 class AnswerQuestion(QueryRequest):

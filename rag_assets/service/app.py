@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Any
 
 from fastapi import FastAPI
 
 from rag_assets.service.agents import agents, serving_agents
 from rag_assets.service.answering import answers
 from rag_assets.service.backend import Backend
+from rag_assets.service.description import Description
 from rag_assets.service.journal import journal
-from rag_assets.service.problems import MEDIA_TYPE, handle_problems
+from rag_assets.service.problems import handle_problems
 from rag_assets.service.requests import Figures, Surrounded
 from rag_assets.service.routes import knowledge, operation
 from rag_assets.service.writing import writing
@@ -22,7 +22,6 @@ _ABOUT = (
     "Answers from a tenant's documents, only what the caller may read."
     " Failures are problem documents (RFC 9457)."
 )
-_FIRST_PROBLEM = 400
 
 
 def build_app(backend: Backend) -> FastAPI:
@@ -36,8 +35,11 @@ def build_app(backend: Backend) -> FastAPI:
         title="rag-assets",
         version=version("rag-assets"),
         description=_ABOUT,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
+        # They would send clients to whatever their Host header says.
+        redirect_slashes=False,
         lifespan=_lifespan,
     )
     app.state.backend = backend
@@ -50,8 +52,8 @@ def build_app(backend: Backend) -> FastAPI:
     app.include_router(agents)
     handle_problems(app)
     app.add_middleware(Surrounded, figures=app.state.figures)
-    described = app.openapi
-    app.openapi = lambda: _with_problems(described())  # type: ignore[method-assign]
+    app.state.description = described = Description(app.openapi())
+    app.add_route("/openapi.json", described.response, include_in_schema=False)
     return app
 
 
@@ -62,14 +64,3 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             yield
     finally:
         await app.state.backend.close()
-
-
-def _with_problems(schema: dict[str, Any]) -> dict[str, Any]:
-    """The description, with the media type that problems really have."""
-    for path in schema["paths"].values():
-        for operation_ in path.values():
-            for status, response in operation_["responses"].items():
-                content = response.get("content", {})
-                if int(status) >= _FIRST_PROBLEM and "application/json" in content:
-                    content[MEDIA_TYPE] = content.pop("application/json")
-    return schema

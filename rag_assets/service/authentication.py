@@ -7,13 +7,12 @@ from anyio.to_thread import run_sync
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.service_tokens import TokenReader
 from rag_assets.errors import ConfigurationError
+from rag_assets.service.clients import is_loopback
 from rag_assets.service.identity import Identity, Unauthenticated
 from rag_assets.service.jwt_keys import keys_of
 from rag_assets.service.jwt_tokens import JwtVerifier
-from rag_assets.service.service_tokens import PREFIX, identity_of
+from rag_assets.service.service_tokens import PREFIX, Lookups, identity_of
 from rag_assets.service.settings import JwtSettings
-
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Authenticator:
@@ -25,7 +24,7 @@ class Authenticator:
     """
 
     def __init__(self, tokens: TokenReader, settings: JwtSettings | None) -> None:
-        self._tokens = tokens
+        self._tokens = Lookups(tokens)
         self._jwt = None if settings is None else JwtVerifier(settings, keys_of(settings))
 
     async def identity(self, authorization: str | None) -> Identity:
@@ -57,7 +56,7 @@ def require_authentication(host: str, settings: JwtSettings | None, catalog: Cat
     Raises:
         ConfigurationError: neither a key is configured nor has a service token been made.
     """
-    if host in LOOPBACK or settings is not None or catalog.service_tokens.any():
+    if is_loopback(host) or settings is not None or catalog.service_tokens.any():
         return
     raise ConfigurationError(
         f"no authentication is configured, and {host} can be reached from other machines",

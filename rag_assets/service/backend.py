@@ -19,7 +19,9 @@ from rag_assets.indexing.protocol import VectorStore
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.answering import Answerer
 from rag_assets.retrieval.reading import DocumentReader
+from rag_assets.service.admission import Admission, AdmittedRetriever
 from rag_assets.service.authentication import Authenticator
+from rag_assets.service.guard import Guard
 from rag_assets.service.rates import Rates
 from rag_assets.service.settings import ServiceSettings
 
@@ -53,16 +55,18 @@ class Backend:
         chat_models: ChatModels,
     ) -> None:
         self.catalog = catalog
-        self.retriever = retriever
+        searches = Admission(settings.searches, settings.wait)
+        self.retriever = AdmittedRetriever(retriever, searches)
         self._chat_models = chat_models
-        self.answerer = Answerer(catalog, chat_models, retriever)
+        self.answerer = Answerer(catalog, chat_models, self.retriever)
         self.reader = DocumentReader(catalog, store)
         self.settings = settings
         self._tokens = TokenReader(catalog.database)
-        self.authenticator = Authenticator(self._tokens, settings.jwt)
+        self.guard = Guard(Authenticator(self._tokens, settings.jwt), settings)
         self.rates = Rates(settings.rate)
         self._store = store
-        self.turns = CapacityLimiter(settings.threads)
+        self._reads = Admission(settings.threads, settings.wait)
+        self._threads = CapacityLimiter(settings.threads)
         self._probes = CapacityLimiter(1)
         self._writes = CapacityLimiter(_WRITES)
         self._writers: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
@@ -73,13 +77,21 @@ class Backend:
         await self._tokens.close()
         await self.retriever.close()
 
-    async def run(self, work: Callable[[], _T]) -> _T:
-        """Do what blocks in a thread; more than the bound wait for their turn, in order.
+    async def run(self, tenant_id: str, caller: str | None, work: Callable[[], _T]) -> _T:
+        """Do what blocks in a thread; more than the bound wait for their turns.
+
+        Args:
+            tenant_id: whose turn it is.
+            caller: who asks.
+            work: what blocks.
 
         Raises:
+            Overloaded, ClientGone: see Admission.
             ServiceUnavailable: it takes too long; the thread is left behind.
         """
-        return await _in_time(run_sync(work, limiter=self.turns, abandon_on_cancel=True), _SECONDS)
+        async with self._reads.turn(tenant_id, caller or ""):
+            done = run_sync(work, limiter=self._threads, abandon_on_cancel=True)
+            return await _in_time(done, _SECONDS)
 
     async def write(self, tenant_id: str, work: Callable[[], _T]) -> _T:
         """Do what changes a tenant in a thread, one after the other; reads do not wait for it.

@@ -10,10 +10,10 @@ from asyncio import Transport
 from asyncio.events import TimerHandle
 from time import monotonic
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from rag_assets.service.heads import BoundedParsing
 
 
-class Connection(HttpToolsProtocol):
+class Connection(BoundedParsing):
     """One connection, as uvicorn has it.
 
     Attributes:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
+
+_MOST = 50
+"""Fields that are named: a body can have very many that are wrong."""
 
 
 class InvalidField(BaseModel):
@@ -28,19 +31,21 @@ def invalid(field: str, problem: str) -> RequestValidationError:
 
 
 def invalid_fields(
-    errors: Sequence[Mapping[str, Any]], description: Mapping[str, Any]
+    errors: Sequence[Mapping[str, Any]], names: Collection[str]
 ) -> list[InvalidField]:
-    """What a validation found.
+    """The first of what a validation found.
 
     Args:
         errors: as Pydantic tells them.
-        description: of the service; all names that it does not hold were made up by who asks.
+        names: that the service's description holds; all others were made up by who asks.
     """
-    names = {*_names(description)}
-    return [InvalidField(field=_field(error, names), problem=_problem(error)) for error in errors]
+    return [
+        InvalidField(field=_field(error, names), problem=_problem(error))
+        for error in errors[:_MOST]
+    ]
 
 
-def _field(error: Mapping[str, Any], names: set[str]) -> str:
+def _field(error: Mapping[str, Any], names: Collection[str]) -> str:
     where = [*error["loc"][1:]]
     if error["type"] == "union_tag_invalid":
         where.append(error["ctx"]["discriminator"].strip("'"))
@@ -55,14 +60,3 @@ def _problem(error: Mapping[str, Any]) -> str:
         return f"it must be one of: {error['ctx']['expected_tags']}"
     problem: str = error["msg"]
     return problem
-
-
-def _names(description: Mapping[str, Any]) -> Iterator[str]:
-    for schema in description["components"]["schemas"].values():
-        for name, field in schema.get("properties", {}).items():
-            yield name
-            if "const" in field:
-                yield field["const"]
-    for path in description["paths"].values():
-        for operation in path.values():
-            yield from (parameter["name"] for parameter in operation.get("parameters", ()))

@@ -9,13 +9,14 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field, StringConstraints
 
 from rag_assets.catalog.events import SEARCHES, Event
+from rag_assets.service.guard import Guarded
 from rag_assets.service.identity import Identity
 from rag_assets.service.model import OfTenant
 from rag_assets.service.problems import documented
 from rag_assets.service.routes import TheBackend, WhoAsks
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
-journal = APIRouter(prefix="/rag", tags=["knowledge"], responses=_REFUSED)
+journal = APIRouter(prefix="/rag", tags=["knowledge"], responses=_REFUSED, route_class=Guarded)
 
 
 class EventsPage(OfTenant):
@@ -77,7 +78,7 @@ async def events(
             limit=asked.limit + 1,
         )
 
-    found = await backend.run(read)
+    found = await backend.run(tenant_id, identity.name, read)
     page = found[: asked.limit]
     return Events(
         events=[ShownEvent(**_fields(event)) for event in page],

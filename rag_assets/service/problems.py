@@ -46,10 +46,11 @@ from rag_assets.errors import (
     UnknownSource,
     UnknownTenant,
 )
+from rag_assets.service.admission import ClientGone, Overloaded
 from rag_assets.service.identity import Forbidden, ForeignOrigin, Unauthenticated
 from rag_assets.service.invalid import InvalidField, invalid_fields
 from rag_assets.service.log_lines import LOGGER
-from rag_assets.service.rates import TooManyRequests
+from rag_assets.service.rates import TooManyAttempts, TooManyRequests
 
 MEDIA_TYPE = "application/problem+json"
 _INTERNAL = 500
@@ -117,6 +118,8 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     PromptRejected: Kind(422, "prompt-rejected", "The chat model rejects the request"),
     SearchRejected: Kind(422, "search-rejected", "The search is more than the index takes"),
     TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
+    TooManyAttempts: Kind(429, "too-many-attempts", "Too many requests came without a valid token"),
+    ClientGone: Kind(499, "client-gone", "The client has hung up"),
     BadVectors: Kind(502, "embedder-failed", "The embedding provider failed"),
     EmbedderRefused: Kind(502, "embedder-refused", "The embedding provider refuses"),
     ChatFailed: Kind(502, "chat-failed", "The chat model's provider failed"),
@@ -124,6 +127,9 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     KeyUnreadable: Kind(500, "key-unreadable", "The tenant's key cannot be used"),
     EmbedderUnavailable: Kind(503, "embedder-unavailable", "The embedding provider is away"),
     EmbeddingError: Kind(503, "embedder-unavailable", "The question could not be embedded"),
+    Overloaded: Kind(
+        503, "overloaded", "More requests wait than can be answered soon", "ask again"
+    ),
     ChatUnavailable: Kind(503, "chat-unavailable", "The chat model's provider is away"),
     ChatLate: Kind(504, "chat-late", "The chat model took too long"),
     IndexInconsistent: Kind(503, "index-inconsistent", "The tenant's index is being mended"),
@@ -139,8 +145,15 @@ _HTTP: Mapping[int, Kind] = {
         Kind(405, "method-not-allowed", "This address does not take that method"),
         Kind(408, "too-slow", "The request came too slowly"),
         Kind(413, "too-large", "The request is too large"),
+        Kind(414, "address-too-long", "The request's address is too long"),
+        Kind(415, "unsupported-encoding", "The body is compressed, which is not read here"),
+        Kind(431, "head-too-large", "The request's headers are too many or too large"),
     )
 }
+
+
+class Refused(HTTPException):
+    """A request that is refused by a status, with something to say that repeats nothing of it."""
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -224,7 +237,7 @@ def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
     match error:
         case Unauthenticated():
             return {"WWW-Authenticate": 'Bearer realm="rag-assets"'}
-        case TooManyRequests():
+        case TooManyRequests() | TooManyAttempts() | Overloaded():
             return {"Retry-After": str(error.retry_after)}
         case EmbedderUnavailable() | ChatUnavailable() if error.retry_after is not None:
             return {"Retry-After": str(math.ceil(error.retry_after))}
@@ -233,7 +246,7 @@ def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101
-    errors = invalid_fields(error.errors(), request.app.openapi())
+    errors = invalid_fields(error.errors(), request.app.state.description.names)
     return problem_response(
         request.state.request_id, INVALID, "mend the fields that are named", errors=errors
     )
@@ -242,4 +255,6 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
 async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101
     kind = http_kind(error.status_code)
-    return problem_response(request.state.request_id, kind, headers=error.headers)
+    # What libraries say may repeat what was sent.
+    detail = error.detail if isinstance(error, Refused) else None
+    return problem_response(request.state.request_id, kind, detail, headers=error.headers)

@@ -32,6 +32,21 @@ class TooManyRequests(RagAssetsError):
         self.retry_after = retry_after
 
 
+class TooManyAttempts(RagAssetsError):
+    """An address sent too many requests without a token that counts.
+
+    Args:
+        retry_after: seconds until the next is judged by itself.
+    """
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(
+            "too many requests without a valid token came from this address",
+            hint=f"try again in {retry_after} s, with a token",
+        )
+        self.retry_after = retry_after
+
+
 @dataclass(frozen=True, slots=True)
 class Rate:
     """So many requests in any stretch of so many seconds."""
@@ -40,10 +55,14 @@ class Rate:
     seconds: float
 
     @classmethod
-    def parse(cls, text: str) -> Rate:
+    def parse(cls, text: str, name: str = "RAG_ASSETS_SERVICE_RATE") -> Rate:
         """A rate as it is written: 600/minute.
 
         Each request of a window is remembered, so that a million is the most.
+
+        Args:
+            text: as written.
+            name: of the setting.
 
         Raises:
             ConfigurationError: it is not a rate.
@@ -51,7 +70,7 @@ class Rate:
         found = _RATE.fullmatch(text.strip())
         if found is None:
             raise ConfigurationError(
-                f"RAG_ASSETS_SERVICE_RATE is not a rate: {text}",
+                f"{name} is not a rate: {text}",
                 hint="as in 600/minute: up to 1000000 a second, minute, hour or day",
             )
         return cls(int(found[1]), _SECONDS[found[2]])

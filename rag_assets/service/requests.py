@@ -1,8 +1,7 @@
-"""What surrounds every request: its id, its size, its line in the log, its figures."""
+"""What surrounds every request: its id, its line in the log, its figures."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 import uuid
@@ -11,25 +10,12 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rag_assets.service.admission import CLIENT_GONE
 from rag_assets.service.log_lines import LOGGER
-from rag_assets.service.problems import http_kind, problem_response, unexpected
-
-MAX_BODY = 1_048_576
-"""Bytes of a request: several times the longest question with all its filters."""
+from rag_assets.service.problems import unexpected
 
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_TOO_SLOW = 408
-_TOO_LARGE = 413
-_BODY_SECONDS = 10.0
-
-
-class _Refused(Exception):
-    def __init__(self, status: int, detail: str, **headers: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.headers = headers
 
 
 class Figures:
@@ -51,18 +37,16 @@ class Figures:
 
 
 class Surrounded:
-    """Gives each request an id and an end, bounds its size, and records how it ended.
+    """Gives each request an id and an end, and records how it ended.
 
     Args:
         app: answers the request.
         figures: are added to.
-        body_seconds: within which a body must come.
     """
 
-    def __init__(self, app: ASGIApp, figures: Figures, body_seconds: float = _BODY_SECONDS) -> None:
+    def __init__(self, app: ASGIApp, figures: Figures) -> None:
         self._app = app
         self._figures = figures
-        self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -70,8 +54,7 @@ class Surrounded:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
-        headers = Headers(scope=scope)
-        given = headers.get("x-request-id", "")
+        given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         status = 0
@@ -86,13 +69,13 @@ class Surrounded:
                 answer["X-Content-Type-Options"] = "nosniff"
             await send(message)
 
+        async def hung_up() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        CLIENT_GONE.set(hung_up)
         try:
-            body = await _body(headers, receive, self._body_seconds)
-            await self._app(scope, _replayed(body, receive), noting)
-        except _Refused as refused:
-            kind = http_kind(refused.status)
-            refusal = problem_response(request_id, kind, refused.detail, headers=refused.headers)
-            await refusal(scope, receive, noting)
+            await self._app(scope, receive, noting)
         except Exception as error:
             refusal = unexpected(request_id, error)
             if not status:
@@ -111,40 +94,8 @@ class Surrounded:
         LOGGER.info("request", extra={**said, "ms": round(1_000 * seconds, 1)})
 
 
-async def _body(headers: Headers, receive: Receive, seconds: float) -> bytes:
-    """The whole body.
-
-    Raises:
-        _Refused: it is larger than is read, or comes too slowly.
-    """
-    try:
-        async with asyncio.timeout(seconds):
-            return await _received(headers, receive)
-    except TimeoutError:
-        late = f"its body must come within {seconds:g} seconds"
-        raise _Refused(_TOO_SLOW, late, Connection="close") from None
-
-
-async def _received(headers: Headers, receive: Receive) -> bytes:
-    too_large = _Refused(_TOO_LARGE, f"at most {MAX_BODY} bytes are read")
-    promised = headers.get("content-length", "")
-    if promised.isdecimal() and int(promised[:20]) > MAX_BODY:
-        raise too_large
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return b"".join(parts)
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > MAX_BODY:
-            raise too_large
-        if not message.get("more_body"):
-            return b"".join(parts)
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """What receives a body that was read before, and then what comes after it."""
     done = False
 
     async def replay() -> Message:

@@ -11,13 +11,14 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from rag_assets.retrieval.model import SearchAnswer
 from rag_assets.service.backend import Backend
+from rag_assets.service.guard import Guarded
 from rag_assets.service.identity import Identity
 from rag_assets.service.model import Documents, Health, OfTenant, Page, QueryRequest, Status
 from rag_assets.service.problems import documented
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 
-knowledge = APIRouter(prefix="/rag", tags=["knowledge"], responses=_REFUSED)
+knowledge = APIRouter(prefix="/rag", tags=["knowledge"], responses=_REFUSED, route_class=Guarded)
 operation = APIRouter(tags=["operation"])
 
 _bearer = HTTPBearer(auto_error=False, description="A JWT, or a service token.")
@@ -29,15 +30,10 @@ async def _backend(request: Request) -> Backend:
 
 
 async def _identity(
-    request: Request,
-    backend: Annotated[Backend, Depends(_backend)],
-    _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+    request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 ) -> Identity:
-    """Who asks; counted against the rate of the token."""
-    header = request.headers.get("authorization")
-    identity = await backend.authenticator.identity(header)
-    request.state.caller = identity.name
-    backend.rates.take(identity.name)
+    """Who asks, as the guard has found."""
+    identity: Identity = request.state.identity
     return identity
 
 
@@ -75,7 +71,7 @@ async def documents(
             disabled=not found and backend.catalog.tenants.get(tenant).state != "ACTIVE",
         )
 
-    return await backend.run(read)
+    return await backend.run(tenant, identity.name, read)
 
 
 @knowledge.get("/status")
@@ -92,7 +88,7 @@ async def status(
         found = backend.catalog.freshness.of(tenant, sources)
         return Status(**asdict(found), disabled=record.state != "ACTIVE")
 
-    return await backend.run(read)
+    return await backend.run(tenant, identity.name, read)
 
 
 @operation.get("/health/live")

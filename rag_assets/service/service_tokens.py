@@ -6,10 +6,12 @@ would be: there is nothing to guess.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
+from weakref import WeakValueDictionary
 
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
@@ -51,7 +53,42 @@ def create_token(
     return token, kept
 
 
-async def identity_of(tokens: TokenReader, token: str) -> Identity:
+class Lookups:
+    """Looks tokens up, in one event loop; once for all who show the same one at the same moment.
+
+    Many who come at once with one token would otherwise keep those with another waiting.
+
+    Args:
+        tokens: knows them.
+    """
+
+    def __init__(self, tokens: TokenReader) -> None:
+        self._tokens = tokens
+        self._next: dict[bytes, asyncio.Task[ServiceToken | None]] = {}
+        self._under_way: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
+
+    async def find(self, sha256: bytes) -> ServiceToken | None:
+        """The token of that hash, if it still counts when it is asked for.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        lookup = self._next.get(sha256)
+        if lookup is None:
+            lookup = self._next[sha256] = asyncio.create_task(self._begun(sha256))
+            lookup.add_done_callback(_seen)
+        # Whoever gives up does so alone.
+        return await asyncio.shield(lookup)
+
+    async def _begun(self, sha256: bytes) -> ServiceToken | None:
+        turn = self._under_way.setdefault(sha256, asyncio.Lock())
+        async with turn:
+            # Who comes from now on waits for the next: this one may miss what is revoked by then.
+            del self._next[sha256]
+            return await self._tokens.find(sha256)
+
+
+async def identity_of(tokens: Lookups, token: str) -> Identity:
     """Who shows this token, as the catalog says now.
 
     Raises:
@@ -66,6 +103,12 @@ async def identity_of(tokens: TokenReader, token: str) -> Identity:
         role=kept.role,
         principals=kept.principals,
     )
+
+
+def _seen(lookup: asyncio.Task[ServiceToken | None]) -> None:
+    """Take note of an error, which nobody may be waiting for any more."""
+    if not lookup.cancelled():
+        lookup.exception()
 
 
 def _hashed(token: str) -> bytes:

@@ -12,8 +12,13 @@
 | RAG_ASSETS_JWT_ROLE_CLAIM | role | claim that says admin or member |
 | RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim that lists the subject's groups |
 | RAG_ASSETS_SERVICE_RATE | 600/minute | requests of a token: a number / second, minute, hour, day |
+| RAG_ASSETS_SERVICE_ATTEMPTS | 60/minute | requests of an address without a token that counts |
 | RAG_ASSETS_MCP_ORIGINS | none | origins of web pages that may speak MCP, parted by commas |
-| RAG_ASSETS_SERVICE_THREADS | 8 | searches under way at once; others wait their turn |
+| RAG_ASSETS_SERVICE_SEARCHES | 32 | searches under way at once; one tenant's: three quarters |
+| RAG_ASSETS_SERVICE_THREADS | 8 | lists and documents read at once, likewise |
+| RAG_ASSETS_SERVICE_WAIT | 10 | seconds that a request waits for its turn, or is refused at once |
+| RAG_ASSETS_SERVICE_PROXIES | none | whose X-Forwarded-For is believed: networks, by commas |
+| RAG_ASSETS_SERVICE_CLEARTEXT | warn | outside loopback: warn, refuse, or allow (a proxy has TLS) |
 """
 
 from __future__ import annotations
@@ -22,15 +27,23 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from rag_assets.errors import ConfigurationError
 from rag_assets.service.rates import Rate
+
+Cleartext: TypeAlias = Literal["warn", "refuse", "allow"]
+Network: TypeAlias = IPv4Network | IPv6Network
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")
 _SECRET_BYTES = 32
 _MOST_LEEWAY = 300
 _MOST_THREADS = 10
+_MOST_SEARCHES = 1_000
+_MOST_WAIT = 60
+_ATTEMPTS = "RAG_ASSETS_SERVICE_ATTEMPTS"
 _KEYS = ("RAG_ASSETS_JWT_SECRET", "RAG_ASSETS_JWT_PUBLIC_KEY", "RAG_ASSETS_JWT_JWKS")
 
 
@@ -103,14 +116,24 @@ class ServiceSettings:
     Attributes:
         jwt: None: no JWT is taken, only service tokens.
         rate: of the requests of each token.
-        threads: searches under way at once.
+        attempts: of each address without a token that counts.
+        searches: under way at once.
+        threads: that read lists and documents.
+        wait: seconds for a turn at most.
         mcp_origins: of web pages that may speak MCP.
+        proxies: whose X-Forwarded-For is believed.
+        cleartext: what to do where other machines reach the service, which speaks no TLS.
     """
 
     jwt: JwtSettings | None = None
     rate: Rate = field(default_factory=lambda: Rate(600, 60.0))
+    attempts: Rate = field(default_factory=lambda: Rate(60, 60.0))
+    searches: int = 32
     threads: int = 8
+    wait: int = 10
     mcp_origins: frozenset[str] = frozenset()
+    proxies: tuple[Network, ...] = ()
+    cleartext: Cleartext = "warn"
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> ServiceSettings:
@@ -123,8 +146,13 @@ class ServiceSettings:
         return cls(
             jwt=JwtSettings.from_environment(env),
             rate=Rate.parse(env.get("RAG_ASSETS_SERVICE_RATE") or "600/minute"),
+            attempts=Rate.parse(env.get(_ATTEMPTS) or "60/minute", _ATTEMPTS),
+            searches=_whole(env, "RAG_ASSETS_SERVICE_SEARCHES", 32, least=1, most=_MOST_SEARCHES),
             threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MOST_THREADS),
+            wait=_whole(env, "RAG_ASSETS_SERVICE_WAIT", 10, least=0, most=_MOST_WAIT),
             mcp_origins=_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),
+            proxies=_networks(env.get("RAG_ASSETS_SERVICE_PROXIES", "")),
+            cleartext=_cleartext(env.get("RAG_ASSETS_SERVICE_CLEARTEXT") or "warn"),
         )
 
 
@@ -137,6 +165,26 @@ def _origins(text: str) -> frozenset[str]:
                 hint="as in https://app.example, without a path",
             )
     return frozenset(given)
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    given = sorted({part.strip() for part in text.split(",")} - {""})
+    try:
+        return tuple(ip_network(network) for network in given)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"RAG_ASSETS_SERVICE_PROXIES holds what is no address and no network: {error}",
+            hint="as in 10.0.0.7 or 10.0.0.0/24",
+        ) from None
+
+
+def _cleartext(text: str) -> Cleartext:
+    match text:
+        case "warn" | "refuse" | "allow":
+            return text
+    raise ConfigurationError(
+        f"RAG_ASSETS_SERVICE_CLEARTEXT is not usable: {text}", hint="warn, refuse or allow"
+    )
 
 
 def _whole(environ: Mapping[str, str], name: str, default: int, *, least: int, most: int) -> int:

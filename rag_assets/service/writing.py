@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.errors import UnknownDocument, UnknownSource
 from rag_assets.service.backend import Backend
+from rag_assets.service.guard import Guarded
 from rag_assets.service.model import OfTenant
 from rag_assets.service.problems import documented
 from rag_assets.service.pushed import (
@@ -37,7 +38,7 @@ from rag_assets.tenants.model import Tenant
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 _RECORD = "/records/{source_type}/{source_id:path}"
 
-writing = APIRouter(prefix="/rag", tags=["writing"], responses=_REFUSED)
+writing = APIRouter(prefix="/rag", tags=["writing"], responses=_REFUSED, route_class=Guarded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.service.app import build_app
 from rag_assets.service.backend import Backend
+from rag_assets.service.listening import config, listening
 from rag_assets.service.rates import Rate
 from rag_assets.service.settings import JwtSettings, ServiceSettings
 from tests.driving import Driver
@@ -29,6 +30,7 @@ ISSUER = "https://sign.example"
 SETTINGS = ServiceSettings(
     jwt=JwtSettings(secret=SECRET, issuer=ISSUER),
     rate=Rate.parse("100000/minute"),
+    attempts=Rate.parse("100000/minute"),
     mcp_origins=frozenset({"https://app.example"}),
 )
 
@@ -132,15 +134,16 @@ def address(door: Door) -> Iterator[str]:
 @contextmanager
 def running(backend: Backend) -> Iterator[str]:
     """A service with an event loop of its own, meanwhile."""
-    server = uvicorn.Server(uvicorn.Config(build_app(backend), port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
+    server = uvicorn.Server(config(build_app(backend)))
+    listener = listening("127.0.0.1", 0)
+    thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
         while not server.started:
             assert thread.is_alive()
             time.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()
+        listener.close()

@@ -11,9 +11,13 @@ from typing import Any
 
 import pytest
 import uvicorn
+from fastapi import FastAPI, Request, Response
 from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp
 
 from rag_assets.service.connections import Connection
+from rag_assets.service.guard import whole_body
+from rag_assets.service.problems import handle_problems
 from rag_assets.service.requests import Figures, Surrounded
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -28,9 +32,20 @@ class Few(Connection):
     most = 3
 
 
+def _reading() -> ASGIApp:
+    async def here(request: Request) -> Response:
+        await whole_body(request, seconds=0.1)
+        return PlainTextResponse("here")
+
+    app = FastAPI()
+    app.add_route("/", here, methods=["GET", "POST"])
+    handle_problems(app)
+    return app
+
+
 @pytest.fixture
 def port(request: pytest.FixtureRequest) -> Iterator[int]:
-    app = Surrounded(PlainTextResponse("here"), Figures(), body_seconds=0.1)
+    app = Surrounded(_reading(), Figures())
     server = uvicorn.Server(
         uvicorn.Config(app, port=0, http=request.param, ws="none", lifespan="off", log_config=None)
     )

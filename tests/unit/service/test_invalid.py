@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import Any, cast
 
 import pytest
@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rag_assets.service.app import build_app
 from rag_assets.service.backend import Backend
+from rag_assets.service.description import Description
 from rag_assets.service.invalid import invalid_fields
 from rag_assets.service.model import QueryRequest
 from rag_assets.service.pushed import RecordBody, Reindex
@@ -18,8 +19,9 @@ SENT = "AKIA-SENT"
 
 
 @pytest.fixture(scope="module")
-def description() -> Mapping[str, Any]:
-    return build_app(cast("Backend", None)).openapi()
+def names() -> Collection[str]:
+    described: Description = build_app(cast("Backend", None)).state.description
+    return described.names
 
 
 @pytest.mark.parametrize(
@@ -38,11 +40,11 @@ def description() -> Mapping[str, Any]:
     ],
 )
 def test_nothing_is_quoted(
-    description: Mapping[str, Any], kind: Any, body: dict[str, Any], field: str
+    names: Collection[str], kind: Any, body: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(ValidationError) as refused:
         TypeAdapter(kind).validate_python(body)
     errors = [{**found, "loc": ("body", *found["loc"])} for found in refused.value.errors()]
-    told = invalid_fields(errors, description)
+    told = invalid_fields(errors, names)
     assert {error.field for error in told} == {field}
     assert all(error.problem and SENT not in error.problem for error in told)

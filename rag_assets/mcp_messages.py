@@ -1,0 +1,124 @@
+"""Messages that are none, and errors that repeat nothing of what was sent.
+
+A client may send anything, and what it sends by mistake may be a credential. JSON-RPC says how
+what cannot be read is answered; see https://www.jsonrpc.org/specification.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import pydantic_core
+from anyio.to_thread import run_sync
+from mcp import MCPError
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+MAX_MESSAGE = 1_048_576
+"""Bytes of a message: several times the longest question."""
+
+_SAID = {
+    PARSE_ERROR: "Parse error",
+    INVALID_REQUEST: "Invalid request: one JSON-RPC request or notification is expected",
+    METHOD_NOT_FOUND: "Method not found",
+    INVALID_PARAMS: "Invalid params",
+}
+_VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+def refusal(message: bytes, version: str | None = None) -> JSONRPCError | None:
+    """How something is answered that is no message of JSON-RPC; None if it is one.
+
+    A batch is none: the protocol has had none since its version 2025-06-18.
+
+    Args:
+        message: as it came.
+        version: of the protocol, as a header says.
+    """
+    if version is not None and not _VERSION.fullmatch(version):
+        return _refused(INVALID_REQUEST)
+    try:
+        raw = pydantic_core.from_json(message)
+    except ValueError:
+        return _refused(PARSE_ERROR)
+    try:
+        read = jsonrpc_message_adapter.validate_python(raw, by_name=False)
+    except ValidationError:
+        return _refused(INVALID_REQUEST)
+    # With an id that cannot be one, it would be taken for a notification, and never answered.
+    if isinstance(read, JSONRPCNotification) and "id" in raw:
+        return _refused(INVALID_REQUEST)
+    return None
+
+
+def without_what_was_sent(error: Exception) -> MCPError:
+    """An error of the SDK, told by its kind: its words and data quote methods, names and uris."""
+    if not isinstance(error, MCPError):
+        return MCPError(code=INTERNAL_ERROR, message="Internal error")
+    code, data = error.error.code, error.error.data
+    known = data.get("supported") if isinstance(data, dict) else None
+    if known is None:
+        return MCPError(code=code, message=_SAID.get(code, "Internal error"))
+    asked = str(cast("dict[str, Any]", data).get("requested"))
+    said = {"supported": known, "requested": asked if _VERSION.fullmatch(asked) else ""}
+    return MCPError(code=code, message="Unsupported protocol version", data=said)
+
+
+async def serve_pipe(server: MCPServer[None]) -> None:
+    """Serve over standard input and output until the input ends; what is no message is answered."""
+    lines = _Messages()
+    async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (read, write):
+
+        async def answer(error: JSONRPCError) -> None:
+            await write.send(SessionMessage(error))
+
+        lines.answer = answer
+        # The SDK's own way to run over other streams than those that it opens itself.
+        lowlevel = server._lowlevel_server  # noqa: SLF001
+        await lowlevel.run(read, write, lowlevel.create_initialization_options())
+
+
+class _Messages:
+    """The lines of standard input that are messages; the others are answered.
+
+    Attributes:
+        answer: sends an answer; set before anything is read.
+    """
+
+    answer: Callable[[JSONRPCError], Awaitable[None]]
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        """Read line by line, none of them longer than a message may be."""
+        read = sys.stdin.buffer.readline
+        while line := await run_sync(read, MAX_MESSAGE + 1):
+            if len(line) > MAX_MESSAGE:
+                while line and not line.endswith(b"\n"):
+                    line = await run_sync(read, MAX_MESSAGE)
+                await self.answer(_refused(INVALID_REQUEST))
+            elif line.strip() and (refused := refusal(line)) is not None:
+                await self.answer(refused)
+            elif line.strip():
+                yield line.decode()
+
+
+def _refused(code: int) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=_SAID[code]))

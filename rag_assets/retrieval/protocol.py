@@ -1,0 +1,18 @@
+"""What answers questions, as those see it who only ask."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rag_assets.catalog.database import TenantRef
+from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+
+
+class PassageSearch(Protocol):
+    """Finds passages; see AsyncRetriever."""
+
+    async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
+        """Search one tenant's knowledge."""
+
+    async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
+        """Whether the caller may read by now every document that an answer's hits are from."""

@@ -1,0 +1,154 @@
+"""`rag-assets serve` as a process of its own, over a real index, and raw connections to it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+TENANTS = ("acme", "other")
+PAGE = 4_096
+
+
+@dataclass
+class Served:
+    """A running service.
+
+    Attributes:
+        log: what it has written to standard error.
+        tokens: one for each tenant.
+    """
+
+    port: int
+    process: subprocess.Popen[str]
+    log: Path
+    tokens: Mapping[str, str]
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the process holds."""
+        fields = Path(f"/proc/{self.process.pid}/statm").read_text().split()
+        return int(fields[1]) * PAGE
+
+    def connected(self, address: str = "127.0.0.1") -> socket.socket:
+        """A connection from one of this machine's own addresses."""
+        return socket.create_connection(("127.0.0.1", self.port), 10, (address, 0))
+
+    def sent(self, data: bytes, address: str = "127.0.0.1") -> bytes:
+        """All that is answered until the service ends the connection, or falls silent."""
+        received = b""
+        with closing(self.connected(address)) as connection:
+            connection.settimeout(2)
+            # It may refuse before all was sent.
+            with suppress(ConnectionError):
+                connection.sendall(data)
+            with suppress(TimeoutError, ConnectionError):
+                while part := connection.recv(65_536):
+                    received += part
+        return received
+
+    def asked(
+        self, body: bytes, *headers: str, path: str = "/rag/query", token: str | None = None
+    ) -> Answer:
+        """What a question is answered with."""
+        authorization = f"Authorization: Bearer {self.tokens['acme'] if token is None else token}"
+        return answered(self.sent(post(body, authorization, *headers, path=path)))
+
+
+@dataclass
+class Answer:
+    """A response."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """What the body says."""
+        return json.loads(self.body)
+
+
+def answered(data: bytes) -> Answer:
+    """The first response in what was received."""
+    head, _, body = data.partition(b"\r\n\r\n")
+    line, *fields = head.decode("latin-1").split("\r\n")
+    headers = dict(field.lower().split(": ", 1) for field in fields)
+    return Answer(int(line.split()[1]), headers, body[: int(headers.get("content-length", 0))])
+
+
+def get(path: str, *headers: str, version: str = "1.1") -> bytes:
+    """A request without a body."""
+    lines = [f"GET {path} HTTP/{version}", "Host: service.example", *headers, "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+def post(body: bytes, *headers: str, path: str = "/rag/query") -> bytes:
+    """A request with a body of JSON, after which the connection ends."""
+    lines = [
+        f"POST {path} HTTP/1.1",
+        "Host: service.example",
+        "Content-Type: application/json",
+        "Connection: close",
+        f"Content-Length: {len(body)}",
+        *headers,
+        "",
+        "",
+    ]
+    return "\r\n".join(lines).encode() + body
+
+
+@contextmanager
+def serving(installation: Installation, log: Path, **environment: str) -> Iterator[Served]:
+    """The service over two small tenants."""
+    tokens = {}
+    driver = Driver(installation)
+    for tenant in TENANTS:
+        folder = installation.add_tenant(tenant, **FAST)
+        (folder / "valves.md").write_text(f"# Valves\n\nThe valve of {tenant} opens at 4 bar.\n")
+        driver.sync(tenant)
+        made = installation.command("tokens", "create", tenant, "--principal", "bot", "--json")
+        tokens[tenant] = made.json["token"]
+    with started(installation, log, **environment) as (process, port):
+        yield Served(port, process, log, tokens)
+
+
+@contextmanager
+def started(
+    installation: Installation, log: Path, *options: str, **environment: str
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """The command, until it answers and then for as long as the context lasts."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        port = int(listener.getsockname()[1])
+    with log.open("w") as stream:
+        process = installation.start(
+            "serve", "--port", str(port), *options, stderr=stream, **environment
+        )
+        try:
+            until = time.monotonic() + 60
+            while not is_ready(port):
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            yield process, port
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+
+
+def is_ready(port: int) -> bool:
+    """Whether the service and its servers answer."""
+    with suppress(OSError), closing(socket.create_connection(("127.0.0.1", port), 5)) as connection:
+        connection.sendall(get("/health/ready", "Connection: close"))
+        return connection.recv(65_536).startswith(b"HTTP/1.1 200")
+    return False
