@@ -199,8 +199,9 @@ class CheckedTenant:
 
 
 def _rows(check: CheckResult, title: str) -> list[dict[str, Any]]:
-    table = check.metadata.get(title)
-    return [] if table is None else [dict(record.data) for record in table.records]
+    rows = check.metadata.get(title) or []
+    assert isinstance(rows, list)
+    return rows
 
 
 def _rehashed(chunk: Chunk, title: str | None) -> Chunk:
