@@ -129,6 +129,7 @@ class JournaledSearch:
                 "nearest": round(max(found.cosines.values()), 6) if found.cosines else None,
                 "chosen": [hit.chunk_id for hit in answer.hits],
                 "latency_ms": dict(debug.latency_ms) if debug else {},
+                **({"altered": len(found.altered)} if found.altered else {}),
                 **({"degraded": dict(debug.degraded)} if debug and debug.degraded else {}),
             },
         )

@@ -18,6 +18,7 @@ from rag_assets.catalog.questions import QuestionReader, Standing
 from rag_assets.errors import RerankFault, UnknownTenant
 from rag_assets.indexing.model import Owner
 from rag_assets.indexing.protocol import VectorStore
+from rag_assets.retrieval.altered import AlteredEntries
 from rag_assets.retrieval.asked import Asked
 from rag_assets.retrieval.budget import within_budget
 from rag_assets.retrieval.candidates import CandidateSearch
@@ -49,6 +50,7 @@ class AsyncRetriever:
         self._second_stage = SecondStage(Rerankers(catalog, embedders.settings))
         self._reader = QuestionReader(catalog.database)
         self._searcher = store.searcher()
+        self._altered = AlteredEntries()
         # Equal text is equal configuration, which is validated once.
         self._tenant_of = lru_cache(_MOST_TENANTS)(_tenant_of)
 
@@ -129,13 +131,16 @@ class AsyncRetriever:
             reader=self._reader,
             searcher=self._searcher,
             serving=serving,
-            owner=Owner(standing.ref.id, standing.ref.incarnation, serving.number),
+            owner=Owner(
+                standing.ref.id, standing.ref.incarnation, serving.number, serving.digest_key
+            ),
             scopes=standing.scopes,
             request=asked.request,
             mode=asked.mode,
             limit=asked.depth,
             vector=vector,
             min_cosine=asked.min_cosine,
+            altered=self._altered,
         )
 
     async def _ranked(

@@ -78,7 +78,7 @@ class CheckedTenant:
         serving = self.ctx.catalog.generations.serving(name)
         assert serving is not None
         self.generation: Generation = serving
-        self.owner: Owner = self.ctx.owner(serving.number)
+        self.owner: Owner = self.ctx.owner(serving)
 
     def check(self, *, tables: bool = True) -> Outcome:
         """Run every check of the tenant, as `rag-assets check` does.
