@@ -11,6 +11,7 @@ from contextlib import closing
 from rag_assets.commands.output import progress
 from rag_assets.commands.session import Session, with_session
 from rag_assets.errors import ConfigurationError
+from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 
 _BACKLOG = 1_000
@@ -60,7 +61,7 @@ def serve(session: Session, host: str, port: int) -> None:
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
         _collect_less_garbage()
-        with logging_to_standard_error():
+        with logging_to_standard_error(masker_of(session.settings.local).text):
             uvicorn.Server(config).run(sockets=[listener])
 
 

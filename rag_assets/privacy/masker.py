@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 from cachetools import LRUCache
@@ -31,6 +31,11 @@ _TELLING = re.compile(
 """What hardly a credential lacks: such a text is scanned alone, so that no other hides it."""
 
 
+def might_hold_credential(text: str) -> bool:
+    """Whether it is worth loading the rules for; where it is not, hardly a credential is in it."""
+    return _TELLING.search(text) is not None
+
+
 class Masker:
     """Covers up credentials; made once per process, see masker_of().
 
@@ -43,13 +48,20 @@ class Masker:
     def __init__(self, scanner: SecretScanner) -> None:
         self._scanner = scanner
         self._lock = Lock()
+        self._loaded = Event()
         self._known: LRUCache[str, str] = LRUCache(
             _REMEMBERED_CHARACTERS, getsizeof=lambda masked: 64 + 2 * len(masked)
         )
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the rules are loaded, which takes a quarter of a second."""
+        return self._loaded.is_set()
+
     def load(self) -> None:
         """Load the rules now rather than with the first text."""
         self._scanner.load()
+        self._loaded.set()
 
     def text(self, text: str) -> str:
         """A text, credentials in it masked, also where they are percent-encoded.
@@ -78,7 +90,7 @@ class Masker:
         """
         with self._lock:
             unknown = [text for text in dict.fromkeys(texts) if text not in self._known]
-        plain = [text for text in unknown if _TELLING.search(text) is None]
+        plain = [text for text in unknown if not might_hold_credential(text)]
         for batch in _batches(plain):
             if not self._scanner.scan(_APART.join(batch)):
                 for text in batch:
@@ -100,6 +112,7 @@ class Masker:
 
     def _masked(self, text: str) -> str:
         masked = redact(text, self._scanner)
+        self._loaded.set()
         if "%" not in text:
             return masked
         characters = list(masked)
