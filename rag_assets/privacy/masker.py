@@ -22,18 +22,23 @@ _REMEMBERED_CHARACTERS = 8_000_000
 _APART = "\n\n"
 _BATCH_CHARACTERS = 100_000
 
-_TELLING = re.compile(
-    r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{10}|[A-Za-z]{20}|[=:@%\\]"
-    r"|(?i:pass|pwd|pw\b|pin\b|secret|token|key|cred|auth|bearer|basic|kennwort|zugang|contrase"
-    r"|mot de passe)"
-    r"|[^\x00-\x7f]"
+_SIGN = re.compile(r"[=:@%\\]|\bp(?:in|w)\b", re.IGNORECASE)
+_LONG = re.compile(r"[A-Za-z0-9]{10,}")
+_SURELY_LONG = 20
+_WORDS = (
+    *("pass", "pwd", "secret", "token", "key", "cred", "auth", "bearer", "basic"),
+    *("kennwort", "zugang", "contrase", "mot de"),
 )
-"""What hardly a credential lacks: such a text is scanned alone, so that no other hides it."""
 
 
 def might_hold_credential(text: str) -> bool:
-    """Whether it is worth loading the rules for; where it is not, hardly a credential is in it."""
-    return _TELLING.search(text) is not None
+    """Whether a text has anything that hardly a credential lacks; if not, none is worth a scan."""
+    if not text.isascii() or _SIGN.search(text):
+        return True
+    lowered = text.lower()
+    return any(word in lowered for word in _WORDS) or any(
+        len(run) >= _SURELY_LONG or not run.isalpha() for run in _LONG.findall(text)
+    )
 
 
 class Masker:
