@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +22,8 @@ LOGGER = logging.getLogger("rag_assets.service")
 
 _OURS = LOGGER.name.partition(".")[0]
 _LOGGED = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason", "lines")
-_TOLD = ("event", "caller", "tenant", "reason")
+_TOLD = ("event", "caller", "tenant", "reason", "request_id")
+_OUR_ID = re.compile("[0-9a-f]{32}")
 _MOST_WAITING = 10_000
 _GATHER_SECONDS = 0.02
 _LAST_SECONDS = 1.0
@@ -56,7 +58,7 @@ class JsonLines(logging.Formatter):
             line["error"] = record.exc_info[0].__name__
         line |= {name: getattr(record, name) for name in _LOGGED if hasattr(record, name)}
         for name in _TOLD:
-            if isinstance(told := line.get(name), str):
+            if isinstance(told := line.get(name), str) and not _OUR_ID.fullmatch(told):
                 line[name] = self._masked(told)
         return json.dumps(line, ensure_ascii=True)
 
