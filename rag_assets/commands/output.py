@@ -57,7 +57,12 @@ def _masked(line: str) -> str:
         return line
     from rag_assets.settings import Settings
 
-    return masker_of(Settings.from_environment().local).text(line)
+    try:
+        local: Path | None = Settings.from_environment().local
+    except RagAssetsError:
+        # This may be the very error that is to be told.
+        local = None
+    return masker_of(local).text(line)
 
 
 def harmless(text: str) -> str:

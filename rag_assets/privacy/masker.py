@@ -135,13 +135,13 @@ class Masker:
 
 
 @lru_cache(maxsize=4)
-def masker_of(local: Path) -> Masker:
+def masker_of(local: Path | None) -> Masker:
     """The process's masker for an installation, its rules loaded when they are first needed.
 
     Args:
-        local: the installation's own folder, which keeps compiled rules.
+        local: the installation's own folder, which keeps compiled rules; None: nothing does.
     """
-    return Masker(SecretScanner(local / "cache"))
+    return Masker(SecretScanner(None if local is None else local / "cache"))
 
 
 def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
