@@ -217,7 +217,7 @@ def _shape(ctx: TenantContext, generation: Generation) -> IndexShape:
     lacking: tuple[str, ...] = ()
     if mapped is not None:
         ctx.store.refresh(name)
-        lacking = tuple(ctx.store.without_vector(name, ctx.owner(number)))
+        lacking = tuple(ctx.store.without_vector(name, ctx.owner(generation)))
     return IndexShape(number, name, generation.dimensions, mapped, lacking)
 
 

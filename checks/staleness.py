@@ -14,7 +14,7 @@ from rag_assets.catalog.document_rows import Document
 from rag_assets.catalog.syncs import Sync
 from rag_assets.errors import ListingFailed
 from rag_assets.partitions import tenants_partitions
-from rag_assets.secrets.masking import redact
+from rag_assets.privacy.masker import Masker
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.model import DocumentSource, ListedDocument, uri_of
 from rag_assets.stages.comparing import ListingDigest, open_sources, settings_key
@@ -214,7 +214,8 @@ def _behind_at_sources(
                     named=lambda document: _safe_uri(document, scanner),
                 )
         except ListingFailed as error:
-            yield Behind(f"{source.name}: {error.message}", "unlisted", last, certain=False)
+            told = Masker(scanner).text(f"{source.name}: {error.message}")
+            yield Behind(told, "unlisted", last, certain=False)
     for name, rows in by_source.items():
         # The source was taken out of the configuration; the next sync removes what is left of it.
         last = _last_listing(syncs.get(name), now)
@@ -225,7 +226,7 @@ def _behind_at_sources(
 
 def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
     """A file's name can be a credential, too."""
-    return uri_of(document.source, redact(document.path, scanner))
+    return uri_of(document.source, Masker(scanner).text(document.path))
 
 
 def _taken_of(source: DocumentSource, digest: ListingDigest) -> str:

@@ -25,6 +25,17 @@ def sha256_hex(data: bytes | str) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
+def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
+    """128 bits, as 32 hexadecimal digits, that only who has the key can make of these parts.
+
+    Args:
+        key: at most 64 bytes.
+        kind, parts: as for key_of().
+    """
+    told = _canonical([kind, *parts]).encode()
+    return hashlib.blake2b(told, key=key, digest_size=16).hexdigest()
+
+
 def key_of(kind: str, *parts: Hashable) -> str:
     """A 128-bit key, as 32 hexadecimal digits, over everything that determines an output.
 

@@ -1,5 +1,6 @@
 """What every asset of the chain is given: the tenant of its partition with all its stores."""
 
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -9,6 +10,7 @@ import dagster as dg
 
 from rag_assets.catalog.tenants import TenantRecord
 from rag_assets.errors import ConfigurationError, RagAssetsError
+from rag_assets.privacy.masker import masker_of
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.settings import Settings
 from rag_assets.stages.context import SliceLimits, TenantContext
@@ -92,7 +94,21 @@ def clear_failures() -> Iterator[None]:
         yield
     except RagAssetsError as error:
         hint = f"\n{error.hint}" if error.hint else ""
-        raise dg.Failure(f"{error.message}{hint}", allow_retries=False) from None
+        raise dg.Failure(_masked(f"{error.message}{hint}"), allow_retries=False) from None
+    except dg.Failure:
+        raise
+    except Exception as error:
+        told = "".join(traceback.format_exception(error))
+        if _masked(told) == told:
+            raise
+        # Dagster records what it says, down to its causes: then only its kind and place are told.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        raise dg.Failure(f"unexpected {type(error).__name__} in {where}") from None
+
+
+def _masked(text: str) -> str:
+    return masker_of(Settings.from_environment().local).text(text)
 
 
 def _require_active(record: TenantRecord) -> None:

@@ -12,8 +12,7 @@ from rag_assets.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.hashing import key_of
 from rag_assets.jobs import sync_job
 from rag_assets.partitions import tenants_partitions
-from rag_assets.secrets.masking import redact
-from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.privacy.masker import masker_of
 from rag_assets.settings import Settings
 from resources.stores import PostgresResource
 from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, REASON_TAG, fail_abandoned_runs
@@ -62,8 +61,8 @@ def source_files_sensor(
             cursor = None
     if notes:
         # A folder's name can be a credential, too.
-        scanner = SecretScanner(Settings.from_environment().local / "cache")
-        notes = [redact(note, scanner) for note in notes]
+        masker = masker_of(Settings.from_environment().local)
+        notes = [masker.text(note) for note in notes]
     for note in notes:
         context.log.error(note)
     at_work = f", {len(busy)} at work" if busy else ""

@@ -177,7 +177,7 @@ class Installation:
         assert serving is not None
         ctx.store.refresh(serving.index_name)
         found = {}
-        for hit in ctx.store.stored(serving.index_name, ctx.owner(serving.number)):
+        for hit in ctx.store.stored(serving.index_name, ctx.owner(serving)):
             found[hit.id] = (
                 hit.fields["uri"],
                 hit.fields["text_sha256"],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.catalog.database import Database, TenantRef
 from rag_assets.catalog.tables import generations, serving
 
+_KEY_BYTES = 32
 GenerationState = Literal["BUILDING", "SERVING", "RETIRED", "REMOVING"]
 
 
@@ -27,6 +29,8 @@ class Generation:
             same name has another UUID.
         embedder_id: whose vectors it holds.
         embedder: configuration that makes this embedder again, for queries.
+        digest_key: with which the digests of its entries are made, kept in Postgres alone; None
+            in builds of the first four schemas.
     """
 
     number: int
@@ -39,6 +43,7 @@ class Generation:
     state: GenerationState
     created_at: datetime
     retired_at: datetime | None
+    digest_key: bytes | None = field(default=None, repr=False, compare=False)
 
 
 class GenerationTable:
@@ -106,6 +111,7 @@ class GenerationTable:
                     embedder=dict(embedder),
                     dimensions=dimensions,
                     state="BUILDING",
+                    digest_key=secrets.token_bytes(_KEY_BYTES),
                 )
                 .returning(generations)
             ).one()
@@ -188,4 +194,5 @@ def generation_of(row: Row[Any]) -> Generation:
         state=row.state,
         created_at=row.created_at,
         retired_at=row.retired_at,
+        digest_key=None if row.digest_key is None else bytes(row.digest_key),
     )

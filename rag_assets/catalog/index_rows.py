@@ -66,11 +66,13 @@ class ReadableVersion:
 
     Attributes:
         indexed_key: of its entries.
+        uri: of its document, as the catalog has it.
         content_sha256: of the document as it was listed last.
         stale: whether the document changed since, as far as its source was listed.
     """
 
     indexed_key: str
+    uri: str
     content_sha256: str | None
     stale: bool
 
@@ -152,7 +154,7 @@ def readable_versions(
     return returnable(
         tenant_id,
         generation,
-        *(held.document_id, held.indexed_key, documents.c.content_sha256),
+        *(held.document_id, held.indexed_key, documents.c.uri, documents.c.content_sha256),
         is_behind_source().label("stale"),
     ).where(among(held.document_id, document_ids), is_readable(documents, principals))
 
@@ -160,7 +162,7 @@ def readable_versions(
 def readable_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]:
     """The version of each document in the rows of `readable_versions`."""
     return {
-        row.document_id: ReadableVersion(row.indexed_key, row.content_sha256, row.stale)
+        row.document_id: ReadableVersion(row.indexed_key, row.uri, row.content_sha256, row.stale)
         for row in rows
     }
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import ProgrammingError
 from rag_assets.catalog.columns import SCHEMA
 from rag_assets.catalog.database import Database
 
-HEAD = "0008"
+HEAD = "0010"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _ALEMBIC = table("alembic_version", column("version_num"), schema=SCHEMA)
 _MIGRATION_LOCK = 0x7261675F61737365

@@ -83,7 +83,10 @@ def take_out(connection: Connection, ref: TenantRef, document_id: str, by: str) 
 
 
 def marked_deleted(ref: TenantRef, document_ids: Sequence[str]) -> Update:
-    """Says of living documents that they are deleted."""
+    """Says of living documents that they are deleted, and forgets what was said of them.
+
+    Their addresses stay, by which people ask what became of them.
+    """
     return (
         update(documents)
         .where(
@@ -93,6 +96,11 @@ def marked_deleted(ref: TenantRef, document_ids: Sequence[str]) -> Update:
         )
         .values(
             status="DELETED",
+            title=None,
+            said_title=None,
+            tags=[],
+            metadata={},
+            path=b"",
             error_message=None,
             failed_document_key=None,
             failed_config_key=None,

@@ -106,6 +106,8 @@ generations = Table(
     Column("state", Text, nullable=False),
     now_column("created_at"),
     time_column("retired_at"),
+    # Never leaves Postgres: who can write to the index shall not be able to make its digests.
+    Column("digest_key", LargeBinary),
     CheckConstraint("state IN ('BUILDING', 'SERVING', 'RETIRED', 'REMOVING')", name="state"),
 )
 

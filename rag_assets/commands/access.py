@@ -6,6 +6,7 @@ from rag_assets.catalog.access import PUBLIC
 from rag_assets.commands.output import print_json, print_table, say
 from rag_assets.commands.session import Session, with_session
 from rag_assets.errors import ConfigurationError
+from rag_assets.privacy.masker import masker_of
 from rag_assets.wording import counted
 
 
@@ -29,6 +30,7 @@ def grant(
 ) -> None:
     """Let principals read what carries a scope."""
     _require_grantable(scope)
+    _require_plain(session, scope, principals)
     session.catalog.access.grant(session.catalog.tenants.get(tenant_id).ref, scope, principals)
     _tell(session, tenant_id, scope, as_json=as_json)
 
@@ -51,6 +53,15 @@ def _require_grantable(scope: str) -> None:
         raise ConfigurationError(
             "what is public needs no grant, and none can be revoked",
             hint="give documents another scope in tenants.yaml: access.scope",
+        )
+
+
+def _require_plain(session: Session, scope: str, principals: list[str]) -> None:
+    masker = masker_of(session.settings.local)
+    if any(masker.holds_credential(name) for name in (scope, *principals)):
+        raise ConfigurationError(
+            "a scope or a principal must hold no credential: both are stored as they are",
+            hint="give it another name",
         )
 
 

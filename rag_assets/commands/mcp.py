@@ -7,6 +7,7 @@ import asyncio
 from rag_assets.commands.session import Session, with_session
 from rag_assets.mcp_messages import serve_pipe
 from rag_assets.mcp_server import Asking, Knowledge, build_server
+from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.reading import DocumentReader
@@ -30,9 +31,10 @@ def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
 
     async def run() -> None:
         try:
+            await retriever.load()
             await serve_pipe(server)
         finally:
             await retriever.close()
 
-    with logging_to_standard_error():
+    with logging_to_standard_error(masker_of(session.settings.local).text):
         asyncio.run(run())

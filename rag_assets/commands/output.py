@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_assets.errors import RagAssetsError
+from rag_assets.privacy.masker import masker_of, might_hold_credential
 
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _PIPED_WIDTH = 240
@@ -30,23 +31,38 @@ def say(line: str = "") -> None:
 
 def progress(line: str) -> None:
     """A line on how far things are."""
-    sys.stderr.write(f"  {harmless(line)}\n")
+    sys.stderr.write(f"  {harmless(_masked(line))}\n")
     sys.stderr.flush()
 
 
 def warn(line: str) -> None:
     """A line that somebody should read, although nothing failed."""
-    sys.stderr.write(f"warning: {harmless(line)}\n")
+    sys.stderr.write(f"warning: {harmless(_masked(line))}\n")
 
 
 def print_error(error: RagAssetsError, *, as_json: bool) -> None:
-    """One clear line and a hint."""
+    """One clear line and a hint; what was typed may be a credential, and is often told again."""
+    message, hint = _masked(error.message), _masked(error.hint or "")
     if as_json:
-        print_json({"error": error.message, "hint": error.hint})
+        print_json({"error": message, "hint": hint or None})
         return
-    sys.stderr.write(f"error: {harmless(error.message)}\n")
-    if error.hint:
-        sys.stderr.write(f"hint: {harmless(error.hint)}\n")
+    sys.stderr.write(f"error: {harmless(message)}\n")
+    if hint:
+        sys.stderr.write(f"hint: {harmless(hint)}\n")
+
+
+def _masked(line: str) -> str:
+    """The line, credentials in it masked; most lines need no rules to be loaded for that."""
+    if not might_hold_credential(line):
+        return line
+    from rag_assets.settings import Settings
+
+    try:
+        local: Path | None = Settings.from_environment().local
+    except RagAssetsError:
+        # This may be the very error that is to be told.
+        local = None
+    return masker_of(local).text(line)
 
 
 def harmless(text: str) -> str:

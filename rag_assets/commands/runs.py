@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.commands.output import progress
+from rag_assets.commands.shown_metadata import Plain, plain_metadata
 from rag_assets.errors import RagAssetsError, TenantGone
 
 if TYPE_CHECKING:
@@ -68,14 +69,18 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one asset check found."""
+    """What one asset check found.
+
+    Attributes:
+        metadata: what the run page shows of it, by title; a table is a list of its rows.
+    """
 
     asset: str
     check: str
     passed: bool
     severity: str
     description: str | None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Plain] = field(default_factory=dict)
 
 
 class Runner:
@@ -197,10 +202,7 @@ def _checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...]:
                 passed=evaluation.passed,
                 severity=evaluation.severity.value,
                 description=evaluation.description,
-                metadata={
-                    name: getattr(value, "value", str(value))
-                    for name, value in evaluation.metadata.items()
-                },
+                metadata=plain_metadata(evaluation.metadata),
             )
         )
     return tuple(found)

@@ -9,6 +9,7 @@ from contextlib import closing
 
 from rag_assets.commands.output import progress
 from rag_assets.commands.session import Session, with_session
+from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 
 _YOUNG_OBJECTS = 50_000
@@ -48,7 +49,7 @@ def serve(session: Session, host: str, port: int) -> None:
         # Uvicorn raises the signal again once it has stopped; what is open is then closed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         _collect_less_garbage()
-        with logging_to_standard_error():
+        with logging_to_standard_error(masker_of(session.settings.local).text):
             uvicorn.Server(config(app)).run(sockets=[listener])
 
 

@@ -109,11 +109,13 @@ class ElasticsearchStore:
             if found["index_key"] != documents[found["document_id"]]:
                 yield str(hit["_id"])
 
-    def scan(self, index_name: str, tenant: str) -> Iterator[LiveEntry]:
+    def scan(
+        self, index_name: str, tenant: str, digest_key: bytes | None = None
+    ) -> Iterator[LiveEntry]:
         # Entries routed as this tenant's but carrying another's id are found as well.
         query = {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
         for hit in requests.pages(self._client, index_name, None, query, _STORED):
-            yield hits.live_entry(hit)
+            yield hits.live_entry(hit, digest_key)
 
     def dimensions_of(self, index_name: str) -> int | None:
         with answering():
@@ -134,7 +136,7 @@ class ElasticsearchStore:
     ) -> Iterator[StoredEntry]:
         query = searches.entries(owner, searches.narrowed(narrowing or Narrowing()))
         for hit in requests.pages(self._client, index_name, owner.tenant, query, _STORED):
-            yield hits.stored(hit)
+            yield hits.stored(owner, hit)
 
     def count(self, index_name: str, owner: Owner) -> int:
         query = searches.entries(owner)
@@ -253,8 +255,11 @@ class ElasticsearchStore:
             but={"term": {"access_scope": scope}},
         )
         for hit in requests.pages(self._client, index_name, owner.tenant, query, _STORED):
-            fields = {**hit["_source"], "access_scope": scope}
-            changed = {"access_scope": scope, "digest": mapping.digest_of(fields)}
+            changed = {"access_scope": scope}
+            # What was altered keeps the digest that gives it away.
+            if mapping.is_intact(hit["_source"], owner.digest_key):
+                fields = {**hit["_source"], **changed}
+                changed["digest"] = mapping.digest_of(fields, owner.digest_key)
             yield {
                 "_op_type": "update",
                 "_index": index_name,

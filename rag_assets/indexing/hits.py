@@ -34,10 +34,22 @@ def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
     }
 
 
-def stored(hit: Mapping[str, Any], cosine: float | None = None) -> StoredEntry:
-    """A hit that brings its stored fields along."""
+def stored(owner: Owner, hit: Mapping[str, Any], cosine: float | None = None) -> StoredEntry:
+    """A hit that brings its stored fields along, verified where the generation has a key."""
     fields = hit["_source"]
-    return StoredEntry(hit["_id"], fields["index_key"], fields, cosine)
+    return StoredEntry(hit["_id"], fields["index_key"], fields, _is_intact(owner, hit), cosine)
+
+
+def _is_intact(owner: Owner, hit: Mapping[str, Any]) -> bool:
+    """Whether a hit is what was written, in the very place where it was written."""
+    fields = hit["_source"]
+    if owner.digest_key is None:
+        return True
+    if not mapping.is_intact(fields, owner.digest_key):
+        return False
+    # A true copy of another entry has a true digest.
+    place = fields["document_id"], fields["index_key"], fields["ordinal"]
+    return bool(hit["_id"] == entry_id(owner, *place))
 
 
 def candidate(owner: Owner, hit: Mapping[str, Any], score: float) -> Candidate:
@@ -73,7 +85,7 @@ def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda found: (-found.score, found.id))
 
 
-def live_entry(hit: Mapping[str, Any]) -> LiveEntry:
+def live_entry(hit: Mapping[str, Any], digest_key: bytes | None) -> LiveEntry:
     """A hit of a scan as what the index really holds."""
     fields = hit["_source"]
     return LiveEntry(
@@ -86,5 +98,5 @@ def live_entry(hit: Mapping[str, Any]) -> LiveEntry:
         ordinal=fields.get("ordinal", -1),
         access_scope=fields.get("access_scope", ""),
         routed_right=hit.get("_routing") == fields.get("tenant"),
-        intact=fields.get("digest") == mapping.digest_of(fields),
+        intact="terms" in fields and mapping.is_intact(fields, digest_key),
     )

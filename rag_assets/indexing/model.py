@@ -14,7 +14,7 @@ from rag_assets.chunking.model import Chunk
 from rag_assets.hashing import key_of
 from rag_assets.times import stamp
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 VectorIndex = Literal["int8_hnsw", "hnsw", "bbq_hnsw"]
 Placement = Literal["shared", "dedicated"]
@@ -38,11 +38,17 @@ class IndexSpec:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose entries: one generation of one use of a tenant's id."""
+    """Whose entries: one generation of one use of a tenant's id.
+
+    Attributes:
+        digest_key: of the generation, which the index never holds; None in builds of the first
+            four schemas, whose digests have no key and prove nothing against whoever can write.
+    """
 
     tenant: str
     incarnation: int
     generation: int
+    digest_key: bytes | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +168,7 @@ class Candidate:
     """An entry that a search found: what its place among others depends on.
 
     Attributes:
-        uri: of its document; empty where it is too long to be kept in a column.
+        uri: of its document, as the index has it; empty where it is too long for a column.
         text_key: equal for equal texts; in builds of the first three schemas, for equal texts
             under equal titles and headings.
     """
@@ -180,12 +186,14 @@ class StoredEntry:
     """An entry as the index holds it, its vector left out.
 
     Attributes:
+        intact: whether its fields are what was written; always in builds without a key.
         cosine: of its vector and one that was named; None where there was none.
     """
 
     id: str
     index_key: str
     fields: Mapping[str, Any]
+    intact: bool
     cosine: float | None = None
 
 

@@ -65,8 +65,16 @@ class VectorStore(Protocol):
         """Ids of entries of these documents, those of the given version left out."""
         ...
 
-    def scan(self, index_name: str, tenant: str) -> Iterator[LiveEntry]:
-        """Every entry routed to a tenant, of whatever generation, and every foreign one there."""
+    def scan(
+        self, index_name: str, tenant: str, digest_key: bytes | None = None
+    ) -> Iterator[LiveEntry]:
+        """Every entry routed to a tenant, of whatever generation, and every foreign one there.
+
+        Args:
+            index_name: where to look.
+            tenant: whose entries.
+            digest_key: of the generation of which it matters whether its entries are intact.
+        """
         ...
 
     def dimensions_of(self, index_name: str) -> int | None:

@@ -72,7 +72,7 @@ class ElasticsearchSearcher:
             body = searches.scored(owner, vector, clauses, len(ids))
         [found] = await self._searched(index_name, owner, [{**body, **searches.READING}])
         return {
-            hit["_id"]: hits.stored(hit, None if vector is None else hits.cosine(hit))
+            hit["_id"]: hits.stored(owner, hit, None if vector is None else hits.cosine(hit))
             for hit in found
         }
 

@@ -17,7 +17,7 @@ from rag_assets.indexing.model import Narrowing, Owner, Wanted
 from rag_assets.times import stamp
 
 READING: Mapping[str, Any] = {
-    "_source": {"excludes": ["terms", "digest"]},
+    "_source": {"excludes": ["terms"]},
     "track_total_hits": False,
 }
 """What a search brings along of each hit that is to be read."""

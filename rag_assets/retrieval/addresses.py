@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from rag_assets.retrieval.numbers import Numbers
 
 # All of them in time that grows as the text does: runs are bounded, or begin in one place only.
 _TARGET = r"[^\s<>()\[\]\"'`]"
@@ -20,6 +22,9 @@ _LINK = re.compile(
 _NAME = re.compile(
     rf"(?<![\w@.-])(?:[\w-]{{1,63}}\.){{1,99}}[^\W\d_]{{2,}}(?![\w-])(?:/{_TARGET}*)?"
 )
+_UNSEEN = re.compile(r"[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_SPELT_DOT = re.compile(r"\s?[\[({]\s?(?:\.|dot|punkt|point)\s?[\])}]\s?")
+_SPELT_AT = re.compile(r"\s?[\[({]\s?(?:@|at)\s?[\])}]\s?")
 _SCHEME = re.compile(r"\A(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,}|\Amailto:")
 _AFTER = ".,;:!?*_/"
 
@@ -32,22 +37,26 @@ class Addresses:
         links: addresses with a scheme, of mail, targets of links and images, tags of HTML; without
             their scheme.
         names: of hosts or of files, which cannot be told apart: `example.org/login`, `main.py`.
+        numbers: IP addresses, ports, numbers of telephones and of payment cards.
     """
 
     links: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
+    numbers: Numbers = field(default_factory=Numbers)
 
     @classmethod
     def of(cls, text: str) -> Addresses:
         """Those of a text, in lower case."""
-        seen = unicodedata.normalize("NFKC", text).casefold()
+        seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", text).casefold())
+        # As people write what shall not become a link.
+        seen = _SPELT_DOT.sub(".", _SPELT_AT.sub("@", seen)).replace("hxxp", "http")
         links = (
             next(found for found in link.groups() if found is not None)
             for link in _LINK.finditer(seen)
         )
         names = (name[0].rstrip(_AFTER) for name in _NAME.finditer(seen))
         bare = (_SCHEME.sub("", link).rstrip(_AFTER) for link in links)
-        return cls(frozenset(bare), frozenset(names))
+        return cls(frozenset(bare), frozenset(names), Numbers.of(text))
 
     @property
     def known(self) -> frozenset[str]:

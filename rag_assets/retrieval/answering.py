@@ -24,6 +24,7 @@ from rag_assets.retrieval.citations import enforce_citations, verify_citations
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
 from rag_assets.retrieval.prompts import NOT_ANSWERED, instructions, prompt
+from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:
     from rag_assets.retrieval.protocol import PassageSearch
@@ -77,10 +78,13 @@ class Answerer:
                 reason=reason,
                 latency_ms=took,
             )
+        question = request.query
+        if not Tenant.from_config(record.config).privacy.send_unmasked_questions:
+            question = await self._retriever.masked(question)
         seal = secrets.token_hex(_SEAL_BYTES)
         completion = await chat.model.complete(
             instructions(seal),
-            prompt(request.query, found.hits, seal),
+            prompt(question, found.hits, seal),
             max_tokens=request.max_tokens or chat.config.max_tokens,
             seconds=chat.config.seconds,
         )

@@ -17,6 +17,7 @@ class Asked:
     """A request, and what the tenant's defaults make of it.
 
     Attributes:
+        question: as embedder and reranker are sent it.
         limit: hits at most.
         min_cosine: below which nothing is wanted.
         rerank: the second stage; None where none is wanted.
@@ -24,14 +25,23 @@ class Asked:
 
     tenant: Tenant
     request: SearchRequest
+    question: str
     mode: SearchMode
     limit: int
     min_cosine: float | None
     rerank: RerankConfig | None
 
     @classmethod
-    def of(cls, tenant: Tenant, request: SearchRequest, serving: Generation | None) -> Asked:
+    def of(
+        cls, tenant: Tenant, request: SearchRequest, masked: str, serving: Generation | None
+    ) -> Asked:
         """What the request says, or else the tenant's defaults for what answers it.
+
+        Args:
+            tenant: that is asked.
+            request: as it was made.
+            masked: its question, credentials in it masked.
+            serving: what answers.
 
         Raises:
             NoReranker: it says to rerank, and the tenant has nothing to do so with.
@@ -41,7 +51,8 @@ class Asked:
             least = tenant.min_score(serving.embedder_id)
         return cls(
             tenant,
-            request,
+            request.model_copy(update={"query": masked}),
+            question=request.query if tenant.privacy.send_unmasked_questions else masked,
             mode=request.mode or default.mode,
             limit=request.top_k or default.top_k,
             min_cosine=least,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from rag_assets.indexing.model import (
     lies_in,
 )
 from rag_assets.indexing.protocol import Searcher
+from rag_assets.retrieval.altered import AlteredEntries
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.tenants.modes import SearchMode
 
@@ -50,6 +51,13 @@ class Found:
     versions: Mapping[str, ReadableVersion]
     seen: int
 
+    def without(self, ids: Collection[str]) -> Found:
+        """The same, some candidates left out."""
+        if not ids:
+            return self
+        rankings = [[c for c in ranking if c.id not in ids] for ranking in self.rankings]
+        return replace(self, rankings=rankings)
+
     @property
     def by_id(self) -> dict[str, Candidate]:
         """Every candidate once."""
@@ -65,6 +73,7 @@ class CandidateSearch:
         limit: candidates that are wanted in their order.
         vector: of the query; None where only words count.
         min_cosine: below which nothing is wanted.
+        altered: told of entries that are not what was written.
     """
 
     reader: QuestionReader
@@ -77,6 +86,7 @@ class CandidateSearch:
     limit: int
     vector: npt.NDArray[np.float32] | None
     min_cosine: float | None
+    altered: AlteredEntries = field(default_factory=AlteredEntries)
 
     def prefers(self, candidate: Candidate) -> bool:
         """Whether it lies where what is found ranks higher."""
@@ -90,7 +100,7 @@ class CandidateSearch:
         return await self.searcher.cosines(self.serving.index_name, self.owner, self.vector, ids)
 
     async def entries(self, ids: Sequence[str], *, scored: bool) -> dict[str, StoredEntry]:
-        """Those of these entries that are still there, by id.
+        """Those of these entries that are still there, by id, altered ones among them.
 
         The scopes are those that could be read when the search began: what the catalog says by
         now is for still().
@@ -187,7 +197,8 @@ def _shown(
     ranking: Sequence[Candidate], versions: Mapping[str, ReadableVersion]
 ) -> list[Candidate]:
     return [
-        candidate
+        # Where else a text stands is told of entries that are never read, and so never verified.
+        candidate if candidate.uri == version.uri else replace(candidate, uri=version.uri)
         for candidate in ranking
         if (version := versions.get(candidate.document_id)) is not None
         and version.indexed_key == candidate.index_key

@@ -2,18 +2,19 @@
 
 Whether a passage truly entails a sentence takes a model to judge. What is judged here costs
 nothing and cannot be talked round: that a citation exists, and that the passage it names has
-words of the sentence in it, and every address that the sentence names.
+words of the sentence in it, and every address, port, telephone and card number that it names.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from rag_assets.retrieval.addresses import Addresses
 from rag_assets.retrieval.markers import blank_markers, cited_numbers, only_known_markers
+from rag_assets.retrieval.numbers import Digits
 from rag_assets.retrieval.sentences import Piece, list_sign, pieces_of
 from rag_assets.retrieval.words import content_words
 
@@ -166,22 +167,27 @@ def _kept(
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What passages say: their words, and the addresses that stand in them."""
+    """What passages say: their words, and the addresses and numbers that stand in them."""
 
     words: frozenset[str] = frozenset()
     addresses: frozenset[str] = frozenset()
+    digits: Digits = field(default_factory=Digits)
 
     @classmethod
     def by(cls, hit: Cited) -> _Said:
         text = "\n".join([hit.title or "", *hit.heading_path, hit.text])
-        return cls(content_words(text), Addresses.of(text).known)
+        return cls(content_words(text), Addresses.of(text).known, Digits.of(text))
 
     @classmethod
     def together(cls, passages: Iterable[_Said]) -> _Said:
-        words, addresses = cls().words, cls().addresses
+        together = cls()
         for said in passages:
-            words, addresses = words | said.words, addresses | said.addresses
-        return cls(words, addresses)
+            together = cls(
+                together.words | said.words,
+                together.addresses | said.addresses,
+                together.digits.plus(said.digits),
+            )
+        return together
 
     def concerns(self, text: str, piece: Piece) -> bool:
         """Whether a text that claims nothing has some of the words, if any, and no other name.
@@ -195,8 +201,9 @@ class _Said:
         return (piece.role == "head" or bool(words & self.words)) and self.knows(Addresses.of(text))
 
     def knows(self, named: Addresses) -> bool:
-        """Whether every address stands here."""
-        return named.links | named.names <= self.addresses
+        """Whether every address, and every number that leads somewhere, stands here."""
+        known = named.links | named.names <= self.addresses
+        return known and self.digits.hold(named.numbers)
 
 
 def _said_by(hits: Sequence[Cited]) -> dict[int, _Said]:

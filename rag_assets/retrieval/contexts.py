@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rag_assets.retrieval.lookalikes import escaped, folded
 from rag_assets.retrieval.model import Hit
+from rag_assets.retrieval.turns import turn_marks
 
 NOTHING_FOUND = "No relevant documentation found for your query."
 
@@ -52,12 +53,14 @@ def _score(hit: Hit) -> str:
 
 
 def neutralised(text: str) -> str:
-    """A text whose imitations of our own markers are escaped by a backslash; else as it is.
+    """A text whose imitations of markers are escaped by a backslash; else as it is.
 
-    What a document says is data: it must not seem to end a passage, or to begin the next. An
-    imitation is what looks like `--- Result N`, `[END CONTEXT]` or `## Team Guidelines`.
+    What a document says is data: it must not seem to end a passage, or to begin the next, nor to
+    end a turn of the conversation with a model, or to begin another's. An imitation is what looks
+    like `--- Result N`, `[END CONTEXT]`, `## Team Guidelines`, `<|im_end|>` or `Human:`.
     """
-    return escaped(text, _imitations(folded(text)))
+    seen = folded(text)
+    return escaped(text, [*_imitations(seen), *turn_marks(seen)])
 
 
 def as_source(text: str) -> str:
@@ -65,7 +68,7 @@ def as_source(text: str) -> str:
     line = " ".join(text.split())
     seen = folded(line)
     ends = (found.start() for found in _END_OF_SOURCE.finditer(seen))
-    return escaped(line, [*_imitations(seen), *ends])
+    return escaped(line, [*_imitations(seen), *turn_marks(seen), *ends])
 
 
 def _imitations(seen: str) -> Iterator[int]:

@@ -7,8 +7,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from rag_assets.aside import Aside
@@ -18,8 +16,6 @@ from rag_assets.catalog.events import EventKind, NewEvent
 from rag_assets.errors import RagAssetsError, TenantGone
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.retrieval.ranking import Ranked
-from rag_assets.secrets.masking import redact
-from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.tenants.modes import SearchMode
 
 _LOG = logging.getLogger(__name__)
@@ -40,18 +36,16 @@ class _Noted:
 class SearchJournal:
     """Writes rag_search_started and rag_search_completed.
 
-    A question passes the scan for credentials before it is written, and is cut where it is long.
-    Of passages ids and scores are kept, no text. Where more searches are made than can be
-    written, the events of some are left out and counted.
+    A question comes with its credentials masked, and is cut where it is long. Of passages ids and
+    scores are kept, no text. Where more searches are made than can be written, the events of some
+    are left out and counted.
 
     Args:
         catalog: where events are kept.
-        cache_dir: of the scanner; see SecretScanner.
     """
 
-    def __init__(self, catalog: Catalog, cache_dir: Path | None) -> None:
+    def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._cache_dir = cache_dir
         self._aside: Aside[_Noted] = Aside(
             self._write,
             name="events of searches",
@@ -62,7 +56,13 @@ class SearchJournal:
     def started(
         self, ref: TenantRef, request: SearchRequest, mode: SearchMode, top_k: int
     ) -> JournaledSearch:
-        """Note that a search begins; what comes of it is told to what this returns."""
+        """Note that a search begins; what comes of it is told to what this returns.
+
+        Args:
+            ref: who is asked.
+            request: its question's credentials masked.
+            mode, top_k: what it comes to.
+        """
         search = JournaledSearch(self, ref, secrets.token_hex(8), request.caller.name)
         asked = {"query": request.query, "mode": mode, "top_k": top_k}
         search.note("rag_search_started", asked)
@@ -79,7 +79,7 @@ class SearchJournal:
     def _write(self, lot: Sequence[_Noted]) -> None:
         by_tenant: dict[TenantRef, list[NewEvent]] = {}
         for noted in lot:
-            event = NewEvent(noted.kind, noted.at, self._safe(noted.payload))
+            event = NewEvent(noted.kind, noted.at, _storable(noted.payload))
             by_tenant.setdefault(noted.ref, []).append(event)
         for ref, new in by_tenant.items():
             try:
@@ -88,19 +88,6 @@ class SearchJournal:
                 continue
             except RagAssetsError as error:
                 _LOG.warning(f"{ref.id}: {len(new)} events of searches were lost: {error.message}")
-
-    def _safe(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        if "query" not in payload:
-            return dict(payload)
-        # Scanned whole: a credential must not pass because it was cut. Postgres takes no zero byte.
-        query = redact(payload["query"], self._scanner).replace("\0", " ")
-        # Nor half of a character that takes two.
-        query = query.encode("utf-8", "replace").decode()
-        return {**payload, "query": query[:_QUERY]}
-
-    @cached_property
-    def _scanner(self) -> SecretScanner:
-        return SecretScanner(self._cache_dir)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +116,7 @@ class JournaledSearch:
                 "nearest": round(max(found.cosines.values()), 6) if found.cosines else None,
                 "chosen": [hit.chunk_id for hit in answer.hits],
                 "latency_ms": dict(debug.latency_ms) if debug else {},
+                **({"altered": len(found.altered)} if found.altered else {}),
                 **({"degraded": dict(debug.degraded)} if debug and debug.degraded else {}),
             },
         )
@@ -141,3 +129,11 @@ class JournaledSearch:
         """Have one of its events written."""
         common = {"search_id": self.search_id, "caller": self.caller}
         self.journal.note(self.ref, kind, {**common, **payload})
+
+
+def _storable(payload: Mapping[str, Any]) -> dict[str, Any]:
+    if "query" not in payload:
+        return dict(payload)
+    # Postgres takes no zero byte, nor half of a character that takes two.
+    query = payload["query"].replace("\0", " ").encode("utf-8", "replace").decode()
+    return {**payload, "query": query[:_QUERY]}

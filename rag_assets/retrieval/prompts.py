@@ -43,9 +43,8 @@ def prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
         seal: see instructions.
     """
     passages = "\n\n".join(_passage(hit, seal) for hit in hits)
-    return (
-        f"[BEGIN CONTEXT {seal}]\n{passages}\n[END CONTEXT {seal}]\n\nQuestion: {question.strip()}"
-    )
+    asked = neutralised(question.strip())
+    return f"[BEGIN CONTEXT {seal}]\n{passages}\n[END CONTEXT {seal}]\n\nQuestion: {asked}"
 
 
 def _passage(hit: Hit, seal: str) -> str:

@@ -32,6 +32,7 @@ class Ranked:
         cosines: by id, of at least those; empty where the question has no vector.
         fused: scores by id, of all candidates, best first.
         found: the candidates.
+        altered: ids of entries that are not what was written, left out.
         reread: what the second stage made of the first of them; None where there was none.
     """
 
@@ -39,6 +40,7 @@ class Ranked:
     cosines: Mapping[str, float]
     fused: Mapping[str, float]
     found: Found
+    altered: frozenset[str] = frozenset()
     reread: Reread | None = None
 
     def after(self, reread: Reread, search: CandidateSearch, still: Found) -> Ranked:
@@ -98,13 +100,17 @@ async def ranked(search: CandidateSearch, clock: Clock) -> Ranked:
         IndexInconsistent: the tenant's index was lost.
         ServiceUnavailable: a server does not answer.
     """
-    found, complete = await _ranked(search, clock)
+    found, unread = await _ranked(search, clock, frozenset())
+    left_out = unread
     for _ in range(_ATTEMPTS - 1):
-        # An entry that is gone now was replaced meanwhile: its successor is found next time.
-        if complete:
+        # An entry that is gone now was replaced meanwhile: its successor is found next time. In
+        # place of one that was altered, another says the same, or is the next best.
+        if not unread:
             break
-        found, complete = await _ranked(search, clock)
-    if not complete:
+        found, unread = await _ranked(search, clock, left_out)
+        left_out |= unread
+    search.altered.report(search.owner.tenant, found.altered)
+    if unread:
         _LOG.warning(
             f"{search.owner.tenant}: entries that were found cannot be read;"
             f" `rag-assets check {search.owner.tenant}` tells what is wrong with its index"
@@ -114,34 +120,47 @@ async def ranked(search: CandidateSearch, clock: Clock) -> Ranked:
     return found
 
 
-async def _ranked(search: CandidateSearch, clock: Clock) -> tuple[Ranked, bool]:
-    """What is found now, and whether all of it was still there when it was read."""
+async def _ranked(
+    search: CandidateSearch, clock: Clock, left_out: frozenset[str]
+) -> tuple[Ranked, frozenset[str]]:
+    """What is found now, and ids of that which was not there, or not intact, when it was read.
+
+    Args:
+        search: what is asked for.
+        clock: of the search.
+        left_out: ids of entries that could not be read, or were altered, when they were found.
+    """
     with clock.step("search"):
         found = await search.found()
+    # What was found again and cannot be read lies elsewhere than it says.
+    altered = left_out & found.by_id.keys()
+    found = found.without(altered)
     vouched_at = time.monotonic()
     by_id = found.by_id
     fused = fuse([[candidate.id for candidate in ranking] for ranking in found.rankings])
     order = collapse([by_id[id_] for id_ in fused])
     cosines = _by_vector(search, found)
-    complete = True
+    unread: set[str] = set()
     if search.vector is not None and search.min_cosine is not None:
         # It may drop any of them, so all are scored before the first are taken.
         with clock.step("score"):
             cosines |= await search.cosines([d.id for d in order if d.id not in cosines])
-        complete = all(distinct.id in cosines for distinct in order)
+        unread.update(distinct.id for distinct in order if distinct.id not in cosines)
         order = [d for d in order if cosines.get(d.id, -2.0) >= search.min_cosine]
     order = order[: search.limit]
     with clock.step("read"):
         known = all(distinct.id in cosines for distinct in order)
         entries = await search.entries([distinct.id for distinct in order], scored=not known)
     cosines |= {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
-    passages = [d.with_fields(entries[d.id].fields) for d in order if d.id in entries]
-    complete = complete and len(passages) == len(order)
-    result = Ranked(passages, cosines, fused, found)
+    intact = {id_: entry for id_, entry in entries.items() if entry.intact}
+    passages = [d.with_fields(intact[d.id].fields) for d in order if d.id in intact]
+    unread.update(distinct.id for distinct in order if distinct.id not in intact)
+    altered |= entries.keys() - intact.keys()
+    result = Ranked(passages, cosines, fused, found.without(altered), altered)
     if time.monotonic() - vouched_at > _VOUCHED_SECONDS:
         with clock.step("verify"):
             result = result.as_of(await search.still(found))
-    return result, complete
+    return result, frozenset(unread)
 
 
 def _by_vector(search: CandidateSearch, found: Found) -> dict[str, float]:

@@ -22,7 +22,8 @@ class DocumentText:
     """A document's indexed text.
 
     Attributes:
-        text: its chunks put together again; a gap where one was withheld for a credential.
+        text: its chunks put together again; a gap where one was withheld for a credential, or
+            was altered in the index.
     """
 
     document_id: str
@@ -71,7 +72,7 @@ class DocumentReader:
         # No id holds a zero byte, which Postgres takes for an error.
         if record.state != "ACTIVE" or serving is None or "\0" in document_id:
             raise _unknown(tenant_id)
-        owner = Owner(record.id, record.incarnation, serving.number)
+        owner = Owner(record.id, record.incarnation, serving.number, serving.digest_key)
         narrowing = Narrowing(documents=(document_id,))
         found = list(self._store.stored(serving.index_name, owner, narrowing))
         # After the entries were read: a version that was replaced meanwhile does not count.
@@ -80,7 +81,7 @@ class DocumentReader:
         )
         key = versions[document_id].indexed_key if document_id in versions else None
         chunks = sorted(
-            (entry for entry in found if entry.index_key == key),
+            (entry for entry in found if entry.intact and entry.index_key == key),
             key=lambda entry: int(entry.fields["ordinal"]),
         )
         if not chunks:

@@ -18,6 +18,8 @@ from rag_assets.catalog.questions import QuestionReader, Standing
 from rag_assets.errors import RerankFault, UnknownTenant
 from rag_assets.indexing.model import Owner
 from rag_assets.indexing.protocol import VectorStore
+from rag_assets.privacy.masker import Masker, masker_of
+from rag_assets.retrieval.altered import AlteredEntries
 from rag_assets.retrieval.asked import Asked
 from rag_assets.retrieval.budget import within_budget
 from rag_assets.retrieval.candidates import CandidateSearch
@@ -31,6 +33,8 @@ from rag_assets.retrieval.second_stage import SecondStage
 from rag_assets.tenants.model import Tenant
 
 _MOST_TENANTS = 1_024
+_SCANNED_AT_ONCE = 2_000
+"""Characters of a question; a longer one is scanned in a thread, beside the event loop."""
 
 
 class AsyncRetriever:
@@ -44,11 +48,13 @@ class AsyncRetriever:
 
     def __init__(self, catalog: Catalog, store: VectorStore, embedders: Embedders) -> None:
         self._meter = Meter(catalog)
-        self._journal = SearchJournal(catalog, embedders.settings.local / "cache")
+        self._journal = SearchJournal(catalog)
+        self._masker = masker_of(embedders.settings.local)
         self._vectors = QuestionVectors(embedders, self._meter)
         self._second_stage = SecondStage(Rerankers(catalog, embedders.settings))
         self._reader = QuestionReader(catalog.database)
         self._searcher = store.searcher()
+        self._altered = AlteredEntries()
         # Equal text is equal configuration, which is validated once.
         self._tenant_of = lru_cache(_MOST_TENANTS)(_tenant_of)
 
@@ -67,10 +73,11 @@ class AsyncRetriever:
             standing = await self._reader.standing(tenant_id, request.caller.principals)
         if standing.state != "ACTIVE":
             return SearchAnswer(disabled=True)
-        asked = Asked.of(self._tenant_of(standing.config), request, standing.serving)
+        masked = await self.masked(request.query)
+        asked = Asked.of(self._tenant_of(standing.config), request, masked, standing.serving)
         if standing.serving is None:
             return SearchAnswer(mode=asked.mode, needs_clarification=True)
-        noted = self._journal.started(standing.ref, request, asked.mode, asked.limit)
+        noted = self._journal.started(standing.ref, asked.request, asked.mode, asked.limit)
         try:
             search = await self._candidates(standing, standing.serving, asked, clock)
             found = await self._ranked(standing, search, asked, clock)
@@ -80,6 +87,21 @@ class AsyncRetriever:
             raise
         noted.completed(answer, found)
         return answer
+
+    async def masked(self, question: str) -> str:
+        """A question, credentials in it masked, as it may be stored, logged and sent."""
+        if self._masker.loaded and len(question) <= _SCANNED_AT_ONCE:
+            return self._masker.text(question)
+        return await run_sync(self._masker.text, question)
+
+    @property
+    def masker(self) -> Masker:
+        """What masks questions."""
+        return self._masker
+
+    async def load(self) -> None:
+        """Load what the first question would otherwise wait for."""
+        await run_sync(self._masker.load)
 
     async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
         """Whether the caller may read by now every document that an answer's hits are from.
@@ -122,20 +144,22 @@ class AsyncRetriever:
     ) -> CandidateSearch:
         vector = None
         if asked.needs_vector:
-            query = asked.request.query
             with clock.step("embed"):
-                vector = await self._vectors.of(standing.ref, asked.tenant, serving, query)
+                vector = await self._vectors.of(standing.ref, asked.tenant, serving, asked.question)
         return CandidateSearch(
             reader=self._reader,
             searcher=self._searcher,
             serving=serving,
-            owner=Owner(standing.ref.id, standing.ref.incarnation, serving.number),
+            owner=Owner(
+                standing.ref.id, standing.ref.incarnation, serving.number, serving.digest_key
+            ),
             scopes=standing.scopes,
             request=asked.request,
             mode=asked.mode,
             limit=asked.depth,
             vector=vector,
             min_cosine=asked.min_cosine,
+            altered=self._altered,
         )
 
     async def _ranked(
@@ -143,10 +167,9 @@ class AsyncRetriever:
     ) -> Ranked:
         found = await ranked(search, clock)
         if asked.rerank is not None and found.order:
-            query = asked.request.query
             with clock.step("rerank"):
                 reread = await self._second_stage.read(
-                    standing.ref, asked.rerank, query, found.order
+                    standing.ref, asked.rerank, asked.question, found.order
                 )
             # Reading takes a while, and what was revoked meanwhile must not be shown.
             with clock.step("verify"):

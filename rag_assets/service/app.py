@@ -59,6 +59,7 @@ def build_app(backend: Backend) -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    await app.state.backend.retriever.load()
     try:
         async with serving_agents(app.state.backend) as app.state.agents:
             yield

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from queue import Empty, Full, Queue
@@ -21,6 +22,8 @@ LOGGER = logging.getLogger("rag_assets.service")
 
 _OURS = LOGGER.name.partition(".")[0]
 _LOGGED = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason", "lines")
+_TOLD = ("event", "caller", "tenant", "reason", "request_id")
+_OUR_ID = re.compile("[0-9a-f]{32}")
 _MOST_WAITING = 10_000
 _GATHER_SECONDS = 0.02
 _LAST_SECONDS = 1.0
@@ -32,7 +35,14 @@ class JsonLines(logging.Formatter):
 
     What libraries log is told by logger, event and kind of error: the values in their messages, and
     their tracebacks, may quote a key or a document.
+
+    Args:
+        masked: covers up credentials in what is told of a record; quick where it was told before.
     """
+
+    def __init__(self, masked: Callable[[str], str]) -> None:
+        super().__init__()
+        self._masked = masked
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
@@ -47,6 +57,9 @@ class JsonLines(logging.Formatter):
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
         line |= {name: getattr(record, name) for name in _LOGGED if hasattr(record, name)}
+        for name in _TOLD:
+            if isinstance(told := line.get(name), str) and not _OUR_ID.fullmatch(told):
+                line[name] = self._masked(told)
         return json.dumps(line, ensure_ascii=True)
 
 
@@ -133,10 +146,14 @@ class WritingAside(logging.Handler):
 
 
 @contextmanager
-def logging_to_standard_error() -> Iterator[None]:
-    """Write all log lines to standard error until the block ends: ours, and libraries' warnings."""
+def logging_to_standard_error(masked: Callable[[str], str]) -> Iterator[None]:
+    """Write all log lines to standard error until the block ends: ours, and libraries' warnings.
+
+    Args:
+        masked: see JsonLines.
+    """
     handler = WritingAside(sys.stderr.fileno())
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLines(masked))
     root = logging.getLogger()
     before = root.level, LOGGER.level
     root.addHandler(handler)

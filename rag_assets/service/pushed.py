@@ -14,6 +14,7 @@ from rag_assets.catalog.records import PushedRecord
 from rag_assets.errors import NoRecordsSource
 from rag_assets.parsing import media_types
 from rag_assets.parsing.registry import PARSERS
+from rag_assets.privacy.masker import Masker
 from rag_assets.service.invalid import invalid
 from rag_assets.service.model import OfTenant, TenantName
 from rag_assets.sources.model import SaidOfDocument
@@ -122,6 +123,25 @@ class RecordBody(BaseModel):
             modified_at=self.updated_at,
         )
         return PushedRecord(source, source_type, source_id, self.text, self.media_type, said)
+
+
+def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
+    """Refuse credentials in what cannot be masked without being another.
+
+    Two ids would become one, and a scope another one than was granted.
+
+    Raises:
+        RequestValidationError: one stands in the record's kind, id, scope or a key of metadata.
+    """
+    for field, texts in (
+        ("source_type", [record.source_type]),
+        # With its kind before it: a credential may be one for what it is called.
+        ("source_id", [record.source_id, f"{record.source_type}: {record.source_id}"]),
+        ("scope", [record.said.access_scope or ""]),
+        ("metadata", [*record.said.metadata]),
+    ):
+        if any(masker.holds_credential(text) for text in texts if text):
+            raise invalid(field, "it must hold no credential: it is stored and shown as it is")
 
 
 def _may_have(uri: str, source: str) -> bool:

@@ -30,6 +30,7 @@ from rag_assets.service.pushed import (
     SourceType,
     Written,
     records_source,
+    require_plain_identifiers,
 )
 from rag_assets.service.routes import TheBackend, WhoAsks
 from rag_assets.sources.records import record_document_id
@@ -70,13 +71,15 @@ async def put_record(record: RecordBody, asked: TheRecord, backend: TheBackend) 
     """Push a record, or what it is now. For admins.
 
     The former version is found until the new one is indexed. What is as it was before costs
-    nothing; `updated_at` alone makes no difference.
+    nothing; `updated_at` alone makes no difference. Credentials are masked before anything of it
+    is indexed; in what tells records apart or says who reads them, they are refused.
     """
 
     def put() -> Written:
         tenant, known = _tenant(backend, asked.tenant_id)
         source = records_source(tenant, asked.source)
         pushed = record.of(source.name, asked.source_type, asked.source_id)
+        require_plain_identifiers(pushed, backend.retriever.masker)
         if record.is_secret:
             backend.catalog.records.remove(known.ref, pushed.document_id, asked.by)
             return Written(document_id=pushed.document_id, outcome="secret")

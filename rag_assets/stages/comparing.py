@@ -12,6 +12,8 @@ from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.document_rows import Known
 from rag_assets.catalog.removals import UNREADABLE
 from rag_assets.hashing import key_of, sha256_hex
+from rag_assets.privacy.masker import MASKING_VERSION
+from rag_assets.secrets.scanner import rules_version
 from rag_assets.settings import Settings
 from rag_assets.sources.diff import Change, Comparison, KnownDocument
 from rag_assets.sources.digests import hash_documents
@@ -69,7 +71,8 @@ class ListingDigest:
 def settings_key(tenant: Tenant, config: SourceConfig) -> str:
     """Hash of the settings that change what a listing means without changing what is listed."""
     settings = config.model_dump(mode="json", exclude={"name", "root"})
-    return key_of("source", tenant.access.scope, settings)
+    # Names pass the scan for credentials as well, and again whenever its rules are others.
+    return key_of("source", tenant.access.scope, settings, MASKING_VERSION, rules_version())
 
 
 def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[DocumentSource]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from rag_assets.catalog.catalog import Catalog
 from rag_assets.catalog.database import TenantRef
 from rag_assets.catalog.document_rows import Document
+from rag_assets.catalog.generations import Generation
 from rag_assets.chunking.chunk_set import CHUNKER_VERSION, chunk_set_key
 from rag_assets.chunking.parameters import ChunkParameters
 from rag_assets.embedding.batch_api import BatchApi
@@ -78,9 +79,9 @@ class TenantContext:
         """What kind of index the tenant's entries need."""
         return IndexSpec(self.embedder.dimensions, self.tenant.index.vector_index)
 
-    def owner(self, generation: int) -> Owner:
+    def owner(self, generation: Generation) -> Owner:
         """Whose entries a generation's are."""
-        return Owner(self.ref.id, self.ref.incarnation, generation)
+        return owner_of(self.ref, generation)
 
     def parse_key(self, document: Document) -> str:
         """Where the lake keeps the parsed text of a document."""
@@ -107,6 +108,11 @@ class TenantContext:
         return self.tenant.chunk_parameters(
             source=document.source, source_type=document.source_type, media_type=media_type
         )
+
+
+def owner_of(ref: TenantRef, generation: Generation) -> Owner:
+    """Whose entries a generation's are, for whoever has no context of the tenant."""
+    return Owner(ref.id, ref.incarnation, generation.number, generation.digest_key)
 
 
 def generation_key(tenant: Tenant, embedder_id: str) -> str:

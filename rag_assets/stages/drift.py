@@ -168,7 +168,7 @@ def repair_index(ctx: TenantContext) -> list[IndexState]:
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is not None:
         ctx.guard()
-        owner = ctx.owner(serving.number)
+        owner = ctx.owner(serving)
         ctx.store.point_alias(serving.index_name, owner)
     for state in states:
         if not state.healthy:
@@ -182,12 +182,12 @@ def _inspect(
     generations: list[Generation],
     serving: Generation | None,
 ) -> IndexState:
-    owner = ctx.owner(generation.number)
+    owner = ctx.owner(generation)
     uuid = ctx.store.uuid_of(generation.index_name)
     live: Iterator[LiveEntry] = iter(())
     if uuid is not None:
         ctx.store.refresh(generation.index_name)
-        live = ctx.store.scan(generation.index_name, ctx.ref.id)
+        live = ctx.store.scan(generation.index_name, ctx.ref.id, owner.digest_key)
     others = [g.number for g in generations if g.number != generation.number]
     held = ctx.catalog.index.held(ctx.ref.id, generation.number)
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])

@@ -53,7 +53,7 @@ def publish(ctx: TenantContext, generation: Generation) -> None:
     """Let a build answer: one row in the catalog, then the alias that is derived from it."""
     ctx.guard()
     ctx.catalog.generations.publish(ctx.ref, generation)
-    ctx.store.point_alias(generation.index_name, ctx.owner(generation.number))
+    ctx.store.point_alias(generation.index_name, ctx.owner(generation))
     payload = {"generation": generation.number, "embedder": generation.embedder_id}
     ctx.catalog.events.write(ctx.ref, "generation_published", [payload])
 
@@ -72,7 +72,7 @@ def publish_when_complete(ctx: TenantContext, generation: Generation) -> bool:
     if ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, key):
         return False
     expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
-    live = ctx.store.count(generation.index_name, ctx.owner(generation.number))
+    live = ctx.store.count(generation.index_name, ctx.owner(generation))
     if live != expected:
         raise IndexInconsistent(
             f"generation {generation.number} of tenant {ctx.ref.id!r} holds {live} entries,"
@@ -106,12 +106,12 @@ def _mend_alias(ctx: TenantContext, generation: Generation) -> None:
     """Point the alias again where a run was killed right after it had published."""
     if not alias_is_right(ctx, generation):
         ctx.guard()
-        ctx.store.point_alias(generation.index_name, ctx.owner(generation.number))
+        ctx.store.point_alias(generation.index_name, ctx.owner(generation))
 
 
 def alias_is_right(ctx: TenantContext, generation: Generation) -> bool:
     """Whether the tenant's alias shows exactly this build."""
-    shown = (generation.index_name, {"bool": {"filter": owned(ctx.owner(generation.number))}})
+    shown = (generation.index_name, {"bool": {"filter": owned(ctx.owner(generation))}})
     return ctx.store.alias_target(ctx.ref.id) == shown
 
 

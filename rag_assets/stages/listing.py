@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
-from rag_assets.catalog.document_rows import Document, DocumentChange, Known
+from rag_assets.catalog.document_rows import DocumentChange, Known
 from rag_assets.errors import ListingFailed
-from rag_assets.secrets.masking import redact
+from rag_assets.privacy.masker import Masker
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.diff import Change, deletions_suspicious
 from rag_assets.sources.registry import SourceConfig
@@ -22,6 +23,7 @@ from rag_assets.stages.comparing import (
 )
 from rag_assets.stages.context import TenantContext
 from rag_assets.stages.listing_report import ListingReport, Words, rejected_of, sample_of
+from rag_assets.stages.masking_again import change_of, mask_again, was_listed_otherwise
 
 _BATCH = 500
 _URGENT = 100
@@ -44,21 +46,27 @@ def list_documents(
     started = time.monotonic()
     total = ListingReport()
     named = set()
+    masker = Masker(scanner)
+    syncs = ctx.catalog.syncs.all(ctx.ref.id)
     for config, source in zip(
         ctx.tenant.sources, open_sources(ctx.tenant, ctx.settings, ctx.catalog), strict=True
     ):
         named.add(source.name)
         known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
+        settings = settings_key(ctx.tenant, config)
         try:
-            compared = compare_source(source, known, settings_key(ctx.tenant, config))
+            compared = compare_source(source, known, settings)
         except ListingFailed as error:
-            message = redact(error.message, scanner)
+            message = masker.text(error.message)
             if len(ctx.tenant.sources) == 1:
                 raise ListingFailed(message, hint=error.hint) from None
             total = total.plus(ListingReport(unlisted=(message,)))
             continue
         listing = without_buried(ctx, compared)
-        words = Words(known, scanner)
+        if was_listed_otherwise(syncs.get(source.name), settings):
+            mask_again(ctx, known, masker, pushed=config.type == "records")
+            known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
+        words = Words(known, masker)
         report = _record(ctx, config, listing, known, words, allow_deletes=allow_deletes)
         total = total.plus(report)
     if len(total.unlisted) == len(named) > 0:
@@ -117,6 +125,7 @@ def _record(
 def _write_changes(ctx: TenantContext, listing: SourceListing, words: Words, scope: str) -> None:
     written = 0
     for batch in _batched(listing.changes, _BATCH):
+        words.prepare(change.document for change in batch)
         rows = [_row(change, listing.listed_at_ns, words, scope) for change in batch]
         urgent = max(0, _URGENT - written)
         ctx.guard()
@@ -137,7 +146,7 @@ def _rescope(
     ]
     for batch in _batched(moved, _BATCH):
         rows = ctx.catalog.documents.find(ctx.ref.id, batch)
-        changes = [_with_scope(row, scope, pushed=pushed) for row in rows]
+        changes = [replace(change_of(row, pushed=pushed), access_scope=scope) for row in rows]
         ctx.catalog.documents.record(ctx.ref, changes, lane=0)
 
 
@@ -169,11 +178,15 @@ def _drop_other_sources(
 def _row(change: Change, listed_at_ns: int, words: Words, scope: str) -> DocumentChange:
     document = change.document
     said = words.said(document.said)
+    error = None if change.error is None else words.masked(change.error.message)
+    if said.access_scope != document.said.access_scope:
+        # Masked, it would be another: who was granted it could not read, and others perhaps could.
+        error = "its access scope holds a credential; give it another"
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,
-        source_type=document.source_type,
-        path=document.path.encode("utf-8", "surrogateescape"),
+        source_type=words.masked(document.source_type),
+        path=words.path(document).encode("utf-8", "surrogateescape"),
         uri=words.uri(document),
         facts=document.facts,
         listed_at_ns=listed_at_ns,
@@ -185,28 +198,7 @@ def _row(change: Change, listed_at_ns: int, words: Words, scope: str) -> Documen
         metadata=said.metadata,
         said_title=said.title,
         revision=document.revision,
-        error=None if change.error is None else words.masked(change.error.message),
-    )
-
-
-def _with_scope(row: Document, scope: str, *, pushed: bool) -> DocumentChange:
-    return DocumentChange(
-        document_id=row.document_id,
-        source=row.source,
-        source_type=row.source_type,
-        path=row.path,
-        uri=row.uri,
-        facts=row.facts,
-        listed_at_ns=row.listed_at_ns,
-        content_sha256=row.content_sha256,
-        modified_at=row.modified_at,
-        media_type=row.media_type,
-        access_scope=scope,
-        tags=row.tags,
-        metadata=row.metadata,
-        said_title=row.said_title,
-        revision=int(row.facts.inode) if pushed else None,
-        error=row.error_message if row.content_sha256 is None else None,
+        error=error,
     )
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any
 
 from rag_assets.catalog.document_rows import Known
-from rag_assets.secrets.masking import redact
-from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.privacy.masker import Masker
 from rag_assets.sources.diff import Change
-from rag_assets.sources.model import NOTHING_SAID, ListedDocument, SaidOfDocument, uri_of
+from rag_assets.sources.model import (
+    NOTHING_SAID,
+    ListedDocument,
+    SaidOfDocument,
+    path_of,
+    uri_of,
+)
 from rag_assets.stages.quarantine import DocumentNote
 
 _SAMPLE = 20
@@ -64,48 +69,92 @@ class ListingReport:
 
 
 class Words:
-    """What may be shown of documents: a file's name can be a credential, too.
+    """What may be stored and shown of documents: a file's name can be a credential, too.
 
-    Names that the catalog knows were scanned when they came: the scanner, which takes a quarter of
+    Names that the catalog knows were masked when they came: the scanner, which takes a quarter of
     a second to load, is not asked again where only contents changed.
     """
 
-    def __init__(self, known: Iterable[Known], scanner: SecretScanner) -> None:
-        self._uris = {row.document_id: row.uri for row in known}
-        self._scanner = scanner
+    def __init__(self, known: Iterable[Known], masker: Masker) -> None:
+        self._uris = {row.document_id: row.uri for row in known if row.status != "DELETED"}
+        self._masker = masker
+
+    def prepare(self, documents: Iterable[ListedDocument]) -> None:
+        """Have all that is said of many documents looked at together."""
+        self._masker.prime(text for document in documents for text in self._told(document))
 
     def uri(self, document: ListedDocument) -> str:
-        """A document's uri, credentials in its name masked."""
+        """A document's uri, credentials in its name masked; no other document's is the same."""
         if document.said.uri is not None:
             return self.masked(document.said.uri)
         # One that a record had before was not made of its name, perhaps.
         uri = None if document.revision is not None else self._uris.get(document.document_id)
         if uri is None:
-            uri = uri_of(document.source, self.masked(document.path))
+            uri = uri_of(document.source, self._told_apart(document))
             self._uris[document.document_id] = uri
         return uri
+
+    def path(self, document: ListedDocument) -> str:
+        """A document's path, credentials in it masked; see ListedPaths for how it is read then."""
+        if document.document_id in self._uris and document.revision is None:
+            known = path_of(self._uris[document.document_id])
+            if known == document.path:
+                return known
+        return self.masked(document.path)
 
     def said(self, said: SaidOfDocument) -> SaidOfDocument:
         """What a source says of a document, credentials in it masked."""
         if said is NOTHING_SAID:
             return said
+        metadata: dict[str, Any] = {}
+        for name, value in said.metadata.items():
+            shown = self.masked(name)
+            while shown in metadata:
+                shown += "*"
+            metadata[shown] = self._value(name, value)
         return replace(
             said,
             title=None if said.title is None else self.masked(said.title),
+            access_scope=None if said.access_scope is None else self.masked(said.access_scope),
             tags=tuple(map(self.masked, said.tags)),
-            metadata={name: self._value(name, value) for name, value in said.metadata.items()},
+            metadata=metadata,
         )
-
-    def _value(self, name: str, value: Any) -> Any:
-        """A value, which may be a credential for what it is called."""
-        if isinstance(value, list):
-            return [self._value(name, item) for item in value]
-        called = f"{name}: "
-        return self.masked(called + value)[len(called) :] if isinstance(value, str) else value
 
     def masked(self, text: str) -> str:
         """A text, credentials in it masked."""
-        return redact(text, self._scanner)
+        return self._masker.text(text)
+
+    def _value(self, name: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._value(name, item) for item in value]
+        if isinstance(value, bool) or value is None:
+            return value
+        told = str(value)
+        shown = self._masker.named(name, told)
+        return value if shown == told else shown
+
+    def _told(self, document: ListedDocument) -> Iterator[str]:
+        if document.revision is not None or document.document_id not in self._uris:
+            yield document.path
+        if document.said is NOTHING_SAID:
+            return
+        said = document.said
+        yield from filter(None, (said.title, said.uri, said.access_scope, *said.tags))
+        for name, value in said.metadata.items():
+            yield name
+            for one in value if isinstance(value, list) else [value]:
+                yield str(one)
+                yield f"{name}: {one}"
+
+    def _told_apart(self, document: ListedDocument) -> str:
+        """A path; where something of it is masked, with a piece of the document's id."""
+        path = self.masked(document.path)
+        if path == document.path:
+            return path
+        folder, slash, name = path.rpartition("/")
+        stem, dot, suffix = name.rpartition(".")
+        mark = f"~{document.document_id[:8]}"
+        return folder + slash + (f"{stem}{mark}{dot}{suffix}" if stem else f"{name}{mark}")
 
 
 def sample_of(

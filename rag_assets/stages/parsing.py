@@ -15,8 +15,8 @@ from rag_assets.lake.model import ParsedRow
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.records import parsed_digest
 from rag_assets.parsing.workers.pool import ParseOutcome, ParserPool, ParseTask
-from rag_assets.secrets.masking import redact
-from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.privacy.masker import masker_of
+from rag_assets.sources.masked_paths import ListedPaths
 from rag_assets.sources.model import DocumentSource
 from rag_assets.stages.comparing import open_sources
 from rag_assets.stages.context import TenantContext
@@ -170,6 +170,7 @@ class _Parsing:
 
     def _tasks(self) -> Iterator[ParseTask]:
         sources = {s.name: s for s in _opened(self._ctx)}
+        paths = {name: ListedPaths(source) for name, source in sources.items()}
         deadline = time.monotonic() + self._ctx.limits.parse_seconds
         for number, (key, documents) in enumerate(self._missing.items()):
             if number and time.monotonic() > deadline:
@@ -184,7 +185,7 @@ class _Parsing:
                 key=key,
                 name=document.uri,
                 media_type=document.media_type,
-                read=_reader(source, document),
+                read=_reader(source, paths[source.name], document),
                 options=self._ctx.parse_options,
             )
 
@@ -205,8 +206,8 @@ class _Parsing:
             return
         ctx.guard()
         # A reason may name the file, and a file's name can be a credential.
-        scanner = SecretScanner(ctx.settings.local / "cache")
-        self._failures = [(document, redact(why, scanner)) for document, why in self._failures]
+        masker = masker_of(ctx.settings.local)
+        self._failures = [(document, masker.text(why)) for document, why in self._failures]
         failures = [
             Failure(document.document_id, document.document_key, reason)
             for document, reason in self._failures
@@ -249,11 +250,11 @@ def _told(notes: Sequence[tuple[Document, str]]) -> tuple[DocumentNote, ...]:
     return tuple(DocumentNote(d.document_id, d.uri, text) for d, text in by_name)
 
 
-def _reader(source: DocumentSource, document: Document) -> Callable[[], bytes]:
+def _reader(source: DocumentSource, paths: ListedPaths, document: Document) -> Callable[[], bytes]:
     """Reads a document, and makes sure that it is the content that was listed."""
 
     def read() -> bytes:
-        path = document.path.decode("utf-8", "surrogateescape")
+        path = paths.of(document.document_id, document.path)
         data = source.read(path, max_bytes=source.max_bytes)
         if sha256_hex(data) != document.content_sha256:
             raise DocumentVanished("it changed after it was listed; the next run takes it up")

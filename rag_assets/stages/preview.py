@@ -18,6 +18,7 @@ from rag_assets.parsing.records import parsed_digest
 from rag_assets.parsing.registry import parse_key
 from rag_assets.parsing.workers.pool import ParserPool, ParseTask
 from rag_assets.sources.diff import deletions_suspicious
+from rag_assets.sources.masked_paths import ListedPaths
 from rag_assets.sources.model import DocumentSource
 from rag_assets.stages.batches import under_way
 from rag_assets.stages.comparing import SourceListing, compare_source, open_sources, without_buried
@@ -183,13 +184,14 @@ def _due(
                 ctx.parse_options,
                 change.content_sha256,
             )
+    paths = ListedPaths(source)
     waiting = sorted(pending - changed - listing.removed)
     for row in ctx.catalog.documents.find(ctx.ref.id, waiting):
         if row.source == source.name and row.content_sha256 is not None:
             yield _Due(
                 source,
                 row.source_type,
-                row.path.decode("utf-8", "surrogateescape"),
+                paths.of(row.document_id, row.path),
                 row.uri,
                 row.media_type,
                 ctx.parse_options,

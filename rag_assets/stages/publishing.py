@@ -138,7 +138,7 @@ def _delete_other_versions(
     if ctx.store.uuid_of(generation.index_name) != generation.index_uuid:
         return 0
     ctx.store.refresh(generation.index_name)
-    owner = ctx.owner(generation.number)
+    owner = ctx.owner(generation)
     deleted = 0
     for document_ids in _batches(list(kept), _QUERY_DOCUMENTS):
         wanted = {document_id: kept[document_id] for document_id in document_ids}

@@ -36,5 +36,5 @@ def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> i
         for start in range(0, len(ids), _BATCH):
             batch = {id_: scopes[id_] for id_ in ids[start : start + _BATCH]}
             ctx.guard()
-            moved += ctx.store.rescope(generation.index_name, ctx.owner(generation.number), batch)
+            moved += ctx.store.rescope(generation.index_name, ctx.owner(generation), batch)
     return moved

@@ -68,7 +68,7 @@ def entries_of(
     sets = ctx.lake.chunk_sets({version.chunk_set_key for version in versions})
     texts = {chunk.text_sha256 for chunk_set in sets.values() for chunk in chunk_set.chunks}
     vectors = ctx.lake.vectors(ctx.embedder.embedder_id, texts).by_hash()
-    owner = ctx.owner(generation.number)
+    owner = ctx.owner(generation)
     entries = []
     for version in versions:
         document = _entry_document(version)

@@ -139,6 +139,18 @@ class AccessConfig(_Model):
     scope: str = Field(default="public", min_length=1, max_length=256)
 
 
+class PrivacyConfig(_Model):
+    """What of callers' words leaves the installation.
+
+    Attributes:
+        send_unmasked_questions: send questions to the embedder, the reranker and the chat model
+            as they were asked; otherwise credentials in them are masked before. What is stored
+            or logged of a question is masked in any case.
+    """
+
+    send_unmasked_questions: bool = False
+
+
 class CapsConfig(_Model):
     """How much a tenant may spend, in dollars; searches and answers count too.
 
@@ -187,6 +199,7 @@ class Tenant(_Model):
     index: IndexConfig = IndexConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
     access: AccessConfig = AccessConfig()
+    privacy: PrivacyConfig = PrivacyConfig()
     caps: CapsConfig = CapsConfig()
     retention_days: int | None = Field(default=None, ge=1)
     freshness_minutes: int = Field(default=60, ge=1)

@@ -84,7 +84,7 @@ def entries_by_uri(ctx: TenantContext) -> dict[str, Entries]:
     assert serving is not None
     ctx.store.refresh(serving.index_name)
     found: dict[str, list[tuple[int, str, str, tuple[str, ...]]]] = {}
-    for hit in ctx.store.stored(serving.index_name, ctx.owner(serving.number)):
+    for hit in ctx.store.stored(serving.index_name, ctx.owner(serving)):
         fields = hit.fields
         entry = (
             fields["ordinal"],

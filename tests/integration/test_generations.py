@@ -100,7 +100,7 @@ def test_deletions_reach_every_build_that_is_kept(
     with driver.locked(tenant) as ctx:
         for generation in ctx.catalog.generations.live(tenant):
             ctx.store.refresh(generation.index_name)
-            stored = ctx.store.stored(generation.index_name, ctx.owner(generation.number))
+            stored = ctx.store.stored(generation.index_name, ctx.owner(generation))
             assert {hit.fields["uri"] for hit in stored} == {"files/two.md", "files/three.md"}
         assert all(state.healthy for state in inspect_index(ctx))
 
@@ -118,7 +118,7 @@ def test_another_access_scope_moves_entries_of_every_build_and_embeds_nothing(
         assert len(ctx.catalog.generations.live(tenant)) == 2
         for generation in ctx.catalog.generations.live(tenant):
             ctx.store.refresh(generation.index_name)
-            owner = ctx.owner(generation.number)
+            owner = ctx.owner(generation)
             stored = list(ctx.store.stored(generation.index_name, owner))
             assert stored
             assert {hit.fields["access_scope"] for hit in stored} == {"team-only"}
@@ -141,7 +141,7 @@ def test_old_builds_go_after_their_grace_and_abandoned_ones_too(
         assert len(old) == 2
         assert drop_old_generations(ctx, now=later) == 2
         for generation in old:
-            assert ctx.store.count(generation.index_name, ctx.owner(generation.number)) == 0
+            assert ctx.store.count(generation.index_name, ctx.owner(generation)) == 0
     assert shared_installation.entries(tenant) == kept
     # With one build left the lake lets go of what only the others needed.
     with driver.locked(tenant) as ctx:

@@ -74,7 +74,7 @@ def test_nothing_but_the_catalogs_version_is_returned(
         serving = ctx.catalog.generations.serving("asked")
         assert serving is not None
         ids = {before[0].document_id: None}
-        owner = ctx.owner(serving.number)
+        owner = ctx.owner(serving)
         [id_] = ctx.store.ids_of(serving.index_name, owner, ids)
     import httpx2 as httpx
 

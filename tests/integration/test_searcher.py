@@ -60,7 +60,7 @@ def built(shared_installation: Installation, driver: Driver) -> Built:
     serving = ctx.catalog.generations.serving(TENANT)
     assert serving is not None
     assert isinstance(ctx.store, ElasticsearchStore)
-    return Built(ctx.store._url, serving.index_name, ctx.owner(serving.number))
+    return Built(ctx.store._url, serving.index_name, ctx.owner(serving))
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_entries_that_cannot_be_read_are_left_out_and_logged(
         client.index(id="elsewhere", document=hit["_source"], **at)
         client.delete(id=hit["_id"], **at)
     assert shared_installation.search("damaged", "valve") == (replace(whole, number=1),)
-    assert "`rag-assets check damaged` tells what is wrong" in caplog.text
+    assert "`rag-assets check damaged` names their documents" in caplog.text
 
 
 @pytest.mark.parametrize("mode", ["knn", "text", "hybrid"])

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from rag_assets.commands.output import harmless
+from pathlib import Path
+
+import pytest
+
+from rag_assets.commands.output import harmless, print_error, progress, warn
+from rag_assets.errors import RagAssetsError
+from tests.unit.secrets import planted
 
 
 def test_escape_sequences_do_not_reach_the_terminal() -> None:
@@ -11,3 +17,19 @@ def test_escape_sequences_do_not_reach_the_terminal() -> None:
     assert "\x9b" not in shown
     assert "\u202e" not in shown
     assert shown.endswith("d\te\nf")
+
+
+def test_an_error_that_repeats_what_was_typed_shows_no_credential(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = RagAssetsError(f"no tenant {planted.GITHUB!r}", hint=f"see {planted.SLACK}")
+    for home in (tmp_path, tmp_path / "none"):
+        monkeypatch.setenv("RAG_ASSETS_HOME", str(home))
+        for as_json in (False, True):
+            print_error(error, as_json=as_json)
+        warn(planted.GITHUB)
+        progress(planted.GITHUB)
+        said = "".join(capsys.readouterr())
+        assert said.count("no tenant '***") == 2
+        assert planted.GITHUB not in said
+        assert planted.SLACK not in said

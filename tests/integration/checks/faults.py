@@ -78,7 +78,7 @@ class CheckedTenant:
         serving = self.ctx.catalog.generations.serving(name)
         assert serving is not None
         self.generation: Generation = serving
-        self.owner: Owner = self.ctx.owner(serving.number)
+        self.owner: Owner = self.ctx.owner(serving)
 
     def check(self, *, tables: bool = True) -> Outcome:
         """Run every check of the tenant, as `rag-assets check` does.
@@ -199,8 +199,9 @@ class CheckedTenant:
 
 
 def _rows(check: CheckResult, title: str) -> list[dict[str, Any]]:
-    table = check.metadata.get(title)
-    return [] if table is None else [dict(record.data) for record in table.records]
+    rows = check.metadata.get(title) or []
+    assert isinstance(rows, list)
+    return rows
 
 
 def _rehashed(chunk: Chunk, title: str | None) -> Chunk:

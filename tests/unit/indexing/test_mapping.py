@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from rag_assets.chunking.model import Chunk
+from rag_assets.indexing.hits import live_entry
 from rag_assets.indexing.mapping import (
     Names,
-    digest_of,
     entry_source,
     fits,
     flat_index_threshold,
     index_body,
+    is_intact,
     owned,
 )
 from rag_assets.indexing.model import Entry, EntryDocument, IndexSpec, Owner, entry_id, indexed_key
@@ -83,13 +84,29 @@ def test_an_entry_says_when_its_content_was_made_in_utc() -> None:
     assert "language" not in stored
 
 
-def test_the_digest_tells_any_change_of_a_stored_field() -> None:
-    stored = entry_source(entry(page=3))
-    assert digest_of(stored) == stored["digest"]
-    assert digest_of({**stored, "vector": [1.0]}) == stored["digest"]
-    for name in stored.keys() - {"digest"}:
-        assert digest_of({**stored, name: "other"}) != stored["digest"], name
-        assert digest_of({k: v for k, v in stored.items() if k != name}) != stored["digest"], name
+@pytest.mark.parametrize("key", [None, b"k" * 32], ids=["former schema", "with a key"])
+def test_the_digest_tells_any_change_of_a_stored_field(key: bytes | None) -> None:
+    stored = entry_source(replace(entry(page=3), owner=replace(OWNER, digest_key=key)))
+    assert is_intact(stored, key)
+    assert is_intact({**stored, "vector": [1.0]}, key)
+    assert not is_intact(stored, b"another key")
+    for name in stored:
+        assert not is_intact({**stored, name: "other"}, key), name
+        less = {k: v for k, v in stored.items() if k != name}
+        # Hits are read without their terms: what a scan finds must have them.
+        assert is_intact(less, key) == (name == "terms" and key is not None), name
+    for name, lost in (("terms", None), ("digest", 3), ("digest", None)):
+        scanned = {k: v for k, v in stored.items() if k != name}
+        scanned |= {} if lost is None else {name: lost}
+        assert not live_entry({"_id": "e", "_source": scanned}, key).intact, name
+
+
+def test_a_digest_is_of_its_key_alone() -> None:
+    digests = {
+        entry_source(replace(entry(), owner=replace(OWNER, digest_key=key)))["digest"]
+        for key in (None, b"k" * 32, b"l" * 32)
+    }
+    assert len(digests) == 3
 
 
 def test_an_entrys_id_hangs_on_everything_that_tells_entries_apart() -> None:

@@ -33,7 +33,7 @@ def test_what_shall_rank_higher_still_does() -> None:
 
 def asked(wanted: bool | None, **retrieval: object) -> Asked:
     tenant = Tenant.from_config({"id": "acme", "retrieval": retrieval})
-    return Asked.of(tenant, SearchRequest(query="q", top_k=7, rerank=wanted), None)
+    return Asked.of(tenant, SearchRequest(query="q", top_k=7, rerank=wanted), "q", None)
 
 
 def test_a_second_stage_is_what_the_request_or_else_the_tenant_says() -> None:

@@ -25,7 +25,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 def writing_to(descriptor: int) -> WritingAside:
     handler = WritingAside(descriptor, MOST)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLines(str))
     return handler
 
 

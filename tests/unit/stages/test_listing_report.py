@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_assets.privacy.masker import Masker
 from rag_assets.secrets.scanner import SecretScanner
 from rag_assets.sources.model import NOTHING_SAID, ListedDocument, SaidOfDocument, uri_of
 from rag_assets.stages.listing_report import Words
@@ -16,7 +17,7 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 @pytest.fixture(scope="module")
 def words(tmp_path_factory: pytest.TempPathFactory) -> Words:
     cache: Path = tmp_path_factory.mktemp("rules")
-    return Words([], SecretScanner(cache))
+    return Words([], Masker(SecretScanner(cache)))
 
 
 def test_a_credential_is_masked_wherever_a_source_says_it(words: Words) -> None:

@@ -1,0 +1,39 @@
+"""Metadata of Dagster's events as plain values, which any encoder of JSON takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+Plain: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
+
+
+def plain_metadata(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Plain]:
+    """Metadata by title: a table is a list of its rows, anything unknown is its text."""
+    return {title: _value(value) for title, value in metadata.items()}
+
+
+def _value(value: dg.MetadataValue[Any]) -> Plain:
+    import dagster as dg
+
+    if isinstance(value, dg.TableMetadataValue):
+        return [_plain(record.data) for record in value.records]
+    return _plain(value.value)
+
+
+def _plain(value: object) -> Plain:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        # JSON knows neither of these, and a vector that is not finite is what a check finds.
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    # Exactly these: Dagster's records are tuples that refuse to be looped over.
+    if type(value) in {list, tuple}:
+        return [_plain(item) for item in cast("Sequence[object]", value)]
+    return str(value)

@@ -1,0 +1,31 @@
+"""Entries that somebody changed in the index: never shown, and reported once each."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from cachetools import LRUCache
+
+_LOG = logging.getLogger(__name__)
+
+_MOST_REMEMBERED = 10_000
+
+
+class AlteredEntries:
+    """Reports entries that were altered; a search leaves them out (see StoredEntry.intact)."""
+
+    def __init__(self) -> None:
+        self._reported: LRUCache[str, None] = LRUCache(_MOST_REMEMBERED)
+
+    def report(self, tenant_id: str, ids: Collection[str]) -> None:
+        """Log those of these entries that were not reported yet, as one line."""
+        new = [id_ for id_ in ids if id_ not in self._reported]
+        if not new:
+            return
+        self._reported.update(dict.fromkeys(new))
+        _LOG.error(
+            f"{tenant_id}: entries altered in the index since they were written: {len(new)}, the"
+            f" first {new[0]}; no answer shows them. `rag-assets check {tenant_id}` names their"
+            f" documents, `rag-assets sync {tenant_id} --repair` writes them again"
+        )

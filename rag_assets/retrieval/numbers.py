@@ -1,0 +1,153 @@
+"""The numbers in a text that lead somewhere: of hosts, ports, telephones and payment cards."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+_UNSEEN = re.compile(r"[*`\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_DATE = re.compile(
+    r"\b(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
+    r"(?:[t ]{1,2}\d{1,2}:\d{2})?\b"
+)
+_IPV4 = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d)")
+_IPV6 = re.compile(r"(?<![\w:.])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])")
+_HOST = r"(?:localhost|\]|[a-z0-9-]{1,63}\.[a-z0-9-]{1,63}\.?)"
+_PORT = re.compile(
+    rf"""(?:(?<!\w)(?:tcp|udp|ports?)(?:\s(?:number|no\.?|nr\.?|is|to))?\s?[:=\#-]?\s?
+    |{_HOST}:)(?P<port>\d{{1,5}})(?![\w.:]\d|\d)
+    |(?<![\w.])(?P<typed>\d{{1,5}})/(?:tcp|udp)\b
+    |(?<![\w.:/]):(?P<bare>\d{{2,5}})(?![\w:]|\.\d)
+    """,
+    re.VERBOSE,
+)
+_GROUPS = re.compile(r"(?<![\w.,])\+?\(?\d(?:[ ()./\u2010-\u2015-]{0,3}\d){5,24}(?![\w])")
+_SEPARATORS = re.compile(r"[ ()./\u2010-\u2015+-]")
+_CALLED = re.compile(
+    r"(?:\btel|phone|telefon|t[ée]l[ée]fono|call|dial|ring|fax|mobile|mobil|hotline|whatsapp|\bsms"
+    r"|anruf|llam|appel)[^\n.;!?]{0,30}\Z"
+)
+_RUN = re.compile(r"\d+")
+
+_PHONE = range(7, 16)
+_CARD = range(13, 20)
+_SURELY = 9
+"""Digits in groups that make a telephone number without a word or a sign that says so."""
+_LOOK_BACK = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What of a text's numbers could be followed.
+
+    Attributes:
+        hosts: IP addresses, in their shortest form.
+        ports: as digits.
+        dialled: digits of telephone numbers and of payment cards.
+    """
+
+    hosts: frozenset[str] = frozenset()
+    ports: frozenset[str] = frozenset()
+    dialled: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, text: str) -> Numbers:
+        """Those of a text."""
+        seen = _seen(text)
+        if _RUN.search(seen) is None and "::" not in seen:
+            return cls()
+        hosts = frozenset(_hosts(seen))
+        ports = (next(filter(None, port.groups())) for port in _PORT.finditer(seen))
+        return cls(hosts, frozenset(ports), frozenset(_dialled(seen)))
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """The numbers that passages hold, in whatever form they are written.
+
+    Attributes:
+        runs: numbers, as digits alone.
+        joined: the passages without what may stand between the digits of a number.
+        hosts: see Numbers.
+    """
+
+    runs: frozenset[str] = frozenset()
+    joined: str = ""
+    hosts: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, text: str) -> Digits:
+        """Those of a text."""
+        seen = _seen(text)
+        joined = re.sub(r"(?<=\d)[ ()./\u2010-\u2015-]{1,3}(?=\d)", "", seen)
+        return cls(frozenset(_RUN.findall(seen)), joined, frozenset(_hosts(seen)))
+
+    def plus(self, other: Digits) -> Digits:
+        """Both together."""
+        joined = f"{self.joined}\n{other.joined}"
+        return Digits(self.runs | other.runs, joined, self.hosts | other.hosts)
+
+    def hold(self, named: Numbers) -> bool:
+        """Whether all of these stand here."""
+        return (
+            named.hosts <= self.hosts
+            and named.ports <= self.runs
+            and all(number.lstrip("0") in self.joined for number in named.dialled)
+        )
+
+
+def _seen(text: str) -> str:
+    """A text as it reads: compatible forms, and digits of any script, as plain ones."""
+    compatible = _UNSEEN.sub("", unicodedata.normalize("NFKC", text).casefold())
+    if compatible.isascii():
+        return compatible
+    return "".join(
+        str(unicodedata.decimal(c)) if not c.isascii() and c.isdecimal() else c for c in compatible
+    )
+
+
+def _hosts(seen: str) -> Iterator[str]:
+    for pattern in (_IPV4, _IPV6):
+        for found in pattern.finditer(seen):
+            try:
+                yield ip_address(found[0]).compressed
+            except ValueError:
+                # 999.1.1.1 leads nowhere; 12:30:45 is a time.
+                continue
+
+
+def _dialled(seen: str) -> Iterator[str]:
+    plain = _IPV4.sub(_blank, _DATE.sub(_blank, seen))
+    for found in _GROUPS.finditer(plain):
+        written = found[0]
+        digits = _SEPARATORS.sub("", written)
+        if _is_card(digits) or (
+            len(digits) in _PHONE and _is_phone(plain, found.start(), written, digits)
+        ):
+            yield digits
+
+
+def _is_phone(plain: str, start: int, written: str, digits: str) -> bool:
+    if written.startswith(("+", "(", "00")):
+        return True
+    if _CALLED.search(plain, max(0, start - _LOOK_BACK), start):
+        return True
+    # Amounts are round, or in groups of three.
+    if digits.endswith("000") or re.fullmatch(r"\d{1,3}(?:[ .]\d{3})+", written):
+        return False
+    return len(digits) >= _SURELY
+
+
+def _is_card(digits: str) -> bool:
+    """Whether it could be one, by its length and its check digit (Luhn)."""
+    if len(digits) not in _CARD or len(set(digits)) == 1:
+        return False
+    doubled = (int(d) * (1 + at % 2) for at, d in enumerate(reversed(digits)))
+    return sum(n - 9 if n > 9 else n for n in doubled) % 10 == 0  # noqa: PLR2004
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * len(found[0])

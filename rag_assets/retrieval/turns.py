@@ -1,0 +1,41 @@
+"""What chat models take for the end of a turn, or for the beginning of another's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_WHO = r"(?:human|user|assistant|system|developer|question)"
+_TASK = r"(?:instructions?|response|input|output|task)"
+_TAGS = (
+    r"(?:contexts?|system(?:-prompt)?|user|assistant|human|developer|passages?|search-results?|inst"
+    r"|instructions?|question|function-(?:calls?|results?)|tool-(?:calls?|results?|responses?)"
+    r"|s|bos|eos|pad|unk|mask|sep|cls|(?:start|end|begin)-of-[a-z-]{1,24}|fim-[a-z]{1,12}"
+    r"|beginoftext|endoftext|eot|turn)"
+)
+
+# Of a folded text: in small letters, without blanks, an underscore being a hyphen.
+_TOKEN = re.compile(
+    rf"""<\|[^<>|\n]{{1,64}}+(?:\|>|>)
+    |<[\w-]{{1,40}}+\|>
+    |</?{_TAGS}/?>
+    |<</?sys>>
+    |\[/?(?:inst|system-prompt|available-tools|tool-(?:calls|results|content))\]
+    """,
+    re.VERBOSE,
+)
+_LABEL = re.compile(
+    rf"(?:\A|(?<=\n))(?:[^\w\n:]*+{_WHO}|[^\w\n:#]*+\#[^\w\n:]*+{_TASK})[^\w\n:]{{0,8}}+:"
+)
+
+
+def turn_marks(seen: str) -> Iterator[int]:
+    """Places in a folded text before which a sign ends all likeness to a mark of turns.
+
+    It stands within each mark: a program that splits a prompt into tokens looks for one wherever
+    it stands, also after a backslash.
+    """
+    for found in _TOKEN.finditer(seen):
+        yield found.start() + 1
+    for found in _LABEL.finditer(seen):
+        yield found.end() - 1

@@ -1,0 +1,83 @@
+"""What was written before is masked too, and what cannot be masked is kept from everybody."""
+
+from __future__ import annotations
+
+import psycopg
+
+from rag_assets.catalog.records import PushedRecord
+from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.sources.model import SaidOfDocument, document_id, uri_of
+from rag_assets.stages.tenancy import reconcile_tenants
+from tests.installation import FAST, Installation
+from tests.unit.secrets import planted
+
+
+def rows(installation: Installation) -> dict[str, str]:
+    """Every row of ours as text, by document, records as they were pushed left out."""
+    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+        query = "SELECT document_id, d::text FROM rag_catalog.documents d"
+        return dict(connection.execute(query).fetchall())
+
+
+def test_names_that_other_rules_let_pass_are_masked_by_the_next_sync(
+    installation: Installation,
+) -> None:
+    folder = installation.add_tenant("acme", **FAST)
+    name = f"notes-{planted.GITHUB}.md"
+    (folder / name).write_text("The valve opens at 4 bar.\n")
+    (folder / "plain.md").write_text("The pump starts at night.\n")
+    installation.synced("acme")
+    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+        connection.execute(
+            "UPDATE rag_catalog.documents SET path = %s, uri = %s, tags = %s"
+            " WHERE document_id = %s",
+            [
+                name.encode(),
+                uri_of("files", name),
+                [planted.SLACK],
+                document_id("files", name),
+            ],
+        )
+        connection.execute("UPDATE rag_catalog.syncs SET listing_digest = 'of-other-rules'")
+    counts = installation.synced("acme")
+    assert counts["raw_documents"]["added"] == 0
+    stored = "".join(rows(installation).values())
+    assert planted.GITHUB not in stored
+    assert planted.SLACK not in stored
+    assert planted.GITHUB.encode().hex() not in stored
+    [hit] = installation.search("acme", "valve", mode="text")
+    assert hit.text == "The valve opens at 4 bar."
+    assert planted.GITHUB not in repr(hit)
+    # The second time there is nothing to do.
+    before = rows(installation)
+    assert installation.synced("acme")["search_index"]["upserted"] == 0
+    assert rows(installation).keys() == before.keys()
+
+
+def test_a_record_kept_from_before_shows_no_key_and_opens_to_nobody(
+    installation: Installation,
+) -> None:
+    installation.add_tenant("acme", **{**FAST, "sources": [{"name": "pushed", "type": "records"}]})
+    session = installation.session()
+    reconcile_tenants(session.catalog, session.settings)
+    ref = session.catalog.tenants.get("acme").ref
+    scope, key = f"team {planted.GITHUB}", planted.SLACK
+    for id_, said in (
+        ("scoped", SaidOfDocument(access_scope=scope)),
+        ("keyed", SaidOfDocument(metadata={key: "x", f"{key[:-1]}9": "y", "floor": 3})),
+    ):
+        record = PushedRecord("pushed", "page", id_, f"The {id_} valve.", "text/plain", said)
+        session.catalog.records.put(ref, record, scope=said.access_scope or "public")
+    session.catalog.access.grant(ref, scope, ["ada"])
+    installation.synced("acme")
+    documents = {d.uri: d for d in session.catalog.documents.all("acme")}
+    scoped, keyed = documents["pushed/page/scoped"], documents["pushed/page/keyed"]
+    assert (scoped.status, keyed.status) == ("FAILED", "READY")
+    assert "access scope holds a credential" in (scoped.error_message or "")
+    assert planted.GITHUB not in scoped.access_scope
+    assert len(keyed.metadata) == 3
+    assert keyed.metadata["floor"] == 3
+    assert planted.SLACK not in repr(keyed)
+    asked = SearchRequest.of(query="valve", mode="text", caller=Caller(principals=("ada",)))
+    found = installation.retriever.search("acme", asked).hits
+    assert [hit.uri for hit in found] == ["pushed/page/keyed"]

@@ -1,0 +1,162 @@
+"""What was deleted is in no sample of Postgres, and what was said of it in no row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from alembic import command
+from alembic.config import Config
+from psycopg import sql
+
+from rag_assets.catalog import migrate
+from rag_assets.catalog.columns import metadata
+from rag_assets.catalog.database import Database
+from rag_assets.catalog.records import PushedRecord
+from rag_assets.catalog.statistics import WITH, WITHOUT, WITHOUT_IN_INDEXES
+from rag_assets.sources.model import SaidOfDocument
+from rag_assets.stages.tenancy import reconcile_tenants
+from tests.installation import FAST, Installation
+
+HOLDS_TEXT = """
+SELECT table_name, column_name FROM information_schema.columns
+WHERE table_schema = 'rag_catalog' AND table_name <> 'alembic_version'
+  AND data_type IN ('text', 'character varying', 'character', 'jsonb', 'json', 'ARRAY', 'bytea')
+"""
+SAMPLES = "SELECT tablename, attname, s::text FROM pg_stats s WHERE schemaname = 'rag_catalog'"
+
+
+def pairs(columns: dict[str, tuple[str, ...]]) -> set[tuple[str, str]]:
+    return {(table, name) for table, names in columns.items() for name in names}
+
+
+def test_every_column_that_could_hold_a_text_is_decided_on(installation: Installation) -> None:
+    installation.session().catalog.close()
+    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+        found = set(connection.execute(HOLDS_TEXT).fetchall())
+    decided, kept = pairs(dict(WITHOUT)), pairs(dict(WITH))
+    assert found == decided | kept
+    assert decided & kept == set()
+    indexed = {index.name for table in metadata.tables.values() for index in table.indexes}
+    assert set(WITHOUT_IN_INDEXES) <= indexed
+
+
+@pytest.fixture
+def filled(installation: Installation) -> Installation:
+    """Twenty records and as many files, each with words of its own, and questions about them."""
+    folder = installation.add_tenant("acme", **FAST)
+    source = {"name": "files", "type": "files", "root": str(folder)}
+    installation.configure("acme", sources=[source, {"name": "pushed", "type": "records"}])
+    session = installation.session()
+    reconcile_tenants(session.catalog, session.settings)
+    ref = session.catalog.tenants.get("acme").ref
+    for number in range(20):
+        (folder / f"file{number}.md").write_text(f"# Heading{number}\n\nWords{number} of a file.\n")
+        said = SaidOfDocument(
+            title=f"Oftitle{number}",
+            tags=(f"oftag{number}",),
+            metadata={f"ofkey{number}": f"ofvalue{number}"},
+        )
+        record = PushedRecord(
+            "pushed", "page", f"ofid{number}", f"Oftext{number}.", "text/markdown", said
+        )
+        session.catalog.records.put(ref, record, scope="public")
+    installation.synced("acme")
+    for number in range(20):
+        installation.search("acme", f"ofquestion{number}", caller={"name": f"ofcaller{number}"})
+    installation.__dict__.pop("retriever").close()
+    return installation
+
+
+WORDS = (
+    "oftitle",
+    "oftag",
+    "ofkey",
+    "ofvalue",
+    "ofid",
+    "oftext",
+    "heading",
+    "ofquestion",
+    "ofcaller",
+)
+
+
+def samples(installation: Installation) -> tuple[set[tuple[str, str]], str]:
+    """Columns of which there are samples, and all samples."""
+    url = installation.environment["DATABASE_URL"]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+        rows = connection.execute(SAMPLES).fetchall()
+    return {(table, name) for table, name, _ in rows}, " ".join(row[2] for row in rows).lower()
+
+
+def test_postgres_samples_none_of_it(filled: Installation) -> None:
+    sampled, text = samples(filled)
+    assert sampled & pairs(dict(WITHOUT)) == set()
+    assert ("documents", "document_id") in sampled  # there are samples of what is none of it
+    assert [word for word in WORDS if word in text] == []
+
+
+def test_samples_that_there_were_go_with_the_migration(filled: Installation) -> None:
+    database = Database(filled.environment["DATABASE_URL"])
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
+    with database.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0009")
+    database.close()
+    sampled, text = samples(filled)
+    assert sampled & pairs(dict(WITHOUT))
+    assert {word for word in WORDS if word in text} >= {"oftitle", "oftag", "ofquestion"}
+    database = Database(filled.environment["DATABASE_URL"])
+    assert migrate.migrate(database)
+    database.close()
+    sampled, text = samples(filled)
+    assert sampled & pairs(dict(WITHOUT)) == set()
+    assert [word for word in WORDS if word in text] == []
+
+
+@pytest.mark.parametrize("way", ["record", "document", "file"])
+def test_what_was_said_of_a_deleted_document_goes(filled: Installation, way: str) -> None:
+    session = filled.session()
+    ref = session.catalog.tenants.get("acme").ref
+    rows = {d.uri: d for d in session.catalog.documents.all("acme")}
+    if way == "file":
+        gone = rows["files/file3.md"]
+        (filled.home.parent / "sources" / "acme" / "file3.md").unlink()
+        words = ["heading3"]
+    else:
+        gone = rows["pushed/page/ofid3"]
+        words = ["oftitle3", "oftag3", "ofkey3", "ofvalue3", "oftext3"]
+    if way == "record":
+        assert session.catalog.records.remove(ref, gone.document_id, "chief")
+    elif way == "document":
+        assert session.catalog.removals.remove(ref, gone.document_id, "chief")
+    filled.synced("acme")
+    filled.search("acme", "anything")
+    with psycopg.connect(filled.environment["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute("ANALYZE")
+        tables = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'rag_catalog'"
+        ).fetchall()
+        for (table,) in tables:
+            query = sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier("rag_catalog", table))
+            for (row,) in connection.execute(query):
+                assert [word for word in words if _stands_in(row.lower(), word)] == [], table
+        status = connection.execute(
+            "SELECT status FROM rag_catalog.documents WHERE document_id = %s", [gone.document_id]
+        ).fetchone()
+    assert status == ("DELETED",)
+    entries = filled.entries("acme")
+    assert gone.uri not in {uri for uri, _, _ in entries.values()}
+
+
+def _stands_in(row: str, word: str) -> bool:
+    """Whether a word stands in a row, and not as the beginning of a longer one."""
+    at = row.find(word)
+    while at >= 0:
+        if not row[at + len(word) : at + len(word) + 1].isdigit():
+            return True
+        at = row.find(word, at + 1)
+    return False

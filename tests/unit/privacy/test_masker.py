@@ -1,0 +1,114 @@
+"""Masking short texts: many at once as each alone, and in whatever way they are written."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from rag_assets.privacy.decoding import decodings
+from rag_assets.privacy.masker import Masker, might_hold_credential
+from rag_assets.secrets.rules import SecretSpan
+from rag_assets.secrets.scanner import SecretScanner
+from tests.unit.secrets import planted
+
+NAMES = [f"guide/part {n}/notes of the harbour {n}.md" for n in range(500)]
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rules")
+
+
+@pytest.fixture(scope="module")
+def masker(rules: Path) -> Masker:
+    return Masker(SecretScanner(rules))
+
+
+@pytest.mark.parametrize("kind", planted.TOKENS)
+def test_many_texts_are_masked_as_each_alone(masker: Masker, kind: str) -> None:
+    token = planted.TOKENS[kind]
+    texts = [*NAMES, f"a-{token}.md", token, f"key: {token}", "curl", "password", *NAMES[:3]]
+    together = Masker(masker._scanner)
+    together.prime(texts)
+    assert [together.text(text) for text in texts] == [masker.text(text) for text in texts]
+    assert [together.text(name) for name in NAMES] == NAMES
+    assert not any(token in together.text(text) for text in texts)
+
+
+def test_plain_names_are_looked_at_together(rules: Path) -> None:
+    scans: list[str] = []
+
+    class Counting(SecretScanner):
+        def scan(self, text: str) -> list[SecretSpan]:
+            scans.append(text)
+            return super().scan(text)
+
+    masker = Masker(Counting(rules))
+    masker.prime(NAMES)
+    assert len(scans) == 1
+    assert masker.text(NAMES[7]) == NAMES[7]
+    assert len(scans) == 1
+
+
+@pytest.mark.parametrize("kind", planted.TOKENS)
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_percent_encoded_credentials_are_masked_in_place(
+    masker: Masker, kind: str, depth: int
+) -> None:
+    encoded = planted.TOKENS[kind]
+    for _ in range(depth):
+        encoded = "".join(f"%{byte:02x}" for byte in encoded.encode())
+    uri = f"https://wiki.example/a%20b?key={encoded}&page=3"
+    masked = masker.text(uri)
+    assert len(masked) == len(uri)
+    assert masked.startswith("https://wiki.example/a%20b?key=")
+    assert masked.endswith("&page=3")
+    assert encoded not in masked
+    for decoded in decodings(masked):
+        assert planted.TOKENS[kind][-20:] not in decoded.text
+
+
+def test_what_is_no_credential_stays_as_it_is(masker: Masker) -> None:
+    for text in ("", "100 %", "a%zz", "%", quote("Wörter für Kapitän"), "%ff%fe", "%E2%82"):
+        assert masker.text(text) == text
+
+
+@pytest.mark.parametrize("text", ["ä%C3%A4b%2Fc%25", "%E2%82%AC%ff%F0%9F%94%92x", "%2525", "a%20"])
+def test_places_of_decoded_characters_cover_the_whole_text(text: str) -> None:
+    found = list(decodings(text))
+    assert found
+    for decoded in found:
+        assert len(decoded.places) == len(decoded.text)
+        ends = [0, *(end for _, end in decoded.places)]
+        assert [start for start, _ in decoded.places] == ends[:-1]
+        assert ends[-1] == len(text)
+
+
+def test_a_value_may_be_one_for_what_it_is_called(masker: Masker) -> None:
+    value = planted.PASSWORD
+    assert masker.named("password", value) == "*" * len(value)
+    assert masker.named("colour", "green") == "green"
+
+
+@pytest.mark.parametrize("kind", planted.TOKENS)
+def test_every_known_kind_is_worth_loading_the_rules_for(kind: str) -> None:
+    assert might_hold_credential(planted.TOKENS[kind])
+    assert not might_hold_credential("3 documents, 12 of 14 checks done")
+
+
+def test_threads_may_ask_it_side_by_side(masker: Masker) -> None:
+    found: list[str] = []
+
+    def ask(number: int) -> None:
+        found.extend(masker.text(f"{planted.GITHUB} {number} {n}") for n in range(50))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 400
+    assert not any(planted.GITHUB in text for text in found)
