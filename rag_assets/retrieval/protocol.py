@@ -16,3 +16,6 @@ class PassageSearch(Protocol):
 
     async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
         """Whether the caller may read by now every document that an answer's hits are from."""
+
+    async def masked(self, question: str) -> str:
+        """The question without the credentials in it."""

@@ -22,6 +22,7 @@ from rag_assets.service.turns import FairQueue
 
 if TYPE_CHECKING:
     from rag_assets.catalog.database import TenantRef
+    from rag_assets.privacy.masker import Masker
     from rag_assets.retrieval import AsyncRetriever
     from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 
@@ -218,6 +219,19 @@ class AdmittedRetriever:
     async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
         """See AsyncRetriever; it takes no turn, for what it is about had one."""
         return await self._retriever.still_readable(ref, caller, answer)
+
+    async def masked(self, question: str) -> str:
+        """See AsyncRetriever; it takes no turn, for it takes no time."""
+        return await self._retriever.masked(question)
+
+    @property
+    def masker(self) -> Masker:
+        """See AsyncRetriever."""
+        return self._retriever.masker
+
+    async def load(self) -> None:
+        """See AsyncRetriever."""
+        await self._retriever.load()
 
     async def close(self) -> None:
         """See AsyncRetriever."""
