@@ -4,6 +4,7 @@
 # make bench  measures the chain beside bare Elasticsearch (benchmarks/README.md tells of others)
 # make audit  compares licences, writes the bill of materials, asks for known vulnerabilities
 # make docs   writes the documentation as a site into .local/site
+# make browser installs a Chromium for the tests that need one (Debian's, as root)
 # make up     starts Postgres, Elasticsearch, Dagster's UI and daemon; make down stops them
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test test-unit fuzz bench bench-linear bench-quality bench-rivals bench-serving \
+.PHONY: setup demo test browser test-unit fuzz bench bench-linear bench-quality bench-rivals bench-serving \
 	up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -34,6 +35,9 @@ demo: setup
 
 test: setup
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report=term:skip-covered
+
+browser:
+	@command -v chromium > /dev/null || { apt-get update -qq && apt-get install -y -qq chromium > /dev/null; }
 
 test-unit: setup
 	@$(BIN)/python -m pytest tests/unit
