@@ -22,6 +22,8 @@ _ESCAPES = re.compile(
 )
 _ESCAPED_CHARACTERS = {"\\n": "\n", "\\r": "\n", "\\t": "\t", "\\/": "/", '\\"': '"', "\\'": "'"}
 _MOST_ENCODED = 65_536
+_HEAD = 8
+_SEEN_FROM, _SEEN_TO = 0x09, 0x7E
 _READABLE = 0.95
 _REACH = 240
 
@@ -74,6 +76,8 @@ def _character(escape: str) -> str:
 
 def _from_base64(word: str) -> str | None:
     plain = word.rstrip("=").replace("-", "+").replace("_", "/")
+    if not all(_SEEN_FROM <= byte <= _SEEN_TO for byte in base64.b64decode(plain[:_HEAD])):
+        return None
     try:
         return _readable(base64.b64decode(plain + "=" * (-len(plain) % 4)))
     except (binascii.Error, ValueError):

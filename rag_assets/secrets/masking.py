@@ -35,7 +35,7 @@ def mask(text: str, spans: Iterable[Span]) -> str:
     at = 0
     for span in spans:
         parts.append(text[at : span.start])
-        parts.append("".join(map(_filler, text[span.start : span.end])))
+        parts.append(_covered(text[span.start : span.end]))
         at = span.end
     parts.append(text[at:])
     return "".join(parts)
@@ -44,6 +44,12 @@ def mask(text: str, spans: Iterable[Span]) -> str:
 def redact(text: str, scanner: SecretScanner) -> str:
     """Cover up the credentials in a short text: title, file name, URI, logged query."""
     return mask(text, scanner.scan(text))
+
+
+def _covered(piece: str) -> str:
+    if piece.isascii() and "\n" not in piece and "\r" not in piece:
+        return "*" * len(piece)
+    return "".join(map(_filler, piece))
 
 
 def _filler(character: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,8 @@ from rag_assets.secrets.spans import SecretSpan, merged
 __all__ = ["RULES_VERSION", "SecretScanner", "SecretSpan", "rules_version"]
 
 _MOST_ROUNDS = 24
+_LINES_AROUND = 8
+_LONGEST_LINE = 2_000
 
 RULES_VERSION: str
 """Changes with our rules and with kingfisher's version; a part of keys."""
@@ -75,7 +77,7 @@ class SecretScanner:
             if not found:
                 break
             rest = mask(rest, found)
-            found = merged(chain(self._read(rest), self._by_line(rest)))
+            found = merged(chain.from_iterable(self._again(rest, *w) for w in _around(rest, found)))
             spans += found
         return merged(spans)
 
@@ -102,12 +104,48 @@ class SecretScanner:
             inner = next((ends[n] for n in (span.end, span.end - 1) if n in ends), span.start)
             yield SecretSpan(max(span.start, inner), span.end, span.rule)
 
-    def _by_line(self, text: str) -> Iterator[SecretSpan]:
-        at = 0
-        for line in text.splitlines(keepends=True):
+    def _again(self, text: str, start: int, end: int) -> Iterator[SecretSpan]:
+        """Look through a part of a text once more, as a whole and line by line."""
+        part = text[start:end]
+        for span in self._read(part):
+            yield _moved(span, start)
+        at = start
+        for line in part.splitlines(keepends=True):
             for span in self._kingfisher.scan(line):
-                yield SecretSpan(at + span.start, at + span.end, span.rule)
+                yield _moved(span, at)
             at += len(line)
+
+
+def _moved(span: SecretSpan, by: int) -> SecretSpan:
+    return SecretSpan(span.start + by, span.end + by, span.rule)
+
+
+def _around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int, int]]:
+    """The lines about what was found, as far as a rule reaches; parts that touch are joined."""
+    low = high = -1
+    for span in spans:
+        start, end = span.start, span.end
+        for _ in range(_LINES_AROUND):
+            start = _line_before(text, start)
+            end = _line_after(text, end)
+        if start > high:
+            if high >= 0:
+                yield low, high
+            low = start
+        high = max(high, end)
+    if high >= 0:
+        yield low, high
+
+
+def _line_before(text: str, at: int) -> int:
+    low = max(0, at - _LONGEST_LINE)
+    return max(low, text.rfind("\n", low, at))
+
+
+def _line_after(text: str, at: int) -> int:
+    high = min(len(text), at + _LONGEST_LINE)
+    end = text.find("\n", at + 1, high)
+    return high if end < 0 else end
 
 
 def _in_view(view: views.View, scan: Callable[[str], Iterable[SecretSpan]]) -> Iterator[SecretSpan]:

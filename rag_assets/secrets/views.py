@@ -90,12 +90,8 @@ class ViewBuilder:
 
 
 def candidates(text: str) -> list[tuple[int, int]]:
-    """Where something long stands with digits in it, or capitals within: all that may be a token."""
-    return [
-        found.span()
-        for found in _CANDIDATE.finditer(text)
-        if _DIGIT.search(found[0]) or len(_HUMP.findall(found[0])) > 1
-    ]
+    """Where something long stands with a digit in it: all that a layout or an encoding may hide."""
+    return [found.span() for found in _CANDIDATE.finditer(text) if _DIGIT.search(found[0])]
 
 
 def loosened(text: str, places: Sequence[tuple[int, int]]) -> View | None:
@@ -107,17 +103,25 @@ def loosened(text: str, places: Sequence[tuple[int, int]]) -> View | None:
     builder = ViewBuilder()
     done = 0
     for first, last in places:
-        if first < done:
+        if first < done or not _is_enclosed(text, first, last):
             continue
         start = text.rfind("\n", done, first) + 1 or done
         end = text.find("\n", last)
         done = len(text) if end < 0 else end + 1
-        line = text[start:done]
-        plain = _MARKUP.sub(_blank, line)
-        if plain != line:
-            builder.keep(plain, start)
+        builder.keep(_MARKUP.sub(_blank, text[start:done]), start)
     view = builder.view()
     return view if view.text else None
+
+
+def _is_enclosed(text: str, first: int, last: int) -> bool:
+    """Whether a mark stands beside a candidate, or ends it, that a library's rule may not expect."""
+    if text[last - 1] in ".:~%_" or text[first] in ".:~_":
+        return True
+    return not (_is_open(text[first - 1 : first]) and _is_open(text[last : last + 1]))
+
+
+def _is_open(beside: str) -> bool:
+    return not beside or beside in " \t\r\n\"'"
 
 
 def _blank(mark: re.Match[str]) -> str:
