@@ -40,6 +40,45 @@ def test_a_markdown_table_and_a_sheet_are_looked_through_as_well() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("API key", "8e9a19ab579ee25f" + "db030843a1bfe2b2"),
+        ("token", "a1b2" + "c3d4"),
+        ("client_secret", "mWiRTeuu" + "TOYmfNumBKU7"),
+        ("password (temporary)", "Sommer" + "26"),
+        ("PIN", "48" + "21"),
+        ("Passwort", "zozapi" + "sovupoth"),
+        ("secret", "lantern" + "Granite51!"),
+        ("contraseña", "luna-walnut" + "-falcon-thunder"),
+        ("pw", "?@~@" + "+#*=%"),
+    ],
+)
+def test_whatever_a_column_or_a_label_promises_is_found(name: str, value: str) -> None:
+    below = f"host,{name},owner\ndb-1,{value},ada\ndb-2,,bob\n"
+    assert cells(below.encode(), CSV) == [value]
+    beside = f"| setting | value |\n|---|---|\n| host | db-1 |\n| {name} | `{value}` |\n"
+    assert cells(beside.encode(), MARKDOWN) == [value]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| password | string | The password of the user |",
+        "| token_ttl | 3600 | seconds |",
+        "| password | required |",
+        "| API key | `<your-api-key>` |",
+        "| token | $TOKEN |",
+        "| password | see the vault |",
+        "| secret | app.config.secret |",
+        "| PIN | none |",
+    ],
+)
+def test_a_row_about_a_credential_is_left_alone(row: str) -> None:
+    table = f"| name | type |\n|---|---|\n| host | string |\n{row}\n"
+    assert cells(table.encode(), MARKDOWN) == []
+
+
+@pytest.mark.parametrize(
     "table",
     [
         "field,password\nlength,at least 12 characters\n",
