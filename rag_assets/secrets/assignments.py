@@ -16,7 +16,6 @@ from rag_assets.secrets.spans import SecretSpan
 from rag_assets.secrets.values import (
     Promise,
     is_bare_password,
-    is_humped,
     is_phrase,
     is_pin,
     is_secret_value,
@@ -30,18 +29,26 @@ _NEAR = 400
 
 _CLOSED = r"(?:\\?[\"'`]|&quot;|[\])}*_~”’»]){0,6}"
 _NOTE = r"(?:[ \t]?(?:\([^()\n]{1,48}\)|\[[^\[\]\n]{1,48}\]))?"
-_TYPE = r"(?:[ \t]*:[ \t]*[&?\w<>\[\]., |']{1,40}?(?=[ \t]*=[^=>])|[ \t]+(?:string|str|\[\]byte|String)(?=[ \t]*=))?"
+_TYPE = (
+    r"(?:[ \t]*:[ \t]*(?:&(?:'\w+[ \t])?)?[A-Za-z_][\w.]*(?:\[[\w, .|]*\]|<[\w, .|]*>)?(?:[ \t]?\|[ \t]?\w+)*\??(?=[ \t]+=[^=>])"
+    r"|[ \t]+(?:string|str|\[\]byte|String|As[ \t]+String|varchar)(?=[ \t]*=))?"
+)
 _WHOSE = (
     r"(?:[ \t](?:for|of|to|on|at|für|fuer|von|vom|des|der|del|de|du|da|do|para|pour|per|voor|in|im)"
     r"[ \t][^\n:=|\"'`]{1,48}?)?"
 )
 _SEPARATOR = (
     r"[ \t]{0,16}(?:</?(?:b|i|strong|em|code)>[ \t]?){0,3}"
-    r"(?::=|=>|->|→|[!=]?={1,2}|::|:|：|＝|\?=|~=)(?:[*_~`]{1,3}(?=[ \t]))?[ \t]{0,16}"
-    r"(?:</?(?:b|i|strong|em|code|span|td|dd)>[ \t]?){0,3}"
+    r"(?::=|=>|->|<-|→|➡️?|⇒|👉|➜|»|>{2,3}|[!=]?={1,2}|::|:|：|＝|\?=|~=)(?:[*_~`]{1,3}(?=[ \t]))?[ \t]{0,16}"
+    r"(?:</?(?:b|i|strong|em|code|kbd|tt|samp|mark|font|span|td|dd)(?:[ \t][^<>\r\n]{0,80})?>[ \t]?){0,3}"
+)
+_WRAPPED = (
+    r"(?:(?:new[ \t]+)?(?:String(?:::from|::new)?|SecretStr|Secret|Buffer\.from|MD5|SHA[12]|sha256|PASSWORD|crypt|bytes|strdup"
+    r"|Some|Just|make_password|hash_password|generate_password_hash|encode|secure|N)[ \t]?\(?[ \t]*(?=[\"']))?"
 )
 _VALUE = (
     r"(?:"
+    r"\"\"\"(?P<triple>[^\"\r\n]{3,256})\"\"\"|'''(?P<triple_single>[^'\r\n]{3,256})'''|"
     r"[bBrRuUfF@]{0,2}\"(?P<double>(?:[^\"\\\r\n]|\\[^\r\n]){3,256})\""
     r"|[bBrRuUfF@]{0,2}'(?P<single>(?:[^'\\\r\n]|\\[^\r\n]|''){3,256})'"
     r"|\\\"(?P<escaped>[^\"\\\r\n]{3,256})\\\""
@@ -54,7 +61,15 @@ _VALUE = (
     r")"
 )
 _ASSIGNED = re.compile(
-    _CLOSED + _NOTE + _WHOSE + _CLOSED + _TYPE + _SEPARATOR + r"(?:!!\w+[ \t]+)?" + _VALUE
+    _CLOSED
+    + _NOTE
+    + _WHOSE
+    + _CLOSED
+    + _TYPE
+    + _SEPARATOR
+    + r"(?:!!\w+[ \t]+)?"
+    + _WRAPPED
+    + _VALUE
 )
 _BELOW = re.compile(
     _CLOSED
@@ -78,7 +93,9 @@ _COMMAND = re.compile(r"(?:^|[\n;&|>$`])[ \t]*(?:ENV|setx|SET|set|RUN setx)[ \t]
 _DIRECTIVES = frozenset({"requirepass", "masterauth"})
 _SET = re.compile(r"[ \t]{1,8}[\"']?(?P<bare>[^\s\"'=:]{4,256})[\"']?[ \t]*(?=[\r\n]|$)")
 _ENVIRONMENT = re.compile(r"(?:(?:export|set|ENV|ARG|-e|--env|env)[ \t]+)?[A-Z][A-Z0-9_]+\Z")
-_FOLLOWED = re.compile(r";?[ \t]?[\w.-]+(?: [\w.-]+)?=\S|</?[A-Za-z]|;$")
+_FOLLOWED = re.compile(
+    r"[&;|)\]}]|,[ \t]?[\w.-]+[ \t]?[=:]|,\w+=|;?[ \t]?[\w.-]+(?: [\w.-]+)?=\S|</?[A-Za-z]|;$"
+)
 _LINE_CODE = re.compile(
     r"[;{(\\,]\s*$|^\s*(?:def|class|return|import|from|if|elif|else|for|while|fn|func|let|const|var"
     r"|public|private|protected|static|final|type|interface|struct|with|try|except|await|self\.)\b|\)\s*$"
@@ -103,8 +120,7 @@ def _value_of(text: str, name: Name) -> SecretSpan | None:
         pair = _PAIR.match(text, name.end, limit)
         if pair is not None and _is_paired(text, pair):
             return SecretSpan(pair.start("bare"), _trimmed(text, *pair.span("bare")), _RULE)
-        if name.written.lower().startswith("login"):
-            return None
+        return None
     if name.promise is Promise.PASSWORD:
         phrase = _PHRASED.match(text, name.end, limit)
         if phrase is not None and is_phrase(phrase["bare"]):
@@ -126,7 +142,7 @@ def _is_paired(text: str, pair: re.Match[str]) -> bool:
     value = pair["bare"]
     if is_placeholder(value) or "/" in value:
         return False
-    if is_bare_password(value) or is_humped(value):
+    if is_bare_password(value):
         return True
     return is_worded_password(value) and _LINE_END.match(text, pair.end()) is not None
 
@@ -159,7 +175,7 @@ def _may_be_worded(text: str, name: Name, value: str, found: re.Match[str]) -> b
     begin = text.rfind("\n", 0, name.start) + 1
     end = text.find("\n", found.end())
     line = text[begin : end if end >= 0 else len(text)]
-    rest = text[found.end() : begin + len(line)].strip(" \t*_`.\"'|/->")
+    rest = text[found.end() : begin + len(line)].strip(" \t\r*_`.\"'|/->")
     if name.start and text[name.start - 1] == ";":
         return True
     if rest and not _FOLLOWED.match(rest) and not _ENVIRONMENT.search(text, begin, name.end):

@@ -33,12 +33,14 @@ _DATABASES = re.compile(
 )
 _PASSED = re.compile(
     r"\b(?:sshpass|(?:docker|podman|az|oc|nerdctl|buildah|skopeo|crane|helm registry)[ \t]+login|plink|pscp|putty|redis-cli|ldapsearch|ldapadd|ldapmodify"
-    r"|ldapwhoami|kinit|7z|zip|unzip|sqlcmd|sqlplus|snmpwalk|ipmitool|influx|rabbitmqadmin|nats)\b"
+    r"|ldapwhoami|kinit|sqlcmd|psexec|cqlsh|sqlplus|snmpwalk|ipmitool|influx|rabbitmqadmin|nats)\b"
 )
 _SPACED = re.compile(r"-(?:p|P|a|w|A|pw|passin|passout)[ \t]{1,4}(?:pass:)?" + _WORD)
 _PASS = re.compile(r"(?:pass|password):" + _WORD)
 _NETRC = re.compile(r"password[ \t\r\n]+" + _WORD)
-_LOGIN = re.compile(r"(?:^|[ \t\n])(?:login|machine|default|user|account)[ \t\n]+\S+[ \t\n]+\Z")
+_LOGIN = re.compile(
+    r"(?:^|[ \t\n])(?:machine[ \t\n]+\S+|default)[ \t\n]+login[ \t\n]+\S+[ \t\n]+(?:account[ \t\n]+\S+[ \t\n]+)?\Z"
+)
 _PGPASS = re.compile(
     r":(?:\d{2,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:(?P<bare>[^\s:\"'`<>|*()]{4,128})(?=[\s\"'`<>|*).]|$)"
 )
@@ -63,6 +65,8 @@ _ENDS = re.compile(
     r"[\"'`)]{0,2}[ \t]*(?:$|[\r\n\\|&;>`]|--?\w|\S*[./@:=]\S|\S+[ \t]*(?:$|[\r\n]))"
 )
 _PORTS = re.compile(r"[\d.:-]*:?\d+(?:-\d+)?(?:/(?:tcp|udp))?")
+_BEFORE_FLAG = " \t\r\n\"'`([{=,|*_<>"
+_NO_VALUE = ("ask-", "no-", "disable", "require-", "prompt-", "show-", "generate-")
 _GROUPS = ("double", "single", "bare")
 
 
@@ -70,10 +74,13 @@ def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """A flag whose name promises a credential, whatever follows it."""
     done = 0
     for anchor in anchors:
-        if anchor.start < done or (anchor.start and text[anchor.start - 1] in "-\\"):
+        if anchor.start < done or (anchor.start and text[anchor.start - 1] not in _BEFORE_FLAG):
             continue
         found = _FLAG.match(text, anchor.start)
-        if found is None or (promise := promise_of(found["name"])) is None:
+        if found is None or found["name"].lower().startswith(_NO_VALUE):
+            continue
+        promise = promise_of(found["name"])
+        if promise is None:
             continue
         done = found.end()
         span = _judged(found, password=promise == "password", strict=True)

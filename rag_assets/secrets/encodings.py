@@ -70,7 +70,7 @@ def _unescape(builder: ViewBuilder, text: str, start: int, end: int) -> None:
 
 def _character(escape: str) -> str:
     if escape[0] == "&":
-        return html.unescape(escape)
+        return html.unescape(escape).replace("\xa0", " ")
     return _ESCAPED_CHARACTERS.get(escape) or chr(int(escape[2:], 16))
 
 

@@ -51,10 +51,13 @@ _CALL = re.compile(
     r"(?:[\"'`]?[ \t]{0,2}[\])]?[ \t]{0,2}(?:\|\||\?\?|or|\?:|\{)[ \t]{0,4}|\([ \t]{0,4})" + _QUOTED
 )
 _DEFAULT = re.compile(r"(?::[-=?]?|:=)(?P<text>[^\s{}$\"'`]{3,256})\}")
-_CELL = re.compile(
-    r"[*_`]{0,3}:?[ \t]?(?:\([^()|\n]{1,40}\))?(?:[ \t]{0,40}\|[ \t]{0,40}|[ ]?\t[ \t]{0,8}|[ ]{3,40})[*_`]{0,3}(?P<text>[^|\r\n]{3,256}?)[*_`]{0,3}"
-    r"[ \t]{0,40}\|?[ \t]*(?=\r?\n|$)"
-)
+_LABEL_END = re.compile(r"[*_`'}]{0,3}(?::?[ \t]?\([^()|\n]{1,40}\))?:?[*_`]{0,3}")
+_PARTING = re.compile(r"[ \t]*\|{1,2}|[ ]?\t|[ ]{3,40}(?=[^ |])")
+_CELL_MARKS = " \t\r*_`'"
+_LONGEST_ROW = 400
+_MOST_ROWS = 1_000
+_DELIMITER = re.compile(r"\|\||\^|!!|\||(?<=^)!")
+_FIRST_IN_ELEMENT = re.compile(r"(?<!/)>\s{0,20}(?:[\w-]{1,20}[ \t]){0,3}\Z")
 _FIRST_CELL = re.compile(r"(?:^|\n)[ \t>]*\|?[ \t]*[*_`]{0,3}(?:[\w-]+[ \t]){0,2}\Z")
 _EXPANSION = re.compile(r"\$\{[\w.-]*\Z")
 _SQL = re.compile(
@@ -73,10 +76,10 @@ def marked(text: str, name: Name) -> Iterator[SecretSpan]:
         if span is not None:
             yield span
             break
-    cell = _CELL.match(text, name.end, limit)
-    first = _FIRST_CELL.search(text, max(0, name.start - 80), name.start) is not None
-    if cell is not None and first and is_cell_secret(name.promise, cell["text"]):
-        yield SecretSpan(*cell.span("text"), _RULE)
+    cell = _beside(text, name)
+    if cell is not None:
+        yield cell
+    yield from _below(text, name)
     if _EXPANSION.search(text, max(0, name.start - 60), name.end):
         found = _DEFAULT.match(text, name.end, limit)
         span = _judged(name, found, _DEFAULT) if found is not None else None
@@ -84,9 +87,65 @@ def marked(text: str, name: Name) -> Iterator[SecretSpan]:
             yield span
 
 
+def _beside(text: str, name: Name) -> SecretSpan | None:
+    """The cell beside a label at the beginning of a row, in a text that was not parsed."""
+    label = _LABEL_END.match(text, name.end)
+    parting = _PARTING.match(text, label.end() if label else name.end)
+    if parting is None or not _FIRST_CELL.search(text, max(0, name.start - 80), name.start):
+        return None
+    end = text.find("\n", parting.end(), parting.end() + _LONGEST_ROW)
+    row = text[parting.end() : end if end >= 0 else parting.end() + _LONGEST_ROW]
+    aligned = "|" not in parting[0] and "\t" not in parting[0]
+    cells = [row] if aligned else re.split(r"\||\t", row)
+    value = cells[0].strip(_CELL_MARKS)
+    described = any(cell.strip(_CELL_MARKS) for cell in cells[1:])
+    if aligned and (value.endswith(",") or " " in value or ":" in text[name.end : parting.start()]):
+        return None
+    if name.promise is Promise.PAIR or not is_cell_secret(name.promise, value, described=described):
+        return None
+    start = parting.end() + row.index(value)
+    return SecretSpan(start, start + len(value), _RULE)
+
+
+def _below(text: str, name: Name) -> Iterator[SecretSpan]:
+    """Cells below a name in the first row of a table that was not parsed: wiki markup, plain text."""
+    begin = text.rfind("\n", max(0, name.start - _LONGEST_ROW), name.start) + 1
+    head = text[begin : name.start].lstrip(" \t>")
+    if not head.startswith(("|", "^", "!")) or text[max(0, begin - 2) : begin - 1] == "|":
+        return
+    column = len(_DELIMITER.findall(head)) - 1
+    at = text.find("\n", name.end)
+    for _ in range(_MOST_ROWS):
+        end = text.find("\n", at + 1)
+        line = text[at + 1 : end if end >= 0 else len(text)]
+        if at < 0 or not line.lstrip(" \t>").startswith(("|", "^")) or len(line) > _LONGEST_ROW:
+            return
+        cell = _cell_at(line, column)
+        if cell is not None and is_cell_secret(name.promise, line[slice(*cell)]):
+            yield SecretSpan(at + 1 + cell[0], at + 1 + cell[1], _RULE)
+        at = end
+
+
+def _cell_at(line: str, column: int) -> tuple[int, int] | None:
+    """Where the cell of a column stands in a row, without the marks about it."""
+    partings = list(_DELIMITER.finditer(line))
+    if column >= len(partings):
+        return None
+    start = partings[column].end()
+    end = partings[column + 1].start() if column + 1 < len(partings) else len(line)
+    inner = line[start:end].strip(_CELL_MARKS + "%{}")
+    if not inner:
+        return None
+    start = line.index(inner, start)
+    return start, start + len(inner)
+
+
 def _patterns(text: str, name: Name) -> Iterator[re.Pattern[str]]:
     """The forms that what follows a name may have."""
-    yield from (_ELEMENT, _LABELLED, _ATTRIBUTE)
+    yield _ELEMENT
+    if _FIRST_IN_ELEMENT.search(text, max(0, name.start - 60), name.start):
+        yield _LABELLED
+    yield _ATTRIBUTE
     if _GETTER.search(text, max(0, name.start - 40), name.start):
         yield _SECOND
     yield _CALL

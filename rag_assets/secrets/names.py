@@ -13,7 +13,11 @@ ANCHORS = (
     "pass", "pwd", "pw", "kennwort", "contrase", "senha", "wachtwoord", "parola", "clave",
     "lösenord", "losenord", "hasło", "haslo", "heslo", "salasana", "şifre", "пароль", "密码", "密碼",
     "パスワード", "비밀번호", "zugangsdaten", "token", "secret", "geheim", "key", "credential",
-    "creds", "pin", "_auth", "login", "anmeldung", "acceso", "psk", "identifiants", "schlüssel", "jeton",
+    "creds", "pin", "puk", "session", "sid", "csrf", "mdp", "clé", "chiave", "chave", "sleutel", "klucz",
+    "ключ", "парола", "adgangskode", "kodeord", "passord", "jelszó", "κωδικός", "lozinka", "kata sandi",
+    "كلمة المرور", "كلمة السر", "رمز عبور", "סיסמה", "पासवर्ड", "암호", "패스워드", "비번", "parolă",
+    "palavra-passe", "contrasenya", "zugang", "losungswort", "passwörter", "токен", "пин", "密钥", "令牌",
+    "秘密鍵", "キー", "トークン", "토큰", "키", "暗証番号", "口令", "community", "_auth", "login", "anmeldung", "acceso", "psk", "identifiants", "schlüssel", "jeton",
 )  # fmt: skip
 """What a name that promises a credential contains, in small letters."""
 
@@ -39,13 +43,15 @@ _PASSWORDS = frozenset(
     contraseña contrasena contraseñas senha senhas wachtwoord parola clave lösenord losenord hasło
     haslo heslo salasana şifre пароль 密码 密碼 パスワード 비밀번호 passe pswd psw userpass dbpass
     dbpassword dbpwd userpassword rootpassword adminpassword pgpassword mysqlpwd requirepass masterauth
-    bindpw rootpw adminpw sudopass""".split()  # noqa: SIM905 - a list of words reads better as words
+    bindpw rootpw adminpw sudopass mdp парола adgangskode kodeord passord jelszó κωδικός lozinka psk
+    סיסמה पासवर्ड 암호 패스워드 비번 parolă contrasenya losungswort passwörter presharedkey community
+    口令 parolachiave wpapsk""".split()  # noqa: SIM905 - a list of words reads better as words
 )
 _KEYS = frozenset(
     """token tokens secret secrets apikey apikeys accesskey secretkey privatekey clientsecret appsecret
     authtoken accesstoken refreshtoken bearertoken sessiontoken credential credentials authkey
     accountkey sharedaccesskey encryptionkey masterkey signingkey appkey geheimnis jeton
-    zugangsschlüssel apischlüssel schlüssel secretaccesskey presharedkey psk webhooksecret
+    zugangsschlüssel apischlüssel schlüssel secretaccesskey webhooksecret токен 密钥 令牌 秘密鍵 토큰
     sharedsecret consumersecret""".split()  # noqa: SIM905 - as above
 )
 _KEYED = frozenset(
@@ -57,9 +63,27 @@ _KEYED = frozenset(
     gitlab slack twilio sendgrid mailgun heroku cloudflare algolia azure gcp google aws firebase
     pagerduty fastly snyk sentry newrelic""".split()  # noqa: SIM905 - as above
 )
-_PAIRS = frozenset({"zugangsdaten", "creds", "credentials", "identifiants", "login", "logins", "anmeldung", "acceso",
+_SESSIONS = frozenset({"sessionid", "jsessionid", "phpsessid", "csrftoken", "sid"})
+_AFTER = frozenset(
+    """temporal temporaire temporanea provisoire provvisoria provisional inicial initiale iniziale initial
+    secreta secreto secrète segreta segreto secreta wifi wlan api actual actuelle attuale nueva nuevo
+    nouveau nouvelle nuova nova atual vorläufig temporär wlan-gast""".split()  # noqa: SIM905
+)
+_KEY_NOUNS = frozenset({"clé", "chiave", "chave", "sleutel", "klucz", "ключ", "clave", "schlüssel"})
+_SECRET_WORDS = frozenset(
+    """api secreta secreto secrète segreta segreto secreto tajny prywatny секретный geheime privada privato
+    privée acesso accesso accès""".split()  # noqa: SIM905
+)
+_PAIRS = frozenset({"zugang","zugangsdaten", "creds", "credentials", "identifiants", "login", "logins", "anmeldung", "acceso",
                     "credenciales"})  # fmt: skip
 _PASSWORD_ENDS = (
+    "パスワード",
+    "パスワードは",
+    "密码",
+    "密碼",
+    "口令",
+    "비밀번호",
+    "비밀번호는",
     "password",
     "passwd",
     "passwort",
@@ -68,19 +92,37 @@ _PASSWORD_ENDS = (
     "storepass",
     "keypass",
 )
-_KEY_ENDS = ("token", "secret", "apikey", "accesskey", "secretkey")
+_KEY_ENDS = (
+    "キー",
+    "トークン",
+    "秘密鍵",
+    "密钥",
+    "令牌",
+    "토큰",
+    "token",
+    "secret",
+    "apikey",
+    "accesskey",
+    "secretkey",
+)
 _NEUTRAL = frozenset(
     """prod production dev development test testing staging stage live default value text plain old
     new root admin user db database base base64 b64 primary secondary temp temporary current raw env
     main backup local remote here now es is readonly ro rw write read master slave replica app web
     api smtp imap ftp ssh mysql postgres pg redis mongo ldap wifi wlan vpn s""".split()  # noqa: SIM905
 )
+_IDEOGRAPHIC = "\u3000"
+"""From here on words are written without blanks: a name is where it stands, whatever touches it."""
+_NO_PASSWORDS = frozenset(
+    {"proxy", "first", "second", "two", "single", "one", "multi", "render", "ask"}
+)
 _IDENTIFIER = re.compile(r"[\w.$-]*")
 _LEFT_REACH = 64
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_WORDS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_ADJECTIVE = re.compile(r"[ \t](?:d['’]|de[ \t])?([^\W\d_]{3,16})(?=[ \t]{0,2}[:=：])")
 _BEFORE = re.compile(r"([A-Za-z]{2,16})[ \t]\Z")
 _OF_PASSE = re.compile(r"mots? de \Z", re.IGNORECASE)
-_PIN = re.compile(r"(?:PIN|Pin|pin)(?:[ -]?(?:code|Code|CODE))?\Z")
+_PIN = re.compile(r"(?:PIN|Pin|pin|PUK|ПИН|暗証番号)(?:[ -]?(?:code|Code|CODE))?\Z")
 
 
 def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
@@ -88,6 +130,12 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
     done = 0
     for anchor in anchors:
         if anchor.start < done:
+            continue
+        if text[anchor.start] >= _IDEOGRAPHIC:
+            done = anchor.end
+            promise = _promise_of_word(text[anchor.start : anchor.end].lower())
+            if promise is not None:
+                yield Name(anchor.start, anchor.end, promise, text[anchor.start : anchor.end])
             continue
         start = _begin(text, anchor.start)
         found = _IDENTIFIER.match(text, anchor.start, anchor.end + _LEFT_REACH)
@@ -97,6 +145,9 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
         done = end
         promise, start = _promise(text, start, end)
         if promise is not None:
+            after = _ADJECTIVE.match(text, end)
+            if after is not None and after[1].lower() in _AFTER:
+                end = done = after.end()
             yield Name(start, end, promise, text[start:end])
 
 
@@ -122,6 +173,10 @@ def _promise(text: str, start: int, end: int) -> tuple[Promise | None, int]:
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _NEUTRAL):
         words.pop()
     last = words[-1] if words else ""
+    if last == "pass" and (
+        (text[start:end].isupper() and len(words) == 1) or words[0] in _NO_PASSWORDS
+    ):
+        return None, start
     if last in {"key", "keys"}:
         return _keyed(text, start, words)
     if last == "passe":
@@ -130,7 +185,24 @@ def _promise(text: str, start: int, end: int) -> tuple[Promise | None, int]:
         return Promise.KEY, start
     if _PIN.search(text[start:end]):
         return Promise.PIN, start
+    if last in _KEY_NOUNS and (last != "clave" or _KEY_AFTER.match(text, end)):
+        return _of_noun(text, start, end), start
+    if last in _SESSIONS or words[-2:] == ["session", "id"]:
+        return Promise.RANDOM, start
     return _promise_of_word(last), start
+
+
+def _of_noun(text: str, start: int, end: int) -> Promise | None:
+    """What a noun for a key promises in languages that say of what it is beside it."""
+    beside = {
+        word.lower() for word in re.findall(r"[^\W\d_]+", text[max(0, start - 16) : end + 16])
+    }
+    if beside & {"wifi", "wlan"}:
+        return Promise.PASSWORD
+    return Promise.KEY if beside & _SECRET_WORDS else None
+
+
+_KEY_AFTER = re.compile(r"[ \t](?:de[ \t])?(?i:api|secreta|privada)\b")
 
 
 def _promise_of_word(word: str) -> Promise | None:
@@ -143,11 +215,21 @@ def _promise_of_word(word: str) -> Promise | None:
     return None
 
 
+_GENERIC_BEFORE = frozenset(
+    """public primary foreign cache partition sort hash object row idempotency trace event issue project
+    translation integrity lookup index s3 dict json map unique composite natural surrogate search
+    group message routing config registry fingerprint""".split()  # noqa: SIM905
+)
+
+
 def _keyed(text: str, start: int, words: list[str]) -> tuple[Promise | None, int]:
     """Whether a key is one that opens something, by the word before it."""
     if len(words) > 1:
-        return (Promise.KEY if words[-2] in _KEYED else None), start
+        promise = Promise.KEY if words[-2] in _KEYED else Promise.RANDOM
+        return (None if words[-2] in _GENERIC_BEFORE else promise), start
     before = _BEFORE.search(text, max(0, start - 20), start)
-    if before is not None and before[1].lower() in _KEYED:
+    if before is None:
+        return Promise.RANDOM, start
+    if before[1].lower() in _KEYED:
         return Promise.KEY, before.start(1)
-    return None, start
+    return (None if before[1].lower() in _GENERIC_BEFORE else Promise.RANDOM), start

@@ -9,17 +9,23 @@ from rag_assets.secrets.words import WORDS, is_made_of_words
 _FEW = 3
 _DISTINCT = 6
 _PARTS = (
-    "...", "…", "xxxx", "****", "••••", "your", "example.com", "placeholder", "insert", "environ",
-    "getenv", "process.env", "change-me", "change_me", "changeme", "redacted", "secrets.", "os.env",
-    "_here", "-here", "dummy",
+    "...", "…", "xxxx", "****", "••••", "your-", "your_", "your ", "example.com", "placeholder",
+    "insert-", "insert_", "environ", "getenv", "process.env", "change-me", "change_me", "changeme",
+    "redacted]", "<redacted", "secrets.", "os.env",
 )  # fmt: skip
+_ENDS = ("_here", "-here", "here>", "_redacted", "-redacted", "_dummy", "-dummy")
+_STARTS = ("urn:", "#/", "$$", "enc[", "dummy_", "dummy-", "arn:", "base64://", "vault:")
+_NAMES = re.compile(
+    r"(?:[a-z]+[-_.])+(?:\d{1,2}[-_])?(?:password|passwd|pass|pwd|secret|token|key|jwt)\d?"
+    r"|(?:[A-Z]+_)+(?:[A-Z]+_?)*[A-Z0-9]*(?:PASSWORD|PASSWD|PASS|PWD|SECRET|TOKEN|KEY|KEY_ID)(?:_[A-Z0-9_]+)?|your[a-z]+"
+)
 _TOKEN_PARTS = ("xxxxx", "your", "example_", "placeholder", "redacted", "_here", "-here", "...")
 _BRACKETED = re.compile(
-    r"<[^<>]*>|\[[\w .:-]*\]|\{\{?[^{}]*\}\}?|\(\(?[\w .:-]*\)\)?|%[A-Za-z_]\w*%|%\(\w+\)s|%[sd]"
+    r"<[^<>]*>|\[[\w .:-]*\]|\{\{?[^{}]*\}\}?|\(\(?[\w .:-]*\)\)?|%[A-Za-z_]\w*%|%\(\w+\)s|%[sdvq](?:\\[rn])*|%[\w().:]+%|\$\w+\$|\{\w+\}[a-z]+"
     r"|__?[A-Z][A-Z_]+__?|@@?\w+@@?"
 )
 _VARIABLE = re.compile(
-    r"[$#%!]\{|\{\{|\{%|<%|\$\(|\$[A-Za-z_][\w.:\[\]'\"]*(?:$|[-/@,;)>])|\$\d$|%\w+%|&lt;|#\{"
+    r"[$#%!]\{|\{\{|\{%|<%|\$\(|\$(?:[A-Z_][A-Z0-9_]*|[a-z_][A-Za-z_]*\d{0,2})(?:$|[-/@,;)>\[.:])|\$\d$|&lt;|#\{"
 )
 _MENTIONED = re.compile(r"<[A-Za-z][\w .:|-]*>|\$\{\w|\{\{|#\{\w")
 _EXPRESSION = re.compile(r"\^.*\$")
@@ -28,6 +34,8 @@ _EXPRESSION = re.compile(r"\^.*\$")
 def is_placeholder(value: str) -> bool:
     """Tell whether a value stands for another: `$VAR`, `<your-password>`, `changeme`, `****`."""
     bare = value.strip("\"'`“”‘’«» \t")
+    if bare.endswith(("...", "…")) or bare.lower().startswith(_STARTS):
+        return True
     lowered = bare.strip("()[]{}.,;:!?*_").lower()
     if not lowered:
         return len(set(bare)) <= _FEW
@@ -36,6 +44,8 @@ def is_placeholder(value: str) -> bool:
     if len(set(lowered)) < _FEW or _EXPRESSION.fullmatch(bare) or is_made_of_words(lowered):
         return True
     if "|" in lowered and lowered.partition("|")[0] in WORDS:
+        return True
+    if _NAMES.fullmatch(bare) or lowered.endswith(_ENDS):
         return True
     return any(part in lowered for part in _PARTS)
 

@@ -16,10 +16,7 @@ _LINE_REACH = 1_000
 _BEGIN = re.compile(r"BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY")
 _RSA_LINE = re.compile("BEGIN RSA")
 _END = re.compile(r"END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?[ ]?[-‐-―]{0,8}")
-_SOMETHING = re.compile(r"[A-Za-z0-9+/=]{16,}")
-_STAND_IN = re.compile(
-    r"\.\.\.|…|\[[^\]]*\]|<[^>]*>|\{\{|\*\*\*|\b(?:your|redacted|key)\b", re.IGNORECASE
-)
+_SOMETHING = re.compile(r"[A-Za-z0-9+/=]{12,}")
 _DASHES = "-‐‑‒–—―"
 _KEY_BODY = re.compile(
     r"(?: BLOCK)?[ ]?[-‐-―]{0,8}"
@@ -60,9 +57,7 @@ def _blocks(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         while text[start] == " ":
             start += 1
         done = _key_end(text, begin.end())
-        if _SOMETHING.search(text, begin.end(), done) or not _STAND_IN.search(
-            text, begin.end(), done
-        ):
+        if _SOMETHING.search(text, begin.end(), done):
             yield SecretSpan(start, done, _NAME)
 
 

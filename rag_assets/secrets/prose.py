@@ -16,6 +16,7 @@ from rag_assets.secrets.values import (
     is_mixed,
     is_phrase,
     is_pin,
+    is_scrambled_word,
     is_secret_value,
     is_strong,
     is_symbols,
@@ -30,7 +31,9 @@ _VERB = (
     r"|equals|becomes|remains)"
 )
 _LINK = (
-    rf"(?:{_VERB}(?=[ \t:\n])(?:[ \t](?:now|currently|still|jetzt|nun|ahora|maintenant|set|changed|reset|to|the|this|auf|neu|:))*:?"
+    r"(?:(?:has|have|had|will|would)[ \t](?:been|be|change|changed)(?:[ \t](?:set|changed|reset|updated))?(?:[ \t]to)?:?(?=[ \t])"
+    rf"|(?:set|changed|reset)[ \t]to:"
+    rf"|{_VERB}(?=[ \t:\n])(?:[ \t](?:now|currently|still|jetzt|nun|ahora|maintenant|set|changed|reset|to|the|this|auf|neu|:))*:?"
     r"|(?:set|changed|reset|updated|rotated|geändert|cambiada|changé)[ \t](?:to|as|auf|in|a|à|en)(?=[ \t:])"
     r"|(?P<to>(?:to|as|auf|a|à)(?=[ \t:]))|=>|→|->|–|—|-(?=[ \t]))"
 )
@@ -49,7 +52,7 @@ _TOLD = re.compile(
 _BESIDE = re.compile(
     rf"{_CLOSED}[ \t]{{1,4}}(?:[*_]{{0,3}}[\"'`“„«](?P<marked>[^\s\"'`“”„«»]{{4,121}})[\"'`”“»]"
     r"|(?P<stars>[*_]{1,3})(?P<starred>[^\s*_][^\s]{3,120}?)(?P=stars)(?![\w*])"
-    r"|\(?(?P<bare>[^\s\"'`“”„«»<>|()]{6,200}))"
+    r"|\(?(?P<bare>[^\s\"'`“”„«»<>|()]{4,200}))"
 )
 _SENTENCE_END = re.compile(r"[.!?)*_~]*[ \t]*(?:[\r\n]|$|(?<=[.!?][ \t])[A-ZÄÖÜ¿¡])")
 _PHRASED = re.compile(
@@ -60,6 +63,11 @@ _PRECEDING = re.compile(
     r"(?<![^\s\"'`*_(“])(?P<bare>[^\s\"'`<>|*_(“”]{6,200})[\"'`*_”)]{0,3}[ \t](?:is|as|was|ist|als|war|es|como|est|comme)"
     r"[ \t](?:(?:the|your|our|my|a|das|dein|la|el|le|su|sein)[ \t])?(?:[\w-]{2,16}[ \t]){0,2}\Z"
 )
+_IDEOGRAPHIC = "\u3000"
+_GLUED = re.compile(
+    r"(?:は|が|是|为|為|는|은|이|가|を)?[ \t\u3000]{0,4}[:：=＝]?[ \t\u3000「『“\"'`]{0,4}(?P<bare>[!-~]{4,128}?)"
+    r"(?=[」』”\"'`\s]|[^\x00-\x7f]|$)"
+)
 _GROUPS = ("marked", "starred", "bare")
 _STRONG = 8
 _TOKEN = 20
@@ -68,6 +76,11 @@ _TOKEN = 20
 def told(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find what a sentence tells of a name, if it is a credential."""
     limit = name.end + _REACH
+    if name.written.lower() == "pass":
+        return
+    if name.written[0] >= _IDEOGRAPHIC:
+        yield from _ideographic(text, name)
+        return
     phrase = _PHRASED.match(text, name.end, limit)
     if phrase is not None and name.promise is Promise.PASSWORD and is_phrase(phrase["bare"]):
         yield SecretSpan(*phrase.span("bare"), _RULE)
@@ -80,6 +93,16 @@ def told(text: str, name: Name) -> Iterator[SecretSpan]:
         span = _before(text, name)
     if span is not None:
         yield span
+
+
+def _ideographic(text: str, name: Name) -> Iterator[SecretSpan]:
+    """What is told in a script without blanks: `パスワードはXです`, `密码是X`."""
+    found = _GLUED.match(text, name.end, name.end + _REACH)
+    if found is None:
+        return
+    value = found["bare"].rstrip(".,;:")
+    if is_secret_value(name.promise, value, quoted=False) and not is_placeholder(value):
+        yield SecretSpan(found.start("bare"), found.start("bare") + len(value), _RULE)
 
 
 def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
@@ -97,7 +120,9 @@ def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     if name.promise is Promise.KEY:
         good = is_key(value, quoted=marked)
     elif marked:
-        good = is_secret_value(Promise.PASSWORD, value, quoted=True) and not value.istitle()
+        good = is_secret_value(Promise.PASSWORD, value, quoted=True) and not (
+            value.isalpha() and value.istitle()
+        )
     else:
         good = (is_bare_password(value) and _is_unlike_words(value)) or (
             is_worded_password(value) and _is_told(text, end, value)
@@ -124,7 +149,7 @@ def _beside(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
 
 def _stands_alone(value: str) -> bool:
     """Whether a value is a password by its looks alone."""
-    if is_symbols(value) or is_strong(value) or is_humped(value):
+    if is_symbols(value) or is_strong(value) or is_scrambled_word(value):
         return True
     return len(value) >= _STRONG and is_bare_password(value) and is_mixed(value)
 

@@ -107,7 +107,7 @@ class SecretScanner:
     def _again(self, text: str, start: int, end: int) -> Iterator[SecretSpan]:
         """Look through a part of a text once more, as a whole and line by line."""
         part = text[start:end]
-        for span in self._read(part):
+        for span in self._everything(part):
             yield _moved(span, start)
         at = start
         for line in part.splitlines(keepends=True):

@@ -68,7 +68,9 @@ def _address(text: str, at: int) -> SecretSpan | None:
 
 
 def _is_password(value: str) -> bool:
-    if len(value) < _SHORTEST or value.lower() in _PASSWORD_WORDS:
+    if len(value) < _SHORTEST or value.lower() in _PASSWORD_WORDS or value.startswith("["):
+        return False
+    if value.isupper() and value.replace("_", "").isalpha():
         return False
     return not is_placeholder(value) and not value.isspace()
 

@@ -17,6 +17,7 @@ _KEY_LENGTH = 16
 _NAMED_KEY_LENGTH = 8
 _PIN_LENGTH = 8
 _SWITCHES = 3
+_GENERATED_LENGTH = 20
 _ALGORITHM = re.compile(
     r"(?:sha|md|pbkdf|argon|aes|base|utf|oauth|http|ipv|rfc|hs|rs|es|ps|ed|tls|ssl|v|iso|id|x|p|k)"
     r"[-_]?v?\d{1,4}(?:[-_.]\w{1,10}){0,3}",
@@ -27,16 +28,17 @@ _COUNTING = re.compile(
 )
 _SYMBOLS = 7
 _MARKS = "!@#$%^&*?+~=§€£"
-_PATH_STARTS = ("/", "./", "../", "~/", "file:", "\\\\")
+_PATH = re.compile(r"(?:\.{0,2}|~)/(?![^/.]*[A-Z][^/.]*\d|[^/.]*\d[^/.]*[A-Z])|file:|\\\\|[a-z]:\\")
 _CODE = re.compile(
     r"[A-Za-z_$][\w$.:>-]*[(\[{]"  # a call or an index
     r"|[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*)+$"  # a member
-    r"|[({\[&*!|]"  # an expression
+    r"|[({\[]|[&*!|](?:$|[ \t]|[a-z_][a-z_.]*$)"  # an expression, an alias, a tag
 )
+_CODE_WITHIN = re.compile(r"\?\.|::|\}=|\}catch|\]\(|->|=>|\(\)|^[\w.]+\([^)]*$")
 _MEMBER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _TELLING = re.compile(
-    r"pass|pwd|secret|token|\bkey|credential|kennwort|contrase|senha|wachtwoord|parola|clave|geheim",
-    re.IGNORECASE,
+    r"(?i:passw|passphr|(?<![a-z])pass(?![a-z])|(?<![a-z])pwd|secret|token|(?<![a-z])key(?![a-z])|credential"
+    r"|kennwort|contrase|senha|wachtwoord|parola|clave|geheim)|[a-z](?:Pass|Key|Pwd)(?![a-z])"
 )
 _TITLE_WORD = re.compile(r"[A-Z][a-z]+(?:\[.*\])?")
 _PHRASE = re.compile(r"[^\W\d_]{2,20}(?:[ -][^\W\d_]{2,20}){3,7}")
@@ -46,12 +48,17 @@ _NAMED = re.compile(r"[A-Za-z]+\d{0,4}|\d{1,4}")
 
 
 class Promise(StrEnum):
-    """What a name promises its value to be."""
+    """What a name promises its value to be.
+
+    A pair is a user with a password. What is promised to be random may be something else: a key of
+    a dictionary, the name of a session.
+    """
 
     PASSWORD = "password"  # noqa: S105 - a word
     KEY = "key"
     PIN = "pin"
     PAIR = "pair"
+    RANDOM = "random"
 
 
 def is_mixed(value: str) -> bool:
@@ -90,8 +97,10 @@ def is_secret_value(promise: Promise, value: str, *, quoted: bool) -> bool:
         value: what it is given.
         quoted: whether it stood in quotation marks, so that it is no code.
     """
-    if is_placeholder(value) or value.startswith(_PATH_STARTS):
+    if is_placeholder(value) or _PATH.match(value):
         return False
+    if promise is Promise.RANDOM:
+        return is_generated(value)
     if promise is Promise.PASSWORD:
         return _is_quoted_password(value) if quoted else is_bare_password(value)
     return is_key(value, quoted=quoted)
@@ -109,7 +118,16 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
         return True
     if len(value) >= _NAMED_KEY_LENGTH and quoted and _is_dense(value):
         return True
+    if len(value) >= _NAMED_KEY_LENGTH and value.isalnum() and is_mixed(value):
+        return True
     return is_strong(value)
+
+
+def is_generated(value: str) -> bool:
+    """Tell whether a value can be nothing but generated: long, of capitals, letters and digits."""
+    if len(value) < _GENERATED_LENGTH or "://" in value or _CODE.match(value):
+        return False
+    return is_mixed(value) and is_no_name(value) and not any(c in "./:" for c in value[:-1])
 
 
 def is_strong(value: str) -> bool:
@@ -147,7 +165,7 @@ def is_bare_password(value: str) -> bool:
     if is_symbols(value):
         return True
     value = value.rstrip(".)")
-    if len(value) < _PASSWORD_LENGTH or _CODE.match(value) or "://" in value:
+    if len(value) < _PASSWORD_LENGTH or _is_expression(value) or "://" in value:
         return False
     if _ALGORITHM.fullmatch(value):
         return False
@@ -155,8 +173,18 @@ def is_bare_password(value: str) -> bool:
         return True
     if _COUNTING.fullmatch(value):
         return False
+    if is_scrambled_word(value):
+        return True
     letters = any(map(str.isalpha, value))
     return letters and (any(map(str.isdigit, value)) or any(c in _MARKS for c in value))
+
+
+def _is_expression(value: str) -> bool:
+    """Tell whether a value without quotation marks is code; `Jane.Miller1` is a password."""
+    if _CODE_WITHIN.search(value):
+        return True
+    found = _CODE.match(value)
+    return found is not None and not (_MEMBER.fullmatch(value) and is_mixed(value))
 
 
 def is_symbols(value: str) -> bool:
@@ -170,6 +198,8 @@ def is_worded_password(value: str) -> bool:
         return False
     if not all(c.isalpha() or c == "-" for c in value) or value.endswith("-"):
         return False
+    if not value.isascii() and not value[0].isascii():
+        return False
     return not any(part in WORDS for part in value.lower().split("-"))
 
 
@@ -178,6 +208,14 @@ def is_humped(value: str) -> bool:
     if not value.isalpha() or len(value) < _NAMED_KEY_LENGTH or is_placeholder(value):
         return False
     return sum(a.islower() and b.isupper() for a, b in pairwise(value)) > 1
+
+
+def is_scrambled_word(value: str) -> bool:
+    """Tell whether letters alone change their case as at random."""
+    if not value.isalpha() or len(value) < _NAMED_KEY_LENGTH or is_placeholder(value):
+        return False
+    switches = sum(a.isupper() != b.isupper() for a, b in pairwise(value))
+    return switches > _SWITCHES and _CAPITALS.search(value) is not None
 
 
 def is_title(value: str) -> bool:
@@ -206,9 +244,9 @@ def _is_quoted_password(value: str) -> bool:
         return False
     if len(value) < _PASSWORD_LENGTH and not is_mixed(value) and not value.isalpha():
         return False
-    if value.isalpha() or value.replace("_", "").replace("-", "").isalpha():
-        # A label, a translation or another name of the same thing tells nothing.
-        return not _TELLING.search(value) and not is_placeholder(value)
+    if value.replace("_", "").replace("-", "").replace(".", "").isalpha():
+        # A label, a translation, a member or another name of the same thing tells nothing.
+        return not _TELLING.search(value) and value.isascii() and not _MEMBER.fullmatch(value)
     return not _ALGORITHM.fullmatch(value)
 
 
@@ -220,12 +258,14 @@ def is_cell_secret(promise: Promise, value: str, *, described: bool = False) -> 
         value: what the cell says.
         described: whether other cells of the row may be about the name, as in a table of fields.
     """
-    if is_placeholder(value) or "://" in value or value.startswith(_PATH_STARTS):
+    if is_placeholder(value) or "://" in value or _PATH.match(value):
         return False
     if any(map(str.isspace, value)):
         return promise is Promise.PASSWORD and is_phrase(value)
     if promise is Promise.PIN and is_pin(value):
         return True
+    if promise is Promise.RANDOM:
+        return is_generated(value)
     return _is_word_of_secret(promise, value, described=described)
 
 

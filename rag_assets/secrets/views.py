@@ -39,7 +39,7 @@ _TWINS = {
 }  # fmt: skip
 _TWIN_LETTERS = "".join(map(re.escape, _TWINS))
 _DISGUISE = re.compile(
-    rf"[{_INVISIBLE}{_TWIN_LETTERS}\uff01-\uff5e\U0001d400-\U0001d7ff\u2460-\u24ff]+"
+    rf"[{_INVISIBLE}{_TWIN_LETTERS}\u00a0\u2002-\u200a\u202f\u3000\uff01-\uff5e\U0001d400-\U0001d7ff\u2460-\u24ff]+"
 )
 _BESIDE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/+=:-")
 _LEAST_DISGUISED = 3
