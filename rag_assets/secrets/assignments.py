@@ -75,6 +75,15 @@ _BELOW = re.compile(
     _CLOSED
     + r"[ \t]?:[*_]{0,2}[ \t]*(?:[>|][+-]?)?[ \t]*\r?\n(?:[ \t>]*(?:```\w*)?\r?\n){0,2}[ \t>]*[`\"']?(?P<bare>[^\s\"'`]{6,128})[`\"']?[ \t]*(?=\r?\n|$)"
 )
+_LISTED = re.compile(
+    _CLOSED + r"[ \t]*[:=][ \t]*(?:\[(?P<row>[^\[\]\r\n]{3,400})\]"
+    r"|(?P<lines>(?:\r?\n[ \t]*-[ \t]+[\"']?[^\s\"':]{3,256}[\"']?[ \t]*(?=[\r\n]|$)){1,100}))"
+)
+_ITEM = re.compile(r"[\"'](?P<quoted>[^\"'\r\n]{3,256})[\"']|(?P<bare>[^\s,\"'\[\]]{3,256})")
+_NESTED = re.compile(
+    _CLOSED + r"[ \t]*[:=][ \t]*\{?\s{0,20}[\"']?(?i:value|default|data)[\"']?[ \t]*[:=][ \t]*"
+    r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|(?P<bare>[^\s\"',{}]{3,256}))"
+)
 _PHRASED = re.compile(
     _CLOSED
     + _NOTE
@@ -112,6 +121,21 @@ def assigned(text: str, name: Name) -> Iterator[SecretSpan]:
     found = _value_of(text, name)
     if found is not None:
         yield found
+    else:
+        yield from _listed(text, name)
+
+
+def _listed(text: str, name: Name) -> Iterator[SecretSpan]:
+    """The items of a list: `tokens: [X, Y]`, or lines that begin with a dash."""
+    found = _LISTED.match(text, name.end, name.end + _REACH)
+    if found is None:
+        return
+    for item in _ITEM.finditer(text, *found.span(found.lastgroup or 0)):
+        quoted = item["quoted"] is not None
+        value = item[0].strip("\"'")
+        if value != "-" and is_secret_value(name.promise, value, quoted=quoted):
+            start = item.start(item.lastgroup or 0)
+            yield SecretSpan(start, start + len(value), _RULE)
 
 
 def _value_of(text: str, name: Name) -> SecretSpan | None:
@@ -131,7 +155,7 @@ def _value_of(text: str, name: Name) -> SecretSpan | None:
         told = _SET.match(text, name.end, limit)
         if told is not None and not is_placeholder(told["bare"]):
             return SecretSpan(*told.span("bare"), _RULE)
-    for pattern in (_ASSIGNED, _BELOW):
+    for pattern in (_NESTED, _ASSIGNED, _BELOW):
         found = pattern.match(text, name.end, limit)
         if found is not None:
             return _judged(text, name, found)

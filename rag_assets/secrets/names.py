@@ -61,7 +61,7 @@ _KEYED = frozenset(
     bearer preshared decryption cipher crypto vault activation recovery backup user rest project
     server team org organization personal root api_secret stripe openai anthropic datadog github
     gitlab slack twilio sendgrid mailgun heroku cloudflare algolia azure gcp google aws firebase
-    pagerduty fastly snyk sentry newrelic""".split()  # noqa: SIM905 - as above
+    pagerduty fastly snyk sentry newrelic unseal seal fernet aes aes256 crypt product current""".split()  # noqa: SIM905 - as above
 )
 _SESSIONS = frozenset({"sessionid", "jsessionid", "phpsessid", "csrftoken", "sid"})
 _AFTER = frozenset(
@@ -109,7 +109,8 @@ _NEUTRAL = frozenset(
     """prod production dev development test testing staging stage live default value text plain old
     new root admin user db database base base64 b64 primary secondary temp temporary current raw env
     main backup local remote here now es is readonly ro rw write read master slave replica app web
-    api smtp imap ftp ssh mysql postgres pg redis mongo ldap wifi wlan vpn s""".split()  # noqa: SIM905
+    api smtp imap ftp ssh mysql postgres pg redis mongo ldap wifi wlan vpn s v confirmation
+    confirm again repeat""".split()  # noqa: SIM905
 )
 _IDEOGRAPHIC = "\u3000"
 """From here on words are written without blanks: a name is where it stands, whatever touches it."""
@@ -119,7 +120,7 @@ _NO_PASSWORDS = frozenset(
 _IDENTIFIER = re.compile(r"[\w.$-]*")
 _LEFT_REACH = 64
 _WORDS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-_ADJECTIVE = re.compile(r"[ \t](?:d['’]|de[ \t])?([^\W\d_]{3,16})(?=[ \t]{0,2}[:=：])")
+_ADJECTIVE = re.compile(r"[ \t](?:d['’]|de[ \t])?([^\W\d_]{3,16}|\d{1,2})(?=[ \t]{0,2}[:=：])")
 _BEFORE = re.compile(r"([A-Za-z]{2,16})[ \t]\Z")
 _OF_PASSE = re.compile(r"mots? de \Z", re.IGNORECASE)
 _PIN = re.compile(r"(?:PIN|Pin|pin|PUK|ПИН|暗証番号)(?:[ -]?(?:code|Code|CODE))?\Z")
@@ -146,7 +147,7 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
         promise, start = _promise(text, start, end)
         if promise is not None:
             after = _ADJECTIVE.match(text, end)
-            if after is not None and after[1].lower() in _AFTER:
+            if after is not None and (after[1].isdigit() or after[1].lower() in _AFTER):
                 end = done = after.end()
             yield Name(start, end, promise, text[start:end])
 
@@ -187,7 +188,9 @@ def _promise(text: str, start: int, end: int) -> tuple[Promise | None, int]:
         return Promise.PIN, start
     if last in _KEY_NOUNS and (last != "clave" or _KEY_AFTER.match(text, end)):
         return _of_noun(text, start, end), start
-    if last in _SESSIONS or words[-2:] == ["session", "id"]:
+    if words[-2:] == ["secret", "id"]:
+        return Promise.KEY, start
+    if last in _SESSIONS or last == "auth" or words[-2:] == ["session", "id"]:
         return Promise.RANDOM, start
     return _promise_of_word(last), start
 

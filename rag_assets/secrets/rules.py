@@ -85,6 +85,7 @@ def lowered(text: str) -> str:
 def own_rules() -> RuleSet:
     """All rules of our own."""
     from rag_assets.secrets import (
+        calls,
         commands,
         named,
         private_keys,
@@ -94,7 +95,7 @@ def own_rules() -> RuleSet:
         uris,
     )
 
-    modules = (private_keys, token_kinds, shapes, uris, commands, statements, named)
+    modules = (private_keys, token_kinds, shapes, uris, commands, calls, statements, named)
     return RuleSet([rule for module in modules for rule in module.RULES])
 
 
