@@ -40,7 +40,7 @@ class Name:
 
 _PASSWORDS = frozenset(
     """password passwords passwort passwd passwrd passphrase passcode pass pwd pw kennwort kennworte
-    contraseña contrasena contraseñas senha senhas wachtwoord parola clave lösenord losenord hasło
+    passe contraseña contrasena contraseñas senha senhas wachtwoord parola clave lösenord losenord hasło
     haslo heslo salasana şifre пароль 密码 密碼 パスワード 비밀번호 passe pswd psw userpass dbpass
     dbpassword dbpwd userpassword rootpassword adminpassword pgpassword mysqlpwd requirepass masterauth
     bindpw rootpw adminpw sudopass mdp парола adgangskode kodeord passord jelszó κωδικός lozinka psk
@@ -169,30 +169,35 @@ def _begin(text: str, at: int) -> int:
 def _promise(text: str, start: int, end: int) -> tuple[Promise | None, int]:
     """What the name between two offsets promises, and where it begins with the word before."""
     words = [word.lower() for word in _WORDS.findall(text[start:end])]
-    if words[:2] == ["1", "password"]:
-        return None, start
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _NEUTRAL):
         words.pop()
-    last = words[-1] if words else ""
-    if last == "pass" and (
-        (text[start:end].isupper() and len(words) == 1) or words[0] in _NO_PASSWORDS
-    ):
+    if not words or _is_another(text[start:end], words):
         return None, start
-    if last in {"key", "keys"}:
+    if words[-1] in {"key", "keys"}:
         return _keyed(text, start, words)
-    if last == "passe":
-        return (Promise.PASSWORD if _OF_PASSE.search(text, 0, start) else None), start
-    if text[start:end] in {"_auth", ":_auth"}:
-        return Promise.KEY, start
-    if _PIN.search(text[start:end]):
-        return Promise.PIN, start
-    if last in _KEY_NOUNS and (last != "clave" or _KEY_AFTER.match(text, end)):
+    if words[-1] in _KEY_NOUNS and (words[-1] != "clave" or _KEY_AFTER.match(text, end)):
         return _of_noun(text, start, end), start
-    if words[-2:] == ["secret", "id"]:
-        return Promise.KEY, start
-    if last in _SESSIONS or last == "auth" or words[-2:] == ["session", "id"]:
-        return Promise.RANDOM, start
-    return _promise_of_word(last), start
+    if words[-1] == "passe" and not _OF_PASSE.search(text, 0, start):
+        return None, start
+    return _promise_of_words(text[start:end], words), start
+
+
+def _is_another(written: str, words: list[str]) -> bool:
+    """Whether a name is that of something else: 1Password, a first pass, the verdict PASS."""
+    if words[:2] == ["1", "password"]:
+        return True
+    verdict = written.isupper() and len(words) == 1
+    return words[-1] == "pass" and (verdict or words[0] in _NO_PASSWORDS)
+
+
+def _promise_of_words(written: str, words: list[str]) -> Promise | None:
+    if _PIN.search(written):
+        return Promise.PIN
+    if written in {"_auth", ":_auth"} or words[-2:] == ["secret", "id"]:
+        return Promise.KEY
+    if words[-1] in _SESSIONS or words[-1] == "auth" or words[-2:] == ["session", "id"]:
+        return Promise.RANDOM
+    return _promise_of_word(words[-1])
 
 
 def _of_noun(text: str, start: int, end: int) -> Promise | None:

@@ -34,18 +34,26 @@ _EXPRESSION = re.compile(r"\^.*\$")
 def is_placeholder(value: str) -> bool:
     """Tell whether a value stands for another: `$VAR`, `<your-password>`, `changeme`, `****`."""
     bare = value.strip("\"'`“”‘’«» \t")
-    if bare.endswith(("...", "…")) or bare.lower().startswith(_STARTS):
-        return True
     lowered = bare.strip("()[]{}.,;:!?*_").lower()
     if not lowered:
         return len(set(bare)) <= _FEW
-    if _VARIABLE.match(bare) or _BRACKETED.fullmatch(bare) or _MENTIONED.search(bare):
+    if bare.endswith(("...", "…")) or bare.lower().startswith(_STARTS):
         return True
-    if len(set(lowered)) < _FEW or _EXPRESSION.fullmatch(bare) or is_made_of_words(lowered):
+    return _is_reference(bare) or _is_worded(lowered)
+
+
+def _is_reference(bare: str) -> bool:
+    """Whether a value names another: a variable, a template, something in brackets."""
+    if _VARIABLE.match(bare) or _MENTIONED.search(bare):
+        return True
+    return any(form.fullmatch(bare) for form in (_BRACKETED, _EXPRESSION, _NAMES))
+
+
+def _is_worded(lowered: str) -> bool:
+    """Whether a value says what belongs in its place, or is one letter again and again."""
+    if len(set(lowered)) < _FEW or is_made_of_words(lowered) or lowered.endswith(_ENDS):
         return True
     if "|" in lowered and lowered.partition("|")[0] in WORDS:
-        return True
-    if _NAMES.fullmatch(bare) or lowered.endswith(_ENDS):
         return True
     return any(part in lowered for part in _PARTS)
 

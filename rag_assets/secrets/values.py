@@ -110,17 +110,14 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
     """Tell whether a value is a key or token: long and random, or short, mixed and no name."""
     if (not quoted and _CODE.match(value)) or "://" in value or any(map(str.isspace, value)):
         return False
-    if _ALGORITHM.fullmatch(value):
-        return False
+    if _ALGORITHM.fullmatch(value) or len(value) < _NAMED_KEY_LENGTH:
+        return is_strong(value) and not _ALGORITHM.fullmatch(value)
     if len(value) >= _KEY_LENGTH and is_no_name(value) and (is_random(value) or _is_dense(value)):
         return True
     if len(value) >= _LONG and (_BASE32.fullmatch(value) or _is_scrambled(value)):
         return True
-    if len(value) >= _NAMED_KEY_LENGTH and quoted and _is_dense(value):
-        return True
-    if len(value) >= _NAMED_KEY_LENGTH and value.isalnum() and is_mixed(value):
-        return True
-    return is_strong(value)
+    mixed = value.isalnum() and is_mixed(value)
+    return mixed or (quoted and _is_dense(value)) or is_strong(value)
 
 
 def is_generated(value: str) -> bool:
@@ -169,16 +166,10 @@ def is_bare_password(value: str) -> bool:
     value = value.rstrip(".)")
     if len(value) < _PASSWORD_LENGTH or _is_expression(value) or "://" in value:
         return False
-    if _ALGORITHM.fullmatch(value):
+    if _ALGORITHM.fullmatch(value) or (_COUNTING.fullmatch(value) and not value.isdigit()):
         return False
-    if value.isdigit():
-        return True
-    if _COUNTING.fullmatch(value):
-        return False
-    if is_scrambled_word(value):
-        return True
-    letters = any(map(str.isalpha, value))
-    return letters and (any(map(str.isdigit, value)) or any(c in _MARKS for c in value))
+    more = any(c.isdigit() or c in _MARKS for c in value)
+    return value.isdigit() or is_scrambled_word(value) or (more and any(map(str.isalpha, value)))
 
 
 def _is_expression(value: str) -> bool:

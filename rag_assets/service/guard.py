@@ -61,7 +61,7 @@ class Guard:
         settings: ServiceSettings,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._authenticator = authenticator
+        self.authenticator = authenticator
         self._proxies = settings.proxies
         self._rate = settings.attempts
         self._clock = clock
@@ -108,7 +108,7 @@ class Guard:
 
     async def _judged(self, header: str | None, shown: bytes) -> Identity:
         try:
-            identity = await self._authenticator.identity(header)
+            identity = await self.authenticator.identity(header)
         except Unauthenticated:
             self._known.pop(shown, None)
             raise

@@ -217,8 +217,8 @@ def test_no_forged_altered_or_borrowed_token_counts(door: Door, service_token: s
         try:
             valid = signed({"alg": "HS256", "typ": "JWT"}, good, SECRET)
             for header in (f"Bearer {valid}", f"Bearer {service_token}"):
-                assert (await backend.authenticator.identity(header)).tenants == {"left"}
-            return await _refused(backend.authenticator, tried)
+                assert (await backend.guard.authenticator.identity(header)).tenants == {"left"}
+            return await _refused(backend.guard.authenticator, tried)
         finally:
             await backend.close()
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -52,8 +53,13 @@ def children() -> Callable[[], list[psutil.Process]]:
     """Worker processes that were started since the test began."""
 
     def workers() -> list[psutil.Process]:
-        mine = [p for p in psutil.Process().children() if p.is_running()]
-        return [p for p in mine if "rag_assets.parsing.workers.worker" in " ".join(p.cmdline())]
+        found = []
+        for process in psutil.Process().children():
+            # Another test's process may end at this moment, and wait to be reaped.
+            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                if "rag_assets.parsing.workers.worker" in " ".join(process.cmdline()):
+                    found.append(process)
+        return found
 
     before = {p.pid for p in workers()}
     return lambda: [p for p in workers() if p.pid not in before]
