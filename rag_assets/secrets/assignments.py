@@ -77,7 +77,7 @@ _BELOW = re.compile(
 )
 _LISTED = re.compile(
     _CLOSED + r"[ \t]*[:=][ \t]*(?:\[(?P<row>[^\[\]\r\n]{3,400})\]"
-    r"|(?P<lines>(?:\r?\n[ \t]*-[ \t]+[\"']?[^\s\"':]{3,256}[\"']?[ \t]*(?=[\r\n]|$)){1,100}))"
+    r"|(?P<lines>(?:\r?\n[ \t]*-[ \t]+[\"']?[^\s\"':=]{3,256}[\"']?[ \t]*(?=[\r\n]|$)){1,100}))"
 )
 _ITEM = re.compile(r"[\"'](?P<quoted>[^\"'\r\n]{3,256})[\"']|(?P<bare>[^\s,\"'\[\]]{3,256})")
 _NESTED = re.compile(
@@ -187,11 +187,25 @@ def _is_credential(text: str, name: Name, value: str, group: str, found: re.Matc
         return is_pin(value)
     due = Promise.PASSWORD if name.promise is Promise.PASSWORD else Promise.KEY
     quoted = group not in {"bare"}
+    if quoted and _is_label(text, name, value):
+        return False
     if is_secret_value(due, value, quoted=quoted):
         return True
     if name.promise is Promise.PASSWORD and not quoted:
         return is_worded_password(value) and _may_be_worded(text, name, value, found)
     return False
+
+
+def _is_label(text: str, name: Name, value: str) -> bool:
+    """Whether letters are the translation of a title: `"Repeat Password": "Heslo znovu"`."""
+    if (
+        any(c.isdigit() or c in "!@#$%^&*" for c in value)
+        or text[name.end : name.end + 1] not in "\"'"
+    ):
+        return False
+    begin = max(text.rfind('"', 0, name.end), text.rfind("'", 0, name.end)) + 1
+    key = text[begin : name.end]
+    return " " in key or (key[:1].isupper() and not key.isupper() and "_" not in key)
 
 
 def _may_be_worded(text: str, name: Name, value: str, found: re.Match[str]) -> bool:

@@ -17,7 +17,7 @@ _WORD = r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|(?P<
 _FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w-]{1,48})(?:=|[ \t]{1,4}|:)" + _WORD)
 _USER = re.compile(
     r"(?:-u|-U|--user|--userpwd|--proxy-user|--auth|--basic|-a|--credentials|--creds|--login)(?:=|[ \t]{0,3})"
-    r"(?P<quote>[\"']?)(?P<user>[\w.@+\\-]{0,64})[:%](?P<bare>(?:(?!&\w{1,6};)[^\s\"'`<>|]){3,256})(?P=quote)"
+    r"(?P<quote>[\"']?)(?:(?P<user>[\w.@+\\-]{0,64}):|[\w.@+\\-]{1,64}%)(?P<bare>(?:(?!&\w{1,6};)[^\s\"'`<>|]){3,256})(?P=quote)"
 )
 _USER_QUOTED = re.compile(
     r"(?:-u|-U|--user|--userpwd|--proxy-user|--auth|-a)(?:=|[ \t]{0,3})"
@@ -83,7 +83,9 @@ def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         if promise is None:
             continue
         done = found.end()
-        span = _judged(found, password=promise == "password", strict=True)
+        if promise not in {Promise.PASSWORD, Promise.KEY}:
+            continue
+        span = _judged(found, password=promise is Promise.PASSWORD, strict=True)
         if span is not None:
             yield span
 

@@ -11,6 +11,7 @@ from rag_assets.secrets.values import (
     Promise,
     is_bare_password,
     is_cell_secret,
+    is_generated,
     is_phrase,
     is_pin,
     is_secret_value,
@@ -164,6 +165,8 @@ def _judged(name: Name, found: re.Match[str], pattern: re.Pattern[str]) -> Secre
         return SecretSpan(start, end, _RULE) if phrase else None
     if name.promise is Promise.PAIR:
         return None
+    if name.promise is Promise.RANDOM:
+        return SecretSpan(start, end, _RULE) if is_generated(value) else None
     if name.promise is Promise.PIN:
         good = is_pin(value)
     elif name.promise is Promise.PASSWORD:

@@ -17,7 +17,7 @@ ANCHORS = (
     "ключ", "парола", "adgangskode", "kodeord", "passord", "jelszó", "κωδικός", "lozinka", "kata sandi",
     "كلمة المرور", "كلمة السر", "رمز عبور", "סיסמה", "पासवर्ड", "암호", "패스워드", "비번", "parolă",
     "palavra-passe", "contrasenya", "zugang", "losungswort", "passwörter", "токен", "пин", "密钥", "令牌",
-    "秘密鍵", "キー", "トークン", "토큰", "키", "暗証番号", "口令", "community", "_auth", "login", "anmeldung", "acceso", "psk", "identifiants", "schlüssel", "jeton",
+    "秘密鍵", "キー", "トークン", "토큰", "키", "暗証番号", "口令", "_auth", "login", "anmeldung", "acceso", "psk", "identifiants", "schlüssel", "jeton",
 )  # fmt: skip
 """What a name that promises a credential contains, in small letters."""
 
@@ -44,7 +44,7 @@ _PASSWORDS = frozenset(
     haslo heslo salasana şifre пароль 密码 密碼 パスワード 비밀번호 passe pswd psw userpass dbpass
     dbpassword dbpwd userpassword rootpassword adminpassword pgpassword mysqlpwd requirepass masterauth
     bindpw rootpw adminpw sudopass mdp парола adgangskode kodeord passord jelszó κωδικός lozinka psk
-    סיסמה पासवर्ड 암호 패스워드 비번 parolă contrasenya losungswort passwörter presharedkey community
+    סיסמה पासवर्ड 암호 패스워드 비번 parolă contrasenya losungswort passwörter presharedkey
     口令 parolachiave wpapsk""".split()  # noqa: SIM905 - a list of words reads better as words
 )
 _KEYS = frozenset(

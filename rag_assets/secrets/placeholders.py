@@ -21,13 +21,14 @@ _NAMES = re.compile(
 )
 _TOKEN_PARTS = ("xxxxx", "your", "example_", "placeholder", "redacted", "_here", "-here", "...")
 _BRACKETED = re.compile(
-    r"<[^<>]*>|\[[\w .:-]*\]|\{\{?[^{}]*\}\}?|\(\(?[\w .:-]*\)\)?|%[A-Za-z_]\w*%|%\(\w+\)s|%[sdvq](?:\\[rn])*|%[\w().:]+%|\$\w+\$|\{\w+\}[a-z]+"
+    r"<[^<>]*>|\[[\w .:-]*\]|\{\{?[^{}]*\}\}?|\(\(?[\w .:-]*\)\)?|%[A-Za-z_]\w*%|%\(\w+\)s|%[sdvq](?:\\[rn])*|%{1,2}[\w().:]+%{1,2}|\$\w+\$|\{\w+\}[a-z]+"
     r"|__?[A-Z][A-Z_]+__?|@@?\w+@@?"
 )
 _VARIABLE = re.compile(
     r"[$#%!]\{|\{\{|\{%|<%|\$\(|\$(?:[A-Z_][A-Z0-9_]*|[a-z_][A-Za-z_]*\d{0,2})(?:$|[-/@,;)>\[.:])|\$\d$|&lt;|#\{"
 )
 _MENTIONED = re.compile(r"<[A-Za-z][\w .:|-]*>|\$\{\w|\{\{|#\{\w")
+_ESCAPED_LETTERS = re.compile(r"(?:\\u[0-9a-fA-F]{4}){2,}")
 _EXPRESSION = re.compile(r"\^.*\$")
 
 
@@ -44,7 +45,7 @@ def is_placeholder(value: str) -> bool:
 
 def _is_reference(bare: str) -> bool:
     """Whether a value names another: a variable, a template, something in brackets."""
-    if _VARIABLE.match(bare) or _MENTIONED.search(bare):
+    if _VARIABLE.match(bare) or _MENTIONED.search(bare) or _ESCAPED_LETTERS.search(bare):
         return True
     return any(form.fullmatch(bare) for form in (_BRACKETED, _EXPRESSION, _NAMES))
 

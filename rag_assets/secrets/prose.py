@@ -11,6 +11,7 @@ from rag_assets.secrets.spans import SecretSpan
 from rag_assets.secrets.values import (
     Promise,
     is_bare_password,
+    is_generated,
     is_humped,
     is_key,
     is_mixed,
@@ -113,6 +114,8 @@ def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     value = text[start:end]
     if is_placeholder(value) or name.promise is Promise.PAIR:
         return None
+    if name.promise is Promise.RANDOM:
+        return SecretSpan(start, end, _RULE) if is_generated(value) else None
     if name.promise is Promise.PIN:
         return SecretSpan(start, end, _RULE) if is_pin(value) else None
     if found["to"] and not marked and not _stands_alone(value) and not is_key(value):
@@ -157,7 +160,7 @@ def _stands_alone(value: str) -> bool:
 def _before(text: str, name: Name) -> SecretSpan | None:
     """`X is the password`, `use X as the token`."""
     found = _PRECEDING.search(text, max(0, name.start - _REACH), name.start)
-    if found is None or is_placeholder(found["bare"]):
+    if found is None or is_placeholder(found["bare"]) or name.promise is Promise.RANDOM:
         return None
     value = found["bare"]
     good = is_key(value) if name.promise is Promise.KEY else _stands_alone(value)

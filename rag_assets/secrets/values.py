@@ -32,7 +32,7 @@ _PATH = re.compile(r"(?:\.{0,2}|~)/(?![^/.]*[A-Z][^/.]*\d|[^/.]*\d[^/.]*[A-Z])|f
 _CODE = re.compile(
     r"[A-Za-z_$][\w$.:>-]*[(\[{]"  # a call or an index
     r"|[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*)+$"  # a member
-    r"|[({\[]|[&*!|](?:$|[ \t]|[a-z_][a-z_.]*$)"  # an expression, an alias, a tag
+    r"|[({\[]|![01]\b|\\[A-Za-z]|[&*!|](?:$|[ \t]|[A-Za-z_][\w.]*[{(\[.]|[A-Za-z_]+$)"  # an expression, an alias
 )
 _CODE_WITHIN = re.compile(r"\?\.|::|\}=|\}catch|\]\(|->|=>|\(\)|^[\w.]+\([^)]*$")
 _MEMBER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
@@ -218,7 +218,7 @@ def is_title(value: str) -> bool:
 
 def is_phrase(value: str) -> bool:
     """Tell whether several plain words are a passphrase and no sentence."""
-    if not _PHRASE.fullmatch(value):
+    if not _PHRASE.fullmatch(value) or not value.isascii():
         return False
     return not any(map(is_of_sentences, re.split(r"[ -]", value.lower())))
 

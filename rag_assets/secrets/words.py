@@ -29,7 +29,7 @@ WORDS = frozenset(
     case-insensitive secure insecure unique rotated stored sent created changed reset used needed
     provided given entered passed issued returned checked verified validated refresh access session
     requires needs expects takes specifies option options flag flags argument parameter
-    authentication authorization
+    authentication authorization community always never
     """.split()  # noqa: SIM905 - a list of words reads better as words
 )
 """Values that documentation gives instead of a credential, and words that follow its name."""
