@@ -97,6 +97,7 @@ _PAIR = re.compile(
     r"|(?:[ \t](?:are|sind|is|son|sont))?[ \t*`\"']{1,6}[\w.@+-]{1,64}[`\"']?[ \t]?/[ \t]?)"
     r"[`\"']?(?P<bare>[^\s\"'`,;<>|]{6,128})"
 )
+_CLOCK = re.compile(r"\d\d(?::\d\d)?(?:[.:]\d+)?(?:Z|[+-]\d\d)")
 _LINE_END = re.compile(r"[.*_`\"')]*[ \t]*(?:[\r\n]|$)")
 _COMMAND = re.compile(r"(?:^|[\n;&|>$`])[ \t]*(?:ENV|setx|SET|set|RUN setx)[ \t]+[\w.]+\Z")
 _DIRECTIVES = frozenset({"requirepass", "masterauth"})
@@ -139,32 +140,48 @@ def _listed(text: str, name: Name) -> Iterator[SecretSpan]:
 
 
 def _value_of(text: str, name: Name) -> SecretSpan | None:
-    limit = name.end + _REACH
     if name.promise is Promise.PAIR:
-        pair = _PAIR.match(text, name.end, limit)
-        if pair is not None and _is_paired(text, pair):
-            return SecretSpan(pair.start("bare"), _trimmed(text, *pair.span("bare")), _RULE)
-        return None
-    if name.promise is Promise.PASSWORD:
-        phrase = _PHRASED.match(text, name.end, limit)
-        if phrase is not None and is_phrase(phrase["bare"]):
-            return SecretSpan(*phrase.span("bare"), _RULE)
-    if name.written.lower() in _DIRECTIVES or _COMMAND.search(
-        text, max(0, name.start - 20), name.end
-    ):
-        told = _SET.match(text, name.end, limit)
-        if told is not None and not is_placeholder(told["bare"]):
-            return SecretSpan(*told.span("bare"), _RULE)
+        return _paired(text, name)
+    whole = _phrase(text, name) or _directive(text, name)
+    if whole is not None:
+        return whole
     for pattern in (_NESTED, _ASSIGNED, _BELOW):
-        found = pattern.match(text, name.end, limit)
+        found = pattern.match(text, name.end, name.end + _REACH)
         if found is not None:
             return _judged(text, name, found)
     return None
 
 
+def _paired(text: str, name: Name) -> SecretSpan | None:
+    """The password of `Login: admin / X`."""
+    pair = _PAIR.match(text, name.end, name.end + _REACH) if name.written.isalpha() else None
+    if pair is None or not _is_paired(text, pair):
+        return None
+    return SecretSpan(pair.start("bare"), _trimmed(text, *pair.span("bare")), _RULE)
+
+
+def _phrase(text: str, name: Name) -> SecretSpan | None:
+    """Several plain words up to the end of the line."""
+    found = _PHRASED.match(text, name.end, name.end + _REACH)
+    if found is None or name.promise is not Promise.PASSWORD or not is_phrase(found["bare"]):
+        return None
+    return SecretSpan(*found.span("bare"), _RULE)
+
+
+def _directive(text: str, name: Name) -> SecretSpan | None:
+    """What stands after a blank where nothing else can: `ENV DB_PASSWORD X`, `requirepass X`."""
+    known = name.written.lower() in _DIRECTIVES
+    if not known and not _COMMAND.search(text, max(0, name.start - 20), name.end):
+        return None
+    found = _SET.match(text, name.end, name.end + _REACH)
+    if found is None or is_placeholder(found["bare"]):
+        return None
+    return SecretSpan(*found.span("bare"), _RULE)
+
+
 def _is_paired(text: str, pair: re.Match[str]) -> bool:
     value = pair["bare"]
-    if is_placeholder(value) or "/" in value:
+    if is_placeholder(value) or "/" in value or _CLOCK.match(value):
         return False
     if is_bare_password(value):
         return True
@@ -185,7 +202,7 @@ def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
 def _is_credential(text: str, name: Name, value: str, group: str, found: re.Match[str]) -> bool:
     if name.promise is Promise.PIN:
         return is_pin(value)
-    due = Promise.PASSWORD if name.promise is Promise.PASSWORD else Promise.KEY
+    due = name.promise if name.promise in {Promise.PASSWORD, Promise.RANDOM} else Promise.KEY
     quoted = group not in {"bare"}
     if quoted and _is_label(text, name, value):
         return False

@@ -139,7 +139,7 @@ def _beside(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     start, end = found.span(group)
     end = _trimmed(text, start, end)
     value = text[start:end]
-    if is_placeholder(value) or "://" in value or "=" in value[:-2] or value[0] in "/-.(":
+    if is_placeholder(value) or "://" in value or "=" in value[:-2] or value[0] in "/-.(}":
         return None
     if name.promise is Promise.KEY:
         good = len(value) >= _TOKEN and is_key(value)

@@ -36,6 +36,7 @@ _SCHEMES = frozenset(
 _SCHEME_VALUE = re.compile(
     r"(?:[Bb]earer|BEARER|[Bb]asic|BASIC)(?:[ \t]{1,3}|%20|\+)[\"'`]?(?P<value>[A-Za-z0-9+/_=.~-]{12,4096})"
 )
+_CALLED = re.compile(r"[A-Za-z_][\w.]*\(")
 _LINE_END = re.compile(r"[.\"'`)*_]*[ \t]*(?:[\r\n]|$)")
 _NO_VALUE = frozenset({"bearer", "basic", "token", "digest", "negotiate", "apikey", "credentials"})
 
@@ -82,8 +83,10 @@ def _in_headers(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         if found is None:
             continue
         value = found["value"].rstrip(".*_")
+        if value.lower().startswith("credential=") or _CALLED.match(value):
+            continue
         known = (found["scheme"] or "").lower() in _SCHEMES
-        if value.lower() in _NO_VALUE or is_placeholder(value) or value[0] in "$({[+&/":
+        if value.lower() in _NO_VALUE or is_placeholder(value) or value[0] in "$({[+&/.%":
             continue
         if not (is_key(value, quoted=True) or (known and _is_opaque(text, found.end(), value))):
             continue

@@ -44,6 +44,7 @@ _TITLE_WORD = re.compile(r"[A-Z][a-z]+(?:\[.*\])?")
 _PHRASE = re.compile(r"[^\W\d_]{2,20}(?:[ -][^\W\d_]{2,20}){3,7}")
 _BASE32 = re.compile(r"(?=\D*\d)[A-Z2-7]{16,}={0,6}")
 _CAPITALS = re.compile(r"[A-Z]{2,}(?=[a-z])|(?<=[a-z])[A-Z]{2,}")
+_NUMBERED = re.compile(r"\d\d|\d[A-Za-z]+\d")
 _NAMED = re.compile(r"[A-Za-z]+\d{0,4}|\d{1,4}")
 
 
@@ -108,7 +109,9 @@ def is_secret_value(promise: Promise, value: str, *, quoted: bool) -> bool:
 
 def is_key(value: str, *, quoted: bool = False) -> bool:
     """Tell whether a value is a key or token: long and random, or short, mixed and no name."""
-    if (not quoted and _CODE.match(value)) or "://" in value or any(map(str.isspace, value)):
+    if "://" in value or any(map(str.isspace, value)):
+        return False
+    if not quoted and _CODE.match(value) and not _is_scrambled(value):
         return False
     if _ALGORITHM.fullmatch(value) or len(value) < _NAMED_KEY_LENGTH:
         return is_strong(value) and not _ALGORITHM.fullmatch(value)
@@ -116,8 +119,12 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
         return True
     if len(value) >= _LONG and (_BASE32.fullmatch(value) or _is_scrambled(value)):
         return True
-    mixed = value.isalnum() and is_mixed(value)
-    return mixed or (quoted and _is_dense(value)) or is_strong(value)
+    mixed = value.isalnum() and is_mixed(value) and not _TELLING.search(value)
+    return (
+        (mixed and (quoted or _NUMBERED.search(value) is not None))
+        or (quoted and _is_dense(value))
+        or is_strong(value)
+    )
 
 
 def is_generated(value: str) -> bool:
@@ -276,6 +283,6 @@ def _is_word_of_secret(promise: Promise, value: str, *, described: bool) -> bool
 
 def _is_technical(value: str) -> bool:
     """Tell whether a value is an algorithm, a number with its unit, or a member of something."""
-    if _ALGORITHM.fullmatch(value) or _MEMBER.fullmatch(value):
+    if _ALGORITHM.fullmatch(value) or (_MEMBER.fullmatch(value) and not _is_scrambled(value)):
         return True
     return _COUNTING.fullmatch(value) is not None and not value.isdigit()
