@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from rag_assets.secrets.views import View, ViewBuilder, is_mixed_word
 
 _WRAPPED = re.compile(r"[ \t]*(?:<br ?/?>|\\)?\r?\n[ \t>|]*(?=[A-Za-z0-9+/=_~-])")
-_LINE_BREAK = re.compile(r"<br ?/?>$")
-_TOKEN_CHARACTERS = frozenset(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=_~.-"
+_LINE_END = re.compile(
+    r"((?:\d|(?<=[a-z])[A-Z])[A-Za-z0-9+/=_~.:-]{0,240})[ \t]*(?:<br ?/?>|\\)?\r?\n"
 )
-_LINE_ENDS = _TOKEN_CHARACTERS | frozenset(" \t\r\\>")
+_WORD = re.compile(r"[A-Za-z0-9+/=_~.:-]+")
 _PIECE_RIGHT = re.compile(r"[A-Za-z0-9+/=_~.-]*")
 _MOST_PIECES = 8
 _REACH = 240
@@ -62,18 +61,11 @@ def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
 
 def _gaps(text: str) -> Iterator[re.Match[str]]:
     """Ends of lines whose last word looks like a piece of a token."""
-    start = 0
-    end = text.find("\n")
-    while end >= 0:
-        if end > start and (text[end - 1] in _LINE_ENDS):
-            low = max(start, end - _REACH)
-            line = text[low:end].rstrip(" \t\r\\")
-            if line.endswith(">"):
-                line = _LINE_BREAK.sub("", line)
-            word = line[line.rfind(" ") + 1 :]
-            if word and word[-1] in _TOKEN_CHARACTERS and is_mixed_word(word):
-                gap = _WRAPPED.match(text, low + len(line))
-                if gap is not None:
-                    yield gap
-        start = end + 1
-        end = text.find("\n", start)
+    for found in _LINE_END.finditer(text):
+        end = found.end(1)
+        # Backwards, since looking for what ends somewhere tries every beginning.
+        word = _WORD.match(text[max(0, end - _REACH) : end][::-1])
+        if word is not None and is_mixed_word(word[0][::-1]):
+            gap = _WRAPPED.match(text, end)
+            if gap is not None:
+                yield gap
