@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test browser test-unit fuzz bench bench-linear bench-quality bench-rivals bench-serving \
+.PHONY: setup demo test browser test-unit test-security fuzz bench bench-linear bench-quality bench-rivals bench-serving \
 	up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -41,6 +41,9 @@ browser:
 
 test-unit: setup
 	@$(BIN)/python -m pytest tests/unit
+
+test-security: setup
+	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/security
 
 fuzz: setup
 	@RAG_ASSETS_FUZZ_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest -n 2 \

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _CONTINUATION = re.compile(rb"[\x80-\xbf]")  # bytes that start no character of UTF-8
 # Greedy over lines and quotation marks; commands.py reads the same flags one by one.
 _OURS = ("curl-auth-user",)
+_WINDOW = 8_192
+_OVERLAP = 2_048
 _ADDRESS = re.compile(r"://[^/\s]*@")
 
 
@@ -49,6 +51,11 @@ class Kingfisher:
             TimeoutError: the scan took too long; there is no partial answer.
         """
         self.load()
+        for start, end in _windows(len(text)):
+            for span in self._in_window(text[start:end]):
+                yield SecretSpan(start + span.start, start + span.end, span.rule)
+
+    def _in_window(self, text: str) -> Iterator[SecretSpan]:
         assert self._scanner is not None  # noqa: S101 - load() just set it
         raw = text.encode("utf-8", "surrogatepass")
         found = [
@@ -67,6 +74,15 @@ class Kingfisher:
                 continue
             if not is_placeholder(value.rpartition(":")[2]):
                 yield SecretSpan(start, end, rule)
+
+
+def _windows(length: int) -> Iterator[tuple[int, int]]:
+    """Parts of a text that overlap: some rules take time that grows as the square of a text."""
+    start = 0
+    while start + _WINDOW < length:
+        yield start, start + _WINDOW
+        start += _WINDOW - _OVERLAP
+    yield start, length
 
 
 def _character_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:

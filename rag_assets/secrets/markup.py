@@ -110,16 +110,19 @@ def _beside(text: str, name: Name) -> SecretSpan | None:
 
 def _below(text: str, name: Name) -> Iterator[SecretSpan]:
     """Cells below a name in the first row of a table that was not parsed: wiki markup, plain text."""
-    begin = text.rfind("\n", max(0, name.start - _LONGEST_ROW), name.start) + 1
+    low = max(0, name.start - _LONGEST_ROW)
+    begin = text.rfind("\n", low, name.start) + 1 or low
+    if begin and text[begin - 1] != "\n":
+        return
     head = text[begin : name.start].lstrip(" \t>")
     if not head.startswith(("|", "^", "!")) or text[max(0, begin - 2) : begin - 1] == "|":
         return
     column = len(_DELIMITER.findall(head)) - 1
-    at = text.find("\n", name.end)
+    at = text.find("\n", name.end, name.end + _LONGEST_ROW)
     for _ in range(_MOST_ROWS):
-        end = text.find("\n", at + 1)
-        line = text[at + 1 : end if end >= 0 else len(text)]
-        if at < 0 or not line.lstrip(" \t>").startswith(("|", "^")) or len(line) > _LONGEST_ROW:
+        end = text.find("\n", at + 1, at + _LONGEST_ROW) if at >= 0 else -1
+        line = text[at + 1 : end] if end >= 0 else text[at + 1 : at + _LONGEST_ROW]
+        if at < 0 or not line.lstrip(" \t>").startswith(("|", "^")):
             return
         cell = _cell_at(line, column)
         if cell is not None and is_cell_secret(name.promise, line[slice(*cell)]):

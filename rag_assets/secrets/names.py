@@ -17,7 +17,8 @@ ANCHORS = (
     "ключ", "парола", "adgangskode", "kodeord", "passord", "jelszó", "κωδικός", "lozinka", "kata sandi",
     "كلمة المرور", "كلمة السر", "رمز عبور", "סיסמה", "पासवर्ड", "암호", "패스워드", "비번", "parolă",
     "palavra-passe", "contrasenya", "zugang", "losungswort", "passwörter", "токен", "пин", "密钥", "令牌",
-    "秘密鍵", "キー", "トークン", "토큰", "키", "暗証番号", "口令", "_auth", "login", "anmeldung", "acceso", "psk", "identifiants", "schlüssel", "jeton",
+    "秘密鍵", "キー", "トークン", "토큰", "키", "暗証番号", "口令", "_auth", "login", "anmeldung", "acceso",
+    "psk", "identifiants", "schlüssel", "jeton",
 )  # fmt: skip
 """What a name that promises a credential contains, in small letters."""
 
@@ -74,8 +75,10 @@ _SECRET_WORDS = frozenset(
     """api secreta secreto secrète segreta segreto secreto tajny prywatny секретный geheime privada privato
     privée acesso accesso accès""".split()  # noqa: SIM905
 )
-_PAIRS = frozenset({"zugang","zugangsdaten", "creds", "credentials", "identifiants", "login", "logins", "anmeldung", "acceso",
-                    "credenciales"})  # fmt: skip
+_PAIRS = frozenset(
+    """zugang zugangsdaten creds credentials identifiants login logins anmeldung acceso
+    credenciales""".split()  # noqa: SIM905
+)
 _PASSWORD_ENDS = (
     "パスワード",
     "パスワードは",

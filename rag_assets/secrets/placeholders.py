@@ -16,9 +16,9 @@ _PARTS = (
 _ENDS = ("_here", "-here", "here>", "_redacted", "-redacted", "_dummy", "-dummy")
 _STARTS = ("urn:", "#/", "$$", "enc[", "dummy_", "dummy-", "arn:", "base64://", "vault:")
 _NAMES = re.compile(
-    r"(?:[a-z]+[-_.])+(?:\d{1,2}[-_])?(?:password|passwd|pass|pwd|secret|token|key|jwt)\d?"
-    r"|(?:[A-Z]+_)+(?:[A-Z]+_?)*[A-Z0-9]*(?:PASSWORD|PASSWD|PASS|PWD|SECRET|TOKEN|KEY|KEY_ID)(?:_[A-Z0-9_]+)?|your[a-z]+"
+    r"(?:[a-z]+[-_.])+(?:\d{1,2}[-_])?(?:password|passwd|pass|pwd|secret|token|key|jwt)\d?|your[a-z]+"
 )
+_CAPITALS = frozenset("PASSWORD PASSWD PASS PWD SECRET TOKEN KEY APIKEY JWT".split())  # noqa: SIM905
 _TOKEN_PARTS = ("xxxxx", "your", "example_", "placeholder", "redacted", "_here", "-here", "...")
 _BRACKETED = re.compile(
     r"<[^<>]*>|\[[\w .:-]*\]|\{\{?[^{}]*\}\}?|\(\(?[\w .:-]*\)\)?|%[A-Za-z_]\w*%|%\(\w+\)s|%[sdvq](?:\\[rn])*|%{1,2}[\w().:]+%{1,2}|\$\w+\$|\{\w+\}[a-z]+"
@@ -47,7 +47,10 @@ def _is_reference(bare: str) -> bool:
     """Whether a value names another: a variable, a template, something in brackets."""
     if _VARIABLE.match(bare) or _MENTIONED.search(bare) or _ESCAPED_LETTERS.search(bare):
         return True
-    return any(form.fullmatch(bare) for form in (_BRACKETED, _EXPRESSION, _NAMES))
+    if any(form.fullmatch(bare) for form in (_BRACKETED, _EXPRESSION, _NAMES)):
+        return True
+    parts = bare.split("_")
+    return len(parts) > 1 and bare.isupper() and bare.isascii() and not _CAPITALS.isdisjoint(parts)
 
 
 def _is_worded(lowered: str) -> bool:

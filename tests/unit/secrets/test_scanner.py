@@ -159,7 +159,8 @@ UNITS = [
     "A\u00ad", "%41", "<password>", "password is ", "a1B\n", "://", "https://a:", "-u a:", "MII",
     "a1-us1 ", "Q~", "password ", "key ", "&#65;", "Bearer ", "--password ", "password\n",
     "\u0430a", "a:5432:", "token: ", "MTAa", "1\n", "passwort: \n", "[password](",
-    "insert into a (password) values ",
+    "insert into a (password) values ", "password: " + "A" * 200 + "_A!\n", "| pw" + " " * 60 + "|",
+    "pass " + "a-" * 90, "password=" + "a." * 90, "token: " + "{" * 90, "curl -u a:b1c2d3 https://a\n",
 ]  # fmt: skip
 
 
