@@ -116,7 +116,7 @@ class Installation:
             redirect_stderr(err),
             pytest.MonkeyPatch.context() as environment,
         ):
-            for name, value in env.items():
+            for name, value in {**self.environment, **env}.items():
                 environment.setenv(name, value)
             try:
                 main(list(arguments))
