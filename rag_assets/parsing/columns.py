@@ -13,6 +13,9 @@ from rag_assets.parsing.model import MaskedSpan, ParsedText
 from rag_assets.secrets.names import ANCHORS, promise_of
 from rag_assets.secrets.values import Promise, is_cell_secret
 
+VERSION = 2
+"""Raised whenever other cells are found than before; a part of keys."""
+
 _RULE = "credential-column"
 _DELIMITERS = "|,;\t"
 _MOST_COLUMNS = 500

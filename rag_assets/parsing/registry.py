@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Protocol, cast
 
 from rag_assets.hashing import key_of
-from rag_assets.parsing import media_types
+from rag_assets.parsing import columns, media_types
 from rag_assets.parsing.limits import ParseLimits
 from rag_assets.parsing.model import ParsedText
 from rag_assets.parsing.options import ParseOptions
@@ -127,7 +127,8 @@ def _package_version(package: str) -> str:
 def parsers_version() -> str:
     """Changes whenever any parser or the secret rules change; made once, for keys of thousands."""
     parsers = {**PARSERS, "docling": DOCLING_PDF}
-    return key_of("parsers", {k: [p.id, p.version] for k, p in parsers.items()}, rules_version())
+    versions = {k: [p.id, p.version] for k, p in parsers.items()}
+    return key_of("parsers", versions, rules_version(), columns.VERSION)
 
 
 def parse_key(

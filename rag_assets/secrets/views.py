@@ -14,7 +14,6 @@ from functools import lru_cache
 
 from rag_assets.secrets.spans import SecretSpan
 
-_LEAST = 16
 _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[A-Za-z]")
 _HUMP = re.compile(r"[a-z][A-Z]")
