@@ -47,7 +47,7 @@ test-security: setup
 
 fuzz: setup
 	@RAG_ASSETS_FUZZ_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest -n 2 \
-		-o timeout=7200 tests/unit/parsing/test_fuzz.py
+		-o timeout=7200 tests/unit/ingest/parsing/test_fuzz.py
 
 bench: setup
 	@$(BIN)/python -m benchmarks.chain

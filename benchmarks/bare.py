@@ -38,8 +38,8 @@ def dump(path: Path, tenant_id: str) -> None:
 def _actions(tenant_id: str) -> Iterator[dict[str, Any]]:
     from elasticsearch.helpers import pack_dense_vector
 
-    from rag_assets.commands.session import Session
-    from rag_assets.indexing.model import Owner
+    from rag_assets.cli.commands.session import Session
+    from rag_assets.storage.index.model import Owner
 
     session = Session()
     record = session.catalog.tenants.get(tenant_id)
@@ -61,8 +61,8 @@ def _actions(tenant_id: str) -> Iterator[dict[str, Any]]:
 
 def load(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, float]:
     """Write the entries into a new index; returns seconds, CPU seconds and how many."""
-    from rag_assets.indexing.mapping import index_body
-    from rag_assets.indexing.model import IndexSpec
+    from rag_assets.storage.index.mapping import index_body
+    from rag_assets.storage.index.model import IndexSpec
 
     with path.open() as lines:
         actions = [{"_index": index_name, **json.loads(line)} for line in lines]

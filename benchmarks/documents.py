@@ -9,7 +9,7 @@ from email.message import EmailMessage
 
 from benchmarks import prose
 from benchmarks.measure import PROJECT
-from rag_assets.parsing import media_types
+from rag_assets.ingest.parsing import media_types
 
 _HANDBOOK = PROJECT / "examples" / "handbook"
 _SEED = 4

@@ -76,7 +76,7 @@ class Probe:
     """What a searcher sees meanwhile."""
 
     def __init__(self) -> None:
-        from rag_assets.commands.session import Session
+        from rag_assets.cli.commands.session import Session
         from rag_assets.retrieval import Retriever
 
         session = Session()

@@ -22,11 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_assets.chunking.model import Chunk
-from rag_assets.hashing import key_of, sha256_hex
-from rag_assets.lake.model import ChunkSetRow, ParsedRow
-from rag_assets.lake.store import Lake, TenantLake
-from rag_assets.parsing.model import Block, ParsedText
+from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.parsing.model import Block, ParsedText
+from rag_assets.storage.lake.model import ChunkSetRow, ParsedRow
+from rag_assets.storage.lake.store import Lake, TenantLake
 
 EMBEDDER = "bench/model@384"
 DIMENSIONS = 384

@@ -26,7 +26,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from rag_assets.embedding.model_folder import DEFAULT_MODEL, MODELS
+from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS
 
 _WINDOW = 512
 _SPECIAL = 104

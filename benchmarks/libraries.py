@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from rag_assets.parsing import media_types
+from rag_assets.ingest.parsing import media_types
 
 
 @dataclass(frozen=True, slots=True)

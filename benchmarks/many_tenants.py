@@ -119,7 +119,7 @@ def tick() -> None:
     """Evaluate the sensor twice; the second time, with connections open, is told."""
     import dagster as dg
 
-    from rag_assets.commands.session import Session
+    from rag_assets.cli.commands.session import Session
     from rag_assets.definitions import build_defs
     from resources.stores import PostgresResource
     from sensors.source_files import source_files_sensor

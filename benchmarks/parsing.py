@@ -25,12 +25,12 @@ from typing import Any
 from benchmarks.documents import documents_of
 from benchmarks.libraries import LIBRARIES
 from benchmarks.measure import WORK, load, machine, save, tree_cpu
-from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.model import ParsedText
-from rag_assets.parsing.options import ParseOptions
-from rag_assets.parsing.parse import parse, prepare_for
-from rag_assets.parsing.registry import PARSERS
-from rag_assets.parsing.workers.pool import ParserPool, ParseTask
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.parse import parse, prepare_for
+from rag_assets.ingest.parsing.registry import PARSERS
+from rag_assets.ingest.parsing.workers.pool import ParserPool, ParseTask
 
 _LEAST_SECONDS = 1.0
 

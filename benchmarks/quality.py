@@ -46,11 +46,11 @@ from examples.judged.judgements import (
     passage_hash,
     save_pool,
 )
-from rag_assets.commands.demo import INCLUDE, SETTINGS
-from rag_assets.commands.session import Session
+from rag_assets.cli.commands.demo import INCLUDE, SETTINGS
+from rag_assets.cli.commands.session import Session
+from rag_assets.common.formatting import counted
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Hit, SearchRequest
-from rag_assets.wording import counted
 
 WORK = PROJECT / ".local" / "benchmark-quality"
 MODES: Mapping[str, Mapping[str, Any]] = {

@@ -3,7 +3,6 @@
 Belongs here: per check one module with the judgement as pure functions over rows, and a thin
 Dagster wrapper. Does not: gates, which work per document in the core before anything is written
 (stages), and mending what a check found (stages.drift).
-May import: dagster, resources and rag_assets; Great Expectations only within functions.
 
 The modules with checks do without `from __future__ import annotations`: Dagster compares the
 annotation of a check's context as it stands, and knows it not by its name.

@@ -7,10 +7,10 @@ import dagster as dg
 from checks.running import checked_tenant, result_of
 from checks.verdict import Compared, Verdict
 from rag_assets.assets.embeddings import embeddings
-from rag_assets.embedding.canary import PROBES
 from rag_assets.jobs import NO_RUN_RETRIES
+from rag_assets.models.embedding.canary import PROBES
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.canary import FRESH, Sighting, Watched, look, look_at_all
+from rag_assets.pipeline.canary import FRESH, Sighting, Watched, look, look_at_all
 from resources.workbench import Workbench, clear_failures
 
 NAME = "canary"

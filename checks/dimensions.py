@@ -9,10 +9,10 @@ from checks.running import checked_tenant, parsed_batches, result_of
 from checks.verdict import Compared, Verdict
 from rag_assets.assets.embeddings import embeddings
 from rag_assets.assets.search_index import search_index
-from rag_assets.catalog.generations import Generation
+from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.context import TenantContext
-from rag_assets.wording import counted
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.storage.catalog.generations import Generation
 from resources.workbench import Workbench
 
 NORM_TOLERANCE = 1e-3

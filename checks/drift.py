@@ -7,9 +7,9 @@ import dagster as dg
 from checks.running import checked_tenant, result_of, written_by_another
 from checks.verdict import Cell, Compared, Severity, Verdict
 from rag_assets.assets.search_index import search_index
+from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.drift import IndexState, inspect_index
-from rag_assets.wording import counted
+from rag_assets.pipeline.drift import IndexState, inspect_index
 from resources.workbench import Workbench
 
 

@@ -12,11 +12,11 @@ from checks.suites import Columns, Validation, chunk_rules, validate, vector_rul
 from checks.verdict import Compared, Verdict
 from rag_assets.assets.chunks import chunks
 from rag_assets.assets.embeddings import embeddings
-from rag_assets.chunking.model import text_hash
-from rag_assets.chunking.parameters import ChunkParameters
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.chunking.model import text_hash
+from rag_assets.ingest.chunking.parameters import ChunkParameters
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.context import TenantContext
-from rag_assets.wording import counted
+from rag_assets.pipeline.context import TenantContext
 from resources.workbench import Workbench
 
 if TYPE_CHECKING:

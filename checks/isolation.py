@@ -8,10 +8,10 @@ import dagster as dg
 from checks.running import checked_tenant, result_of
 from checks.verdict import Compared, Verdict
 from rag_assets.assets.search_index import search_index
-from rag_assets.indexing.model import LiveEntry, Owner, entry_id
+from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.context import TenantContext
-from rag_assets.wording import counted
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.storage.index.model import LiveEntry, Owner, entry_id
 from resources.workbench import Workbench
 
 

@@ -7,10 +7,10 @@ import dagster as dg
 from checks.running import checked_tenant, result_of
 from checks.verdict import Compared, Verdict
 from rag_assets.assets.search_index import search_index
-from rag_assets.catalog.document_rows import Document
+from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.quarantine import what_to_do
-from rag_assets.wording import counted
+from rag_assets.pipeline.quarantine import what_to_do
+from rag_assets.storage.catalog.document_rows import Document
 from resources.workbench import Workbench
 
 _MOST = 500

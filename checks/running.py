@@ -9,9 +9,9 @@ import dagster as dg
 
 from checks.verdict import Verdict, batches
 from rag_assets.assets.showing import table
-from rag_assets.catalog.document_rows import Document
-from rag_assets.stages.context import TenantContext
-from rag_assets.stages.slices import ParsedDocument, parsed_documents
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
+from rag_assets.storage.catalog.document_rows import Document
 from resources.workbench import Workbench, clear_failures
 
 _BATCH_DOCUMENTS = 500

@@ -12,19 +12,19 @@ import dagster as dg
 from checks.running import checked_tenant, parsed_batches, result_of
 from checks.verdict import Compared, Verdict
 from rag_assets.assets.chunks import chunks
-from rag_assets.catalog.document_rows import Failure
-from rag_assets.catalog.lock import Holder
-from rag_assets.errors import TenantLocked
-from rag_assets.lake.model import ChunkSetRow
-from rag_assets.parsing.masked import credentials
-from rag_assets.parsing.model import MaskedSpan, ParsedText
+from rag_assets.common.errors import TenantLocked
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.parsing.masked import credentials
+from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.partitions import tenants_partitions
-from rag_assets.secrets.scanner import SecretScanner
-from rag_assets.secrets.spans import SecretSpan
-from rag_assets.stages.context import TenantContext, config_key
-from rag_assets.stages.publishing import clean_up
-from rag_assets.stages.slices import ParsedDocument
-from rag_assets.wording import counted
+from rag_assets.pipeline.context import TenantContext, config_key
+from rag_assets.pipeline.publishing import clean_up
+from rag_assets.pipeline.slices import ParsedDocument
+from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.privacy.secrets.spans import SecretSpan
+from rag_assets.storage.catalog.document_rows import Failure
+from rag_assets.storage.catalog.lock import Holder
+from rag_assets.storage.lake.model import ChunkSetRow
 from resources.workbench import Workbench
 
 Scan = Callable[[str], Sequence[SecretSpan]]

@@ -6,13 +6,13 @@ import dagster as dg
 
 from checks.running import checked_tenant, result_of
 from checks.verdict import Compared, Verdict
-from rag_assets.accounts.spending import Cap, CapName, caps_of
 from rag_assets.assets.embeddings import embeddings
-from rag_assets.catalog.events import Event
-from rag_assets.catalog.usage import Spent, today
+from rag_assets.billing.spending import Cap, CapName, caps_of
+from rag_assets.common.formatting import counted, dollars
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.context import TenantContext
-from rag_assets.wording import counted, dollars
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.storage.catalog.events import Event
+from rag_assets.storage.catalog.usage import Spent, today
 from resources.workbench import Workbench
 
 _NEAR = 0.8

@@ -10,16 +10,16 @@ import dagster as dg
 from checks.running import checked_tenant, result_of
 from checks.verdict import Compared, Severity, Verdict
 from rag_assets.assets.search_index import search_index
-from rag_assets.catalog.document_rows import Document
-from rag_assets.catalog.syncs import Sync
-from rag_assets.errors import ListingFailed
+from rag_assets.common.errors import ListingFailed
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.sources.model import DocumentSource, ListedDocument, uri_of
 from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.comparing import ListingDigest, open_sources, settings_key
+from rag_assets.pipeline.context import TenantContext
 from rag_assets.privacy.masker import Masker
-from rag_assets.secrets.scanner import SecretScanner
-from rag_assets.sources.model import DocumentSource, ListedDocument, uri_of
-from rag_assets.stages.comparing import ListingDigest, open_sources, settings_key
-from rag_assets.stages.context import TenantContext
-from rag_assets.wording import counted
+from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.syncs import Sync
 from resources.workbench import Workbench
 
 _BATCH = 500

@@ -7,15 +7,15 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.assets.embedding_cost import daily_costs
-from rag_assets.catalog.lock import Holder
-from rag_assets.catalog.usage import today
-from rag_assets.errors import RagAssetsError, TenantLocked
+from rag_assets.common.errors import RagAssetsError, TenantLocked
+from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.context import TenantContext
-from rag_assets.stages.drift import inspect_index, repair_index
-from rag_assets.stages.removal import sweep_strays
-from rag_assets.stages.upkeep import compact, prune
-from rag_assets.wording import counted
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.drift import inspect_index, repair_index
+from rag_assets.pipeline.removal import sweep_strays
+from rag_assets.pipeline.upkeep import compact, prune
+from rag_assets.storage.catalog.lock import Holder
+from rag_assets.storage.catalog.usage import today
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench, clear_failures
 

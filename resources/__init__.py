@@ -1,5 +1,5 @@
 """Dagster resources: servers, lake, embedders and the tenant's lock, for runs and sensors.
 
 Belongs here: turning configuration and environment into the core's objects. Does not: any logic
-about documents. May import: dagster and every package of the core.
+about documents.
 """

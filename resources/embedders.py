@@ -2,9 +2,9 @@
 
 import dagster as dg
 
-from rag_assets.accounts.embedders import Embedders
-from rag_assets.catalog.catalog import Catalog
-from rag_assets.settings import Settings
+from rag_assets.billing.embedders import Embedders
+from rag_assets.common.settings import Settings
+from rag_assets.storage.catalog.catalog import Catalog
 
 
 class EmbedderResource(dg.ConfigurableResource):  # type: ignore[type-arg]

@@ -8,11 +8,11 @@ from functools import lru_cache
 
 import dagster as dg
 
-from rag_assets.catalog.catalog import Catalog
-from rag_assets.indexing.elasticsearch import ElasticsearchStore
-from rag_assets.lake.store import Lake
+from rag_assets.common.settings import Settings
 from rag_assets.local_stack.stack import Endpoints, LocalStack
-from rag_assets.settings import Settings
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.index.elasticsearch import ElasticsearchStore
+from rag_assets.storage.lake.store import Lake
 
 
 class PostgresResource(dg.ConfigurableResource):  # type: ignore[type-arg]

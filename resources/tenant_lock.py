@@ -9,10 +9,10 @@ from typing import Any
 import dagster as dg
 from pydantic import PrivateAttr
 
-from rag_assets.catalog.catalog import Catalog
-from rag_assets.catalog.lock import HeldLock, Holder
-from rag_assets.errors import RagAssetsError, TenantLocked
+from rag_assets.common.errors import RagAssetsError, TenantLocked
 from rag_assets.local_stack.liveness import birth_of
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.lock import HeldLock, Holder
 from resources.stores import PostgresResource
 from resources.workbench import Workbench
 

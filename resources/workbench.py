@@ -8,13 +8,13 @@ from pathlib import Path
 
 import dagster as dg
 
-from rag_assets.catalog.tenants import TenantRecord
-from rag_assets.errors import ConfigurationError, RagAssetsError
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.common.settings import Settings
+from rag_assets.pipeline.context import SliceLimits, TenantContext
+from rag_assets.pipeline.removal import retreat
 from rag_assets.privacy.masker import masker_of
-from rag_assets.secrets.scanner import SecretScanner
-from rag_assets.settings import Settings
-from rag_assets.stages.context import SliceLimits, TenantContext
-from rag_assets.stages.removal import retreat
+from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.storage.catalog.tenants import TenantRecord
 from resources.embedders import EmbedderResource
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from rag_assets.accounts.embedders import Embedders
-from rag_assets.settings import Settings
-from rag_assets.stages.batch_results import due, poll
-from rag_assets.wording import counted
+from rag_assets.billing.embedders import Embedders
+from rag_assets.common.formatting import counted
+from rag_assets.common.settings import Settings
+from rag_assets.pipeline.batch_results import due, poll
 from resources.stores import PostgresResource
 from resources.workbench import clear_failures
 

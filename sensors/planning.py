@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from rag_assets.catalog.syncs import Sync
+from rag_assets.storage.catalog.syncs import Sync
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from rag_assets.accounts.embedders import Embedders
-from rag_assets.catalog.catalog import Catalog
-from rag_assets.catalog.tenants import TenantRecord
-from rag_assets.errors import ConfigurationError, ServiceUnavailable
-from rag_assets.hashing import key_of
+from rag_assets.billing.embedders import Embedders
+from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.common.hashing import key_of
+from rag_assets.common.settings import Settings
 from rag_assets.jobs import sync_job
 from rag_assets.partitions import tenants_partitions
 from rag_assets.privacy.masker import masker_of
-from rag_assets.settings import Settings
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.tenants import TenantRecord
 from resources.stores import PostgresResource
 from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, REASON_TAG, fail_abandoned_runs
 from resources.workbench import clear_failures

@@ -2,9 +2,9 @@
 
 import dagster as dg
 
+from rag_assets.common.settings import Settings
 from rag_assets.partitions import tenants_partitions
-from rag_assets.settings import Settings
-from rag_assets.stages.tenancy import reconcile_tenants
+from rag_assets.pipeline.tenancy import reconcile_tenants
 from resources.stores import PostgresResource
 from resources.tenant_lock import PARTITION_TAG
 from resources.workbench import clear_failures

@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from rag_assets.embedding.model_folder import DEFAULT_MODEL, MODELS
+from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS
 
 _LAST_SPECIAL = 103
 

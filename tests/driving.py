@@ -16,17 +16,17 @@ from functools import cached_property, partial
 
 import pytest
 
-from rag_assets.catalog.lock import Holder
-from rag_assets.commands.session import Session
-from rag_assets.secrets.scanner import SecretScanner
-from rag_assets.stages.chunking import chunk_documents
-from rag_assets.stages.context import SliceLimits, TenantContext
-from rag_assets.stages.embedding import embed_chunks
-from rag_assets.stages.listing import list_documents
-from rag_assets.stages.parsing import parse_documents
-from rag_assets.stages.publishing import publish_slice
-from rag_assets.stages.slices import plan_work
-from rag_assets.stages.tenancy import reconcile_tenants
+from rag_assets.cli.commands.session import Session
+from rag_assets.pipeline.chunking import chunk_documents
+from rag_assets.pipeline.context import SliceLimits, TenantContext
+from rag_assets.pipeline.embedding import embed_chunks
+from rag_assets.pipeline.listing import list_documents
+from rag_assets.pipeline.parsing import parse_documents
+from rag_assets.pipeline.publishing import publish_slice
+from rag_assets.pipeline.slices import plan_work
+from rag_assets.pipeline.tenancy import reconcile_tenants
+from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.storage.catalog.lock import Holder
 from tests.installation import Installation
 
 _MOST_RUNS = 50

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from rag_assets.embedding.deterministic import DeterministicEmbedder
-from rag_assets.hashing import sha256_hex
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,11 @@ import psycopg
 import pytest
 from ruamel.yaml import YAML
 
-from rag_assets.commands.session import Session
-from rag_assets.commands.sync import TenantSync, sync_tenant
+from rag_assets.cli.commands.session import Session
+from rag_assets.cli.commands.sync import TenantSync, sync_tenant
+from rag_assets.pipeline.context import TenantContext
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Hit, SearchRequest
-from rag_assets.stages.context import TenantContext
 from rag_assets.tenants.file import TenantsFile
 
 FAST = {"embedder": {"provider": "deterministic"}}

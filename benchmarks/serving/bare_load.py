@@ -22,9 +22,9 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from benchmarks.serving.load import Asked, Timed, parser
 from benchmarks.serving.questions import Drawn, read
-from rag_assets.indexing import searches
-from rag_assets.indexing.model import Narrowing, Owner, Wanted
 from rag_assets.retrieval.candidates import fetched
+from rag_assets.storage.index import searches
+from rag_assets.storage.index.model import Narrowing, Owner, Wanted
 
 _Lines = list[Mapping[str, Any]]
 _OPTIONS: Mapping[str, Any] = {

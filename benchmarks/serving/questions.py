@@ -94,8 +94,8 @@ def _known(path: Path, embedder_id: str, asked: list[str]) -> bool:
 
 
 def _write(path: Path, tenant_id: str, asked: list[str]) -> None:
-    from rag_assets.commands.session import Session
-    from rag_assets.indexing.model import Owner
+    from rag_assets.cli.commands.session import Session
+    from rag_assets.storage.index.model import Owner
 
     with Session() as session:
         record = session.catalog.tenants.get(tenant_id)

@@ -8,9 +8,9 @@ from typing import Any
 from docstring_parser import DocstringStyle, parse
 from pydantic import TypeAdapter
 
-from rag_assets import settings
+from rag_assets.api import settings as service_settings
 from rag_assets.client import environment as client_settings
-from rag_assets.service import settings as service_settings
+from rag_assets.common import settings
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import PROFILES
 

@@ -10,8 +10,8 @@ from rag_assets.assets.parsed_text import parsed_text
 from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
 from rag_assets.assets.showing import bar_chart, seconds, table
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.chunking import chunk_documents
-from rag_assets.stages.slices import work_of
+from rag_assets.pipeline.chunking import chunk_documents
+from rag_assets.pipeline.slices import work_of
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
-from rag_assets.accounts.spending import Cap, CapName, caps_of
 from rag_assets.assets.showing import table
-from rag_assets.catalog.usage import Spent, Used, today, total
-from rag_assets.stages.context import TenantContext
-from rag_assets.wording import dollars
+from rag_assets.billing.spending import Cap, CapName, caps_of
+from rag_assets.common.formatting import dollars
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.storage.catalog.usage import Spent, Used, today, total
 
 _COLUMNS = {
     "": "string",

@@ -13,8 +13,8 @@ from rag_assets.assets.descriptions import EMBEDDING_COST
 from rag_assets.assets.embeddings import embeddings
 from rag_assets.assets.running import OWNERS
 from rag_assets.assets.showing import bar_chart, series_chart, table
-from rag_assets.catalog.usage import UsageRow, UsageTable, total
 from rag_assets.partitions import tenants_partitions
+from rag_assets.storage.catalog.usage import UsageRow, UsageTable, total
 
 GROUP = "money"
 _SHOWN_DAYS, _PLOTTED_DAYS = 7, 31

@@ -10,8 +10,8 @@ from rag_assets.assets.descriptions import EMBEDDINGS
 from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
 from rag_assets.assets.showing import seconds
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.embedding import embed_chunks
-from rag_assets.stages.slices import work_of
+from rag_assets.pipeline.embedding import embed_chunks
+from rag_assets.pipeline.slices import work_of
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 

@@ -9,10 +9,10 @@ from rag_assets.assets.descriptions import PARSED_TEXT
 from rag_assets.assets.raw_documents import raw_documents
 from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
 from rag_assets.assets.showing import notes, seconds, table
-from rag_assets.parsing.format_names import format_name
+from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.parsing import FormatReport, parse_documents
-from rag_assets.stages.slices import work_of
+from rag_assets.pipeline.parsing import FormatReport, parse_documents
+from rag_assets.pipeline.slices import work_of
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 

@@ -7,9 +7,9 @@ from rag_assets.assets.descriptions import RAW_DOCUMENTS
 from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
 from rag_assets.assets.showing import notes, seconds, table
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.listing import list_documents
-from rag_assets.stages.slices import plan_work
-from rag_assets.stages.upkeep import bury_expired
+from rag_assets.pipeline.listing import list_documents
+from rag_assets.pipeline.slices import plan_work
+from rag_assets.pipeline.upkeep import bury_expired
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 

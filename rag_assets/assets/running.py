@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from rag_assets.stages.context import TenantContext
+from rag_assets.pipeline.context import TenantContext
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench, clear_failures
 

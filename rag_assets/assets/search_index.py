@@ -8,11 +8,11 @@ from rag_assets.assets.embeddings import embeddings
 from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
 from rag_assets.assets.showing import seconds
 from rag_assets.assets.standing import by_format, failed_documents, what_is_indexed
+from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
-from rag_assets.stages.publishing import publish_slice
-from rag_assets.stages.slices import waiting_for_embedder, work_of
-from rag_assets.stages.upkeep import tidy
-from rag_assets.wording import counted
+from rag_assets.pipeline.publishing import publish_slice
+from rag_assets.pipeline.slices import waiting_for_embedder, work_of
+from rag_assets.pipeline.upkeep import tidy
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import dagster as dg
 
 from rag_assets.assets.showing import documents_link, notes, rows_of, table
-from rag_assets.catalog.document_rows import Status
-from rag_assets.catalog.overview import TenantStanding
-from rag_assets.parsing.format_names import format_name
-from rag_assets.stages.context import TenantContext
-from rag_assets.stages.quarantine import DocumentNote, what_to_do
-from rag_assets.wording import counted
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.parsing.format_names import format_name
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.quarantine import DocumentNote, what_to_do
+from rag_assets.storage.catalog.document_rows import Status
+from rag_assets.storage.catalog.overview import TenantStanding
 
 _MOST_FAILED, _MOST_ADVICE = 50, 3
 _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSING": "waiting"}

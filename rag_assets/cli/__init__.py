@@ -18,7 +18,7 @@ from click import ClickException
 from click.exceptions import NoArgsIsHelpError
 
 from rag_assets.cli import access, chain, keys, search, servers, tenants, tokens
-from rag_assets.errors import ConfigurationError, RagAssetsError
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
 
 _COLLECTED_AFTER = (50_000, 20, 50)
 """Objects made, and collections of younger ones, before Python looks for garbage again."""
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from rag_assets.commands.output import print_error
+    from rag_assets.cli.commands.output import print_error
 
     as_json = "--json" in arguments
     try:

@@ -12,7 +12,7 @@ app = typer.Typer(help="Who may read which scope of a tenant.", no_args_is_help=
 @app.command("list")
 def list_(tenant: TenantArgument, json: Json = False) -> None:
     """Show who may read what."""
-    from rag_assets.commands import access
+    from rag_assets.cli.commands import access
 
     access.list_grants(tenant, as_json=json)
 
@@ -25,7 +25,7 @@ def grant(
     json: Json = False,
 ) -> None:
     """Let principals read what carries a scope; it holds with the next search."""
-    from rag_assets.commands import access
+    from rag_assets.cli.commands import access
 
     access.grant(tenant, scope, principals, as_json=json)
 
@@ -38,6 +38,6 @@ def revoke(
     json: Json = False,
 ) -> None:
     """Take a scope away from principals; it holds with the next search."""
-    from rag_assets.commands import access
+    from rag_assets.cli.commands import access
 
     access.revoke(tenant, scope, principals, as_json=json)

@@ -14,7 +14,7 @@ app = typer.Typer()
 @app.command()
 def plan(tenant: TenantArgument, json: Json = False) -> None:
     """Show what a sync would do and cost; change nothing."""
-    from rag_assets.commands.plan import plan as run
+    from rag_assets.cli.commands.plan import plan as run
 
     run(tenant, as_json=json)
 
@@ -32,7 +32,7 @@ def sync(
     json: Json = False,
 ) -> None:
     """Bring the index in line with the sources."""
-    from rag_assets.commands.sync import sync as run
+    from rag_assets.cli.commands.sync import sync as run
 
     succeeded = run(
         tenants or [], every=every, repair=repair, allow_deletes=allow_deletes, as_json=json
@@ -47,7 +47,7 @@ def usage(
     json: Json = False,
 ) -> None:
     """Show what embedding and answers used and cost, by day, provider and model."""
-    from rag_assets.commands.usage import usage as run
+    from rag_assets.cli.commands.usage import usage as run
 
     run(tenant, days=days, as_json=json)
 
@@ -55,7 +55,7 @@ def usage(
 @app.command()
 def check(tenant: TenantArgument, json: Json = False) -> None:
     """Run the asset checks of a tenant."""
-    from rag_assets.commands.check import check as run
+    from rag_assets.cli.commands.check import check as run
 
     raise typer.Exit(0 if run(tenant, as_json=json) else 1)
 
@@ -63,7 +63,7 @@ def check(tenant: TenantArgument, json: Json = False) -> None:
 @app.command()
 def documents(tenant: TenantArgument, json: Json = False) -> None:
     """List a tenant's documents with status, chunks and error."""
-    from rag_assets.commands.search import documents as run
+    from rag_assets.cli.commands.search import documents as run
 
     run(tenant, as_json=json)
 
@@ -71,6 +71,6 @@ def documents(tenant: TenantArgument, json: Json = False) -> None:
 @app.command()
 def demo(json: Json = False) -> None:
     """Index the example handbook, check it, and ask it three questions."""
-    from rag_assets.commands.demo import demo as run
+    from rag_assets.cli.commands.demo import demo as run
 
     raise typer.Exit(0 if run(as_json=json) else 1)

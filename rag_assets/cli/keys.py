@@ -16,7 +16,7 @@ def set_(
     context: typer.Context, tenant: TenantArgument, provider: ProviderArgument, json: Json = False
 ) -> None:
     """Keep a tenant's key, encrypted; it is asked for, or read from standard input."""
-    from rag_assets.commands import keys
+    from rag_assets.cli.commands import keys
 
     keys.require_no_argument(context.args)
     keys.set_key(tenant, provider, as_json=json)
@@ -28,7 +28,7 @@ def list_(
     json: Json = False,
 ) -> None:
     """List the keys there are: their last four characters, when they were used, with what end."""
-    from rag_assets.commands import keys
+    from rag_assets.cli.commands import keys
 
     keys.list_keys(tenant, as_json=json)
 
@@ -36,7 +36,7 @@ def list_(
 @app.command("remove")
 def remove(tenant: TenantArgument, provider: ProviderArgument, json: Json = False) -> None:
     """Forget a tenant's key."""
-    from rag_assets.commands import keys
+    from rag_assets.cli.commands import keys
 
     keys.remove_key(tenant, provider, as_json=json)
 
@@ -44,6 +44,6 @@ def remove(tenant: TenantArgument, provider: ProviderArgument, json: Json = Fals
 @app.command("rotate")
 def rotate(json: Json = False) -> None:
     """Encrypt all stored keys with a new master key."""
-    from rag_assets.commands import keys
+    from rag_assets.cli.commands import keys
 
     keys.rotate(as_json=json)

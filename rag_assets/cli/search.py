@@ -16,7 +16,7 @@ app = typer.Typer()
 @asking
 def search(tenant: TenantArgument, asked: dict[str, Any], json: Json = False) -> None:
     """Ask a tenant's knowledge a question."""
-    from rag_assets.commands.search import search as run
+    from rag_assets.cli.commands.search import search as run
     from rag_assets.retrieval.model import SearchRequest
 
     run(tenant, SearchRequest.of(**asked), as_json=json)
@@ -31,7 +31,7 @@ def answer(
     json: Json = False,
 ) -> None:
     """Have a tenant's chat model answer a question, with citations."""
-    from rag_assets.commands.answer import answer as run
+    from rag_assets.cli.commands.answer import answer as run
     from rag_assets.retrieval.answers import AnswerRequest
 
     run(tenant, AnswerRequest.of(**asked, max_tokens=max_tokens), as_json=json)
@@ -45,6 +45,6 @@ def mcp(
     ] = None,
 ) -> None:
     """Serve a tenant's knowledge to an agent (Model Context Protocol over standard input)."""
-    from rag_assets.commands.mcp import serve
+    from rag_assets.cli.commands.mcp import serve
 
     serve(tenant, principal or [])

@@ -19,7 +19,7 @@ def up(
     ] = True,
 ) -> None:
     """Start the servers, and Dagster's UI and daemon."""
-    from rag_assets.commands import stack
+    from rag_assets.cli.commands import stack
 
     stack.up(dagster=dagster, as_json=json)
 
@@ -27,7 +27,7 @@ def up(
 @app.command()
 def down(json: Json = False) -> None:
     """Stop everything that `up` started."""
-    from rag_assets.commands import stack
+    from rag_assets.cli.commands import stack
 
     stack.down(as_json=json)
 
@@ -35,7 +35,7 @@ def down(json: Json = False) -> None:
 @app.command()
 def status(json: Json = False) -> None:
     """Show what runs, and where."""
-    from rag_assets.commands import stack
+    from rag_assets.cli.commands import stack
 
     stack.status(as_json=json)
 
@@ -46,6 +46,6 @@ def serve(
     port: Annotated[int, typer.Option(min=1, max=65_535, help="Port to listen at.")] = 8000,
 ) -> None:
     """Answer questions over HTTP, to whoever shows a token."""
-    from rag_assets.commands import serve as service
+    from rag_assets.cli.commands import serve as service
 
     service.serve(host, port)

@@ -15,7 +15,7 @@ app = typer.Typer(help="Who is indexed, from where.", no_args_is_help=True)
 @app.command("list")
 def list_(json: Json = False) -> None:
     """List the tenants."""
-    from rag_assets.commands import tenants
+    from rag_assets.cli.commands import tenants
 
     tenants.list_tenants(as_json=json)
 
@@ -35,7 +35,7 @@ def add(
     json: Json = False,
 ) -> None:
     """Add a tenant to tenants.yaml."""
-    from rag_assets.commands import tenants
+    from rag_assets.cli.commands import tenants
 
     given = {"organization": organization, "project": project}
     settings = {name: value for name, value in given.items() if value is not None}
@@ -52,7 +52,7 @@ def add(
 @app.command("disable")
 def disable(tenant: TenantArgument, json: Json = False) -> None:
     """Stop indexing and answering for a tenant; keep its data."""
-    from rag_assets.commands import tenants
+    from rag_assets.cli.commands import tenants
 
     tenants.set_enabled(tenant, enabled=False, as_json=json)
 
@@ -60,7 +60,7 @@ def disable(tenant: TenantArgument, json: Json = False) -> None:
 @app.command("enable")
 def enable(tenant: TenantArgument, json: Json = False) -> None:
     """Index and answer for a tenant again."""
-    from rag_assets.commands import tenants
+    from rag_assets.cli.commands import tenants
 
     tenants.set_enabled(tenant, enabled=True, as_json=json)
 
@@ -72,6 +72,6 @@ def remove(
     json: Json = False,
 ) -> None:
     """Delete a tenant and everything that was indexed for it."""
-    from rag_assets.commands import tenants
+    from rag_assets.cli.commands import tenants
 
     tenants.remove(tenant, confirmed=yes, as_json=json)

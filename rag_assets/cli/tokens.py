@@ -25,7 +25,7 @@ def create(
     json: Json = False,
 ) -> None:
     """Make a token for one tenant; it is shown this once."""
-    from rag_assets.commands import tokens
+    from rag_assets.cli.commands import tokens
 
     tokens.create(tenant, role=role, principals=principal or [], days=days, as_json=json)
 
@@ -33,7 +33,7 @@ def create(
 @app.command("list")
 def list_(tenant: TenantArgument, json: Json = False) -> None:
     """List a tenant's tokens: their ids, and when they were used."""
-    from rag_assets.commands import tokens
+    from rag_assets.cli.commands import tokens
 
     tokens.list_tokens(tenant, as_json=json)
 
@@ -45,6 +45,6 @@ def revoke(
     json: Json = False,
 ) -> None:
     """Make a token count no more, from the next request on."""
-    from rag_assets.commands import tokens
+    from rag_assets.cli.commands import tokens
 
     tokens.revoke(tenant, token_id, as_json=json)

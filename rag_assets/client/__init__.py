@@ -2,8 +2,6 @@
 
 Belongs here: requests and answers as types, errors, retries. Does not: anything that opens a
 store; importing this takes no more than an HTTP client does.
-May import: errors, retrieval.model and retrieval.answers, which import nothing
-that is heavy.
 """
 
 from rag_assets.client.asynchronous import AsyncClient

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from typing import TypedDict
 
-from rag_assets.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError
 
 
 class Given(TypedDict):

@@ -2,5 +2,4 @@
 
 Belongs here: starting, finding, waiting for and stopping local servers. Does not: schemas,
 mappings, anything that works the same against a remote server.
-May import: errors, settings.
 """

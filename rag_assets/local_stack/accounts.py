@@ -9,7 +9,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-from rag_assets.errors import ServiceUnavailable
+from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.local_stack.private_files import let_group_pass
 from rag_assets.local_stack.processes import Account
 

@@ -7,10 +7,10 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from rag_assets.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.common.settings import Settings
 from rag_assets.local_stack.net import LOOPBACK, get_json, next_free_port, port_is_free
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
-from rag_assets.settings import Settings
 
 _PORTS_TRIED = 3
 _START_SECONDS = 180
@@ -118,7 +118,7 @@ class DagsterProcesses:
 
     def _serve_on(self, port: int, environment: dict[str, str]) -> None:
         self.webserver.start(
-            self._command("rag_assets.webserver", "--host", LOOPBACK, "--port", str(port)),
+            self._command("rag_assets.web", "--host", LOOPBACK, "--port", str(port)),
             env=environment,
             healthy=lambda: _serves(port) and self.webserver.find() is not None,
             timeout=_START_SECONDS,

@@ -8,12 +8,12 @@ from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 
-from rag_assets.errors import ServiceUnavailable
+from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.common.settings import PROJECT_ROOT
 from rag_assets.local_stack.elasticsearch_guard import OWNER, Access, tell_accounts
 from rag_assets.local_stack.elasticsearch_jars import ELASTICSEARCH_VERSION, install_distribution
 from rag_assets.local_stack.net import free_port, get, get_json, port_is_free
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
-from rag_assets.settings import PROJECT_ROOT
 
 _NODE_MODULE = "rag_assets.local_stack.elasticsearch_node"
 _START_SECONDS = 300

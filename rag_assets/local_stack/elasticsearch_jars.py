@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_assets.errors import ServiceUnavailable
+from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.local_stack.elasticsearch_guard import PLUGIN_CLASS, install_guard
 from rag_assets.local_stack.processes import Progress, exclusive, silent, write_atomically
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rag_assets.errors import ServiceUnavailable
+from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.local_stack.accounts import open_path_to, open_programs, server_account
 from rag_assets.local_stack.net import LOOPBACK, free_port, port_is_free
 from rag_assets.local_stack.processes import (

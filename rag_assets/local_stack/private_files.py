@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from rag_assets.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError
 
 _OTHERS = 0o077
 _PASS = stat.S_IXGRP

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
-from rag_assets.errors import ServiceUnavailable
+from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.local_stack.liveness import adopt, birth_of, end_session, wait_for
 
 Progress: TypeAlias = Callable[[str], None]

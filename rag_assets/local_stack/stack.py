@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import DagsterProcesses
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_guard import SEARCHER
@@ -16,7 +17,6 @@ from rag_assets.local_stack.net import accepts_connections, masked
 from rag_assets.local_stack.postgres import EmbeddedPostgres
 from rag_assets.local_stack.private_files import exposed, keep_private
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
-from rag_assets.settings import Settings
 
 ServiceState: TypeAlias = Literal["running", "stopped", "external", "unreachable", "unguarded"]
 

@@ -2,5 +2,4 @@
 
 Belongs here: masking what is stored, logged or sent beside the texts of documents. Does not:
 finding credentials (secrets), and documents' own texts, which are masked as they are parsed.
-May import: secrets and what it imports.
 """

@@ -12,8 +12,8 @@ from typing import Any
 from cachetools import LRUCache
 
 from rag_assets.privacy.decoding import decodings
-from rag_assets.secrets.masking import redact
-from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.privacy.secrets.masking import redact
+from rag_assets.privacy.secrets.scanner import SecretScanner
 
 MASKING_VERSION = 1
 """Raised whenever more of what is said of documents is masked than before."""

@@ -2,8 +2,6 @@
 
 Belongs here: search, fusion, verification against the catalog, what a hit is. Does not: how the
 index is built (stages), doors such as HTTP or the command line.
-May import: errors, aside, accounts, catalog, chunking, embedding, indexing, parsing, reranking,
-secrets, tenants, times.
 """
 
 from typing import TYPE_CHECKING

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rag_assets.accounts.chat_models import ChatModels
-from rag_assets.catalog.catalog import Catalog
-from rag_assets.chat.protocol import Completion
-from rag_assets.errors import PassagesWithdrawn
+from rag_assets.billing.chat_models import ChatModels
+from rag_assets.common.errors import PassagesWithdrawn
+from rag_assets.models.chat.protocol import Completion
 from rag_assets.retrieval.answers import (
     CONTEXT_TOKENS,
     AnswerRequest,
@@ -24,6 +23,7 @@ from rag_assets.retrieval.citations import enforce_citations, verify_citations
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
 from rag_assets.retrieval.prompts import NOT_ANSWERED, instructions, prompt
+from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from rag_assets.chat.protocol import MOST_WRITTEN
+from rag_assets.models.chat.protocol import MOST_WRITTEN
 from rag_assets.retrieval.model import NUMBER, Hit, SearchRequest, Step
 
 CONTEXT_TOKENS = 4_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_assets.catalog.generations import Generation
-from rag_assets.errors import NoReranker
-from rag_assets.reranking.config import RerankConfig
+from rag_assets.common.errors import NoReranker
+from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.retrieval.model import SearchRequest
+from rag_assets.storage.catalog.generations import Generation
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from anyio.from_thread import start_blocking_portal
 
-from rag_assets.accounts.embedders import Embedders
-from rag_assets.catalog.catalog import Catalog
-from rag_assets.indexing.protocol import VectorStore
+from rag_assets.billing.embedders import Embedders
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.retrieval.search import AsyncRetriever
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.index.protocol import VectorStore
 
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal

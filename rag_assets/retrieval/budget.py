@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rag_assets.chunking.sentence import unicode_sentence_cuts
+from rag_assets.common.tokens import count_text, count_tokens
+from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
-from rag_assets.tokens import count_text, count_tokens
 
 
 def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:

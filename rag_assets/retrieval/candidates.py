@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.catalog.generations import Generation
-from rag_assets.catalog.index_rows import ReadableVersion
-from rag_assets.catalog.questions import QuestionReader
-from rag_assets.indexing.model import (
+from rag_assets.retrieval.altered import AlteredEntries
+from rag_assets.retrieval.model import SearchRequest
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.catalog.questions import QuestionReader
+from rag_assets.storage.index.model import (
     Candidate,
     Narrowing,
     Owner,
@@ -19,9 +21,7 @@ from rag_assets.indexing.model import (
     Wanted,
     lies_in,
 )
-from rag_assets.indexing.protocol import Searcher
-from rag_assets.retrieval.altered import AlteredEntries
-from rag_assets.retrieval.model import SearchRequest
+from rag_assets.storage.index.protocol import Searcher
 from rag_assets.tenants.modes import SearchMode
 
 _OVERFETCH = 30

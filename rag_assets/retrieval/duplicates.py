@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_assets.indexing.model import Candidate
+from rag_assets.storage.index.model import Candidate
 
 
 @dataclass(frozen=True, slots=True)

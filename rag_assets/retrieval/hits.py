@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from rag_assets.catalog.index_rows import ReadableVersion
-from rag_assets.indexing.mapping import PLACES
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
+from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.index.mapping import PLACES
 
 
 def hit_of(

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rag_assets.aside import Aside
-from rag_assets.catalog.catalog import Catalog
-from rag_assets.catalog.database import TenantRef
-from rag_assets.catalog.events import EventKind, NewEvent
-from rag_assets.errors import RagAssetsError, TenantGone
+from rag_assets.common.background_batcher import Aside
+from rag_assets.common.errors import RagAssetsError, TenantGone
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.retrieval.ranking import Ranked
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.events import EventKind, NewEvent
 from rag_assets.tenants.modes import SearchMode
 
 _LOG = logging.getLogger(__name__)

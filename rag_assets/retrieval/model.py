@@ -19,11 +19,11 @@ from pydantic import (
     model_validator,
 )
 
-from rag_assets.errors import InvalidRequest, RerankFault
-from rag_assets.parsing.language_names import PATTERN, language_named
+from rag_assets.common.errors import InvalidRequest, RerankFault
+from rag_assets.common.times import boundary_of
+from rag_assets.ingest.parsing.language_names import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
-from rag_assets.times import boundary_of
 
 Step: TypeAlias = Literal["rerank"]
 """What a search can go on without."""

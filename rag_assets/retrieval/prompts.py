@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_assets.chunking.places import place_of
+from rag_assets.ingest.chunking.places import place_of
 from rag_assets.retrieval.contexts import as_source, neutralised
 from rag_assets.retrieval.model import Hit
 

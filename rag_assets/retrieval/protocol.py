@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from rag_assets.catalog.database import TenantRef
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.storage.catalog.database import TenantRef
 
 
 class PassageSearch(Protocol):

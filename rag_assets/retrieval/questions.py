@@ -12,15 +12,15 @@ import numpy.typing as npt
 from anyio.to_thread import run_sync
 from cachetools import LRUCache
 
-from rag_assets.accounts.embedders import Embedders
-from rag_assets.accounts.meter import Meter
-from rag_assets.catalog.database import TenantRef
-from rag_assets.catalog.generations import Generation
-from rag_assets.embedding.prices import Price
-from rag_assets.embedding.protocol import Charge, Embedder
-from rag_assets.embedding.query import embed_query
-from rag_assets.embedding.registry import EmbedderConfig, price_of
-from rag_assets.errors import BadVectors, IndexInconsistent
+from rag_assets.billing.embedders import Embedders
+from rag_assets.billing.meter import Meter
+from rag_assets.common.errors import BadVectors, IndexInconsistent
+from rag_assets.models.embedding.prices import Price
+from rag_assets.models.embedding.protocol import Charge, Embedder
+from rag_assets.models.embedding.query import embed_query
+from rag_assets.models.embedding.registry import EmbedderConfig, price_of
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.generations import Generation
 from rag_assets.tenants.model import Tenant
 
 _CACHED_BYTES = 64 * 1024 * 1024

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rag_assets.catalog.catalog import Catalog
-from rag_assets.catalog.index_rows import ReadableDocument
-from rag_assets.errors import UnknownDocument
-from rag_assets.indexing.model import Narrowing, Owner, StoredEntry
-from rag_assets.indexing.protocol import VectorStore
+from rag_assets.common.errors import UnknownDocument
 from rag_assets.retrieval.model import Caller
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.index_rows import ReadableDocument
+from rag_assets.storage.index.model import Narrowing, Owner, StoredEntry
+from rag_assets.storage.index.protocol import VectorStore
 
 _WITHHELD = "\n[...]\n"
 _BLANKS = 16

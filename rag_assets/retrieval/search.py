@@ -8,16 +8,10 @@ from functools import lru_cache
 
 from anyio.to_thread import run_sync
 
-from rag_assets.accounts.embedders import Embedders
-from rag_assets.accounts.meter import Meter
-from rag_assets.accounts.rerankers import Rerankers
-from rag_assets.catalog.catalog import Catalog
-from rag_assets.catalog.database import TenantRef
-from rag_assets.catalog.generations import Generation
-from rag_assets.catalog.questions import QuestionReader, Standing
-from rag_assets.errors import RerankFault, UnknownTenant
-from rag_assets.indexing.model import Owner
-from rag_assets.indexing.protocol import VectorStore
+from rag_assets.billing.embedders import Embedders
+from rag_assets.billing.meter import Meter
+from rag_assets.billing.rerankers import Rerankers
+from rag_assets.common.errors import RerankFault, UnknownTenant
 from rag_assets.privacy.masker import Masker, masker_of
 from rag_assets.retrieval.altered import AlteredEntries
 from rag_assets.retrieval.asked import Asked
@@ -30,6 +24,12 @@ from rag_assets.retrieval.model import Caller, Debug, Hit, SearchAnswer, SearchR
 from rag_assets.retrieval.questions import QuestionVectors
 from rag_assets.retrieval.ranking import Ranked, ranked
 from rag_assets.retrieval.second_stage import SecondStage
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.questions import QuestionReader, Standing
+from rag_assets.storage.index.model import Owner
+from rag_assets.storage.index.protocol import VectorStore
 from rag_assets.tenants.model import Tenant
 
 _MOST_TENANTS = 1_024

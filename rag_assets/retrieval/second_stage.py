@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from anyio.to_thread import run_sync
 from cachetools import LRUCache
 
-from rag_assets.accounts.rerankers import Rerankers
-from rag_assets.catalog.database import TenantRef
-from rag_assets.chunking.model import embedding_text
-from rag_assets.errors import ConfigurationError, RerankFailed, RerankFault
-from rag_assets.indexing.model import Candidate
-from rag_assets.reranking.config import RerankConfig
-from rag_assets.reranking.protocol import Reranker
+from rag_assets.billing.rerankers import Rerankers
+from rag_assets.common.errors import ConfigurationError, RerankFailed, RerankFault
+from rag_assets.ingest.chunking.model import embedding_text
+from rag_assets.models.reranking.config import RerankConfig
+from rag_assets.models.reranking.protocol import Reranker
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.fusion import fuse
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.index.model import Candidate
 
 _LOG = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
-from rag_assets.chunking.sentence import unicode_sentence_cuts
+from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
 from rag_assets.retrieval.markers import blank_markers
 
 _ITEM = r"(?:[\s>]|[-*+•][ \t]|\d{1,9}[.)][ \t])*+"

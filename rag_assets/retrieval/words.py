@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from rag_assets.indexing.common_words import COMMON_WORDS
-from rag_assets.indexing.identifiers import lexical_terms
+from rag_assets.storage.index.common_words import COMMON_WORDS
+from rag_assets.storage.index.identifiers import lexical_terms
 
 
 def content_words(text: str) -> frozenset[str]:

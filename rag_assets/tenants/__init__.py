@@ -2,6 +2,4 @@
 
 Belongs here: the Tenant model, profiles, reading and editing tenants.yaml.
 Does not: the tenants' state and incarnation (catalog).
-May import: errors, hashing, settings, and the configuration models of sources, parsing, chunking,
-embedding and reranking.
 """

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
-from rag_assets.chunking.parameters import ChunkParameters
-from rag_assets.errors import ConfigurationError
-from rag_assets.parsing.media_types import SOURCE_CODE, media_type_of
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
 
 ChunkerName = Literal["heading", "recursive", "sentence", "record"]
 

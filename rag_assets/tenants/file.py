@@ -13,7 +13,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from rag_assets.errors import ConfigurationError, UnknownTenant
+from rag_assets.common.errors import ConfigurationError, UnknownTenant
 from rag_assets.tenants.model import Tenant
 
 _HEADER = """\

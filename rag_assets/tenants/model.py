@@ -15,17 +15,17 @@ from pydantic import (
     field_validator,
 )
 
-from rag_assets.chat.config import ChatModelConfig, from_name
-from rag_assets.chunking.parameters import ChunkParameters
-from rag_assets.embedding.registry import EmbedderConfig
-from rag_assets.errors import ConfigurationError
-from rag_assets.parsing.limits import ParseLimits
-from rag_assets.parsing.options import ParseOptions, PdfEngine
-from rag_assets.parsing.pdf.docling_pipeline import require_docling
-from rag_assets.parsing.pdf.ocr import require_languages
-from rag_assets.references import require_reference, resolved
-from rag_assets.reranking.config import RerankConfig
-from rag_assets.sources.registry import SourceConfig
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.references import require_reference, resolved
+from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.options import ParseOptions, PdfEngine
+from rag_assets.ingest.parsing.pdf.docling_pipeline import require_docling
+from rag_assets.ingest.parsing.pdf.ocr import require_languages
+from rag_assets.ingest.sources.registry import SourceConfig
+from rag_assets.models.chat.config import ChatModelConfig, from_name
+from rag_assets.models.embedding.registry import EmbedderConfig
+from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rag_assets.errors import UnknownProfile
+from rag_assets.common.errors import UnknownProfile
 
 _ROWS = {"formats": ["csv", "tsv", "xlsx"], "chunker": "record"}
 

@@ -28,10 +28,18 @@ from typing import Any
 _MODULES = (
     *("polars", "deltalake", "elasticsearch", "elasticsearch.helpers", "psycopg", "psycopg2"),
     *("dagster", "dagster_postgres", "rich.console", "rich.table", "sqlalchemy.event"),
-    *("rag_assets.cli", "rag_assets.definitions", "rag_assets.catalog.migrate"),
-    *("rag_assets.commands.sync", "rag_assets.commands.tenants", "rag_assets.commands.session"),
-    *("rag_assets.lake.rows", "rag_assets.lake.table", "rag_assets.lake.compaction"),
-    *("rag_assets.indexing.elasticsearch", "rag_assets.stages.removal", "sensors.state"),
+    *("rag_assets.cli", "rag_assets.definitions", "rag_assets.storage.catalog.migrate"),
+    *(
+        "rag_assets.cli.commands.sync",
+        "rag_assets.cli.commands.tenants",
+        "rag_assets.cli.commands.session",
+    ),
+    *(
+        "rag_assets.storage.lake.rows",
+        "rag_assets.storage.lake.table",
+        "rag_assets.storage.lake.compaction",
+    ),
+    *("rag_assets.storage.index.elasticsearch", "rag_assets.pipeline.removal", "sensors.state"),
 )
 _WRITING_SQL = re.compile(r"\s*(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 _READING_PATHS = ("_search", "_count", "_pit", "_mget", "_mapping", "_settings")
@@ -92,7 +100,7 @@ class Boundaries:
         event.listen(Engine, "commit", committing)
 
     def _watch_lake(self) -> None:
-        from rag_assets.lake import table
+        from rag_assets.storage.lake import table
 
         write = table.write_deltalake
 

@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 from dagster._core.storage.dagster_run import RunRecord
 
-from rag_assets.catalog.catalog import Catalog
+from rag_assets.storage.catalog.catalog import Catalog
 from tests.installation import Installation
 
 PARTITION_TAG = "dagster/partition"
@@ -57,7 +57,7 @@ class Daemon:
 
     def finds(self, tenant_id: str, text: str) -> bool:
         """Whether a search returns a passage with the text just now."""
-        from rag_assets.errors import UnknownTenant
+        from rag_assets.common.errors import UnknownTenant
 
         try:
             hits = self.installation.search(tenant_id, text, mode="text", top_k=20)

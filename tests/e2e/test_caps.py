@@ -12,8 +12,8 @@ import dagster as dg
 import pytest
 
 from rag_assets import definitions
-from rag_assets.catalog.usage import Used, today
-from rag_assets.commands.runs import Runner, RunResult
+from rag_assets.cli.commands.runs import Runner, RunResult
+from rag_assets.storage.catalog.usage import Used, today
 from resources.embedders import EmbedderResource
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from resources.workbench import Workbench

@@ -20,8 +20,8 @@ import dagster as dg
 import pytest
 from sqlalchemy import Table, update
 
-from rag_assets.catalog.catalog import Catalog
-from rag_assets.catalog.tables import documents, syncs
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.tables import documents, syncs
 from tests.e2e.running import PATIENCE, Daemon, running_daemon, wait_for
 from tests.installation import FAST, Installation
 

@@ -19,8 +19,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rag_assets.stages.context import TenantContext
-from rag_assets.stages.drift import inspect_index
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.drift import inspect_index
 from resources.tenant_lock import PARTITION_TAG, fail_abandoned_runs
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server
 from tests.installation import FAST, Installation

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from rag_assets import definitions
-from rag_assets.accounts.embedders import Embedders
-from rag_assets.catalog.catalog import Catalog
-from rag_assets.catalog.database import TenantRef
-from rag_assets.commands.sync import sync
-from rag_assets.embedding.deterministic import DeterministicEmbedder
-from rag_assets.embedding.protocol import Answer, CallLimits, Embedder
-from rag_assets.embedding.registry import EmbedderConfig
-from rag_assets.errors import EmbedderUnavailable
-from rag_assets.settings import Settings
-from rag_assets.stages.drift import inspect_index
+from rag_assets.billing.embedders import Embedders
+from rag_assets.cli.commands.sync import sync
+from rag_assets.common.errors import EmbedderUnavailable
+from rag_assets.common.settings import Settings
+from rag_assets.models.embedding.deterministic import DeterministicEmbedder
+from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder
+from rag_assets.models.embedding.registry import EmbedderConfig
+from rag_assets.pipeline.drift import inspect_index
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
 from resources.embedders import EmbedderResource
 from tests.e2e.killing import ForkServer, Outcome, fork_server
 from tests.installation import FAST, Installation, new_installation

@@ -14,9 +14,9 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-from rag_assets.accounts.key_ring import KeyRing
-from rag_assets.catalog.catalog import Catalog
-from rag_assets.settings import Settings
+from rag_assets.billing.key_ring import KeyRing
+from rag_assets.common.settings import Settings
+from rag_assets.storage.catalog.catalog import Catalog
 
 
 class Steps:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from rag_assets.catalog.access import PUBLIC
-from rag_assets.catalog.questions import QuestionReader, Standing
-from rag_assets.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.storage.catalog.access import PUBLIC
+from rag_assets.storage.catalog.questions import QuestionReader, Standing
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.driving import Driver
 from tests.installation import FAST, Installation
-from tests.unit.parsing import pdfs
+from tests.unit.ingest.parsing import pdfs
 
 GOOD = "# Good\n\nThis one is fine.\n"
 LIMITS = {"parser": {"seconds": 20, "memory_mb": 768}}
@@ -159,7 +159,7 @@ def test_any_file_name_is_found_by(shared_installation: Installation, driver: Dr
         with open(path, "w") as stream:  # noqa: PTH123
             stream.write(f"The text of file number{number}.\n")
     driver.sync("odd")
-    from rag_assets.sources.model import path_of
+    from rag_assets.ingest.sources.model import path_of
 
     listed = shared_installation.command("documents", "odd", "--json")
     assert listed.code == 0, listed.err

@@ -12,11 +12,11 @@ import dagster as dg
 import pytest
 from sqlalchemy import update
 
-from rag_assets.catalog.account_tables import embedding_batches
-from rag_assets.catalog.document_rows import NEVER, Document
-from rag_assets.catalog.tables import documents as documents_table
-from rag_assets.catalog.usage import today
-from rag_assets.stages.batch_results import poll
+from rag_assets.pipeline.batch_results import poll
+from rag_assets.storage.catalog.account_tables import embedding_batches
+from rag_assets.storage.catalog.document_rows import NEVER, Document
+from rag_assets.storage.catalog.tables import documents as documents_table
+from rag_assets.storage.catalog.usage import today
 from resources.stores import PostgresResource
 from sensors.batches import embedding_batches_sensor
 from sensors.source_files import source_files_sensor

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_assets.chunking.model import Chunk
-from rag_assets.stages.context import TenantContext
-from rag_assets.stages.preview import preview
-from rag_assets.stages.slices import parsed_documents
-from rag_assets.stages.upkeep import compact
+from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.preview import preview
+from rag_assets.pipeline.slices import parsed_documents
+from rag_assets.pipeline.upkeep import compact
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 

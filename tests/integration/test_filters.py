@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.retrieval.model import Hit
 from tests.driving import Driver
 from tests.installation import FAST, Installation

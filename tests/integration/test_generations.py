@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from rag_assets.stages.context import SliceLimits
-from rag_assets.stages.drift import inspect_index
-from rag_assets.stages.upkeep import GRACE, compact, drop_old_generations
+from rag_assets.pipeline.context import SliceLimits
+from rag_assets.pipeline.drift import inspect_index
+from rag_assets.pipeline.upkeep import GRACE, compact, drop_old_generations
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
 
@@ -188,7 +188,7 @@ def test_a_dedicated_tenant_has_an_index_alone(
 
 def assert_nothing_to_do(installation: Installation, tenant_id: str) -> None:
     """The planning that sync and the daemon share sees no reason for a run."""
-    from rag_assets.settings import Settings
+    from rag_assets.common.settings import Settings
     from rag_assets.tenants.model import Tenant
     from sensors.planning import why_due
     from sensors.state import tenant_state

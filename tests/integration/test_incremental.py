@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from rag_assets.settings import Settings
+from rag_assets.common.settings import Settings
 from rag_assets.tenants.model import Tenant
 from sensors.planning import why_due
 from sensors.state import tenant_state
@@ -197,8 +197,8 @@ def test_what_breaks_off_after_the_listing_is_ready_in_the_end(
     write_old(path, page(1))
     driver.sync("listed")
     path.rename(folder / "a.bak")  # no longer included
-    from rag_assets.secrets.scanner import SecretScanner
-    from rag_assets.stages.listing import list_documents
+    from rag_assets.pipeline.listing import list_documents
+    from rag_assets.privacy.secrets.scanner import SecretScanner
 
     with driver.locked("listed") as ctx:
         list_documents(ctx, SecretScanner())

@@ -16,13 +16,13 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from rag_assets.accounts.key_ring import KeyRing
-from rag_assets.accounts.master_key import MasterKey
-from rag_assets.catalog.database import TenantRef
-from rag_assets.catalog.document_rows import NEVER, Failure
-from rag_assets.embedding.query import embed_query
-from rag_assets.embedding.registry import EmbedderConfig, embedder_id_of
-from rag_assets.errors import ConfigurationError, KeyUnreadable, NoProviderKey
+from rag_assets.billing.key_ring import KeyRing
+from rag_assets.billing.master_key import MasterKey
+from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
+from rag_assets.models.embedding.query import embed_query
+from rag_assets.models.embedding.registry import EmbedderConfig, embedder_id_of
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.document_rows import NEVER, Failure
 from tests.driving import Driver
 from tests.installation import FAST, CommandResult, Installation
 from tests.integration.test_cli import assert_refused

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
-from rag_assets.errors import UnknownDocument
-from rag_assets.mcp_server import Asking, Knowledge, build_server
+from rag_assets.common.errors import UnknownDocument
+from rag_assets.mcp.server import Asking, Knowledge, build_server
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.retrieval.reading import DocumentReader

@@ -16,11 +16,11 @@ import pytest
 from psycopg import sql
 from pydantic import SecretStr
 
-from rag_assets.accounts.embedders import Embedders
-from rag_assets.accounts.key_ring import KeyRing
-from rag_assets.embedding.config import EmbedderConfig
-from rag_assets.embedding.protocol import Embedder
-from rag_assets.errors import EmbeddingError
+from rag_assets.billing.embedders import Embedders
+from rag_assets.billing.key_ring import KeyRing
+from rag_assets.common.errors import EmbeddingError
+from rag_assets.models.embedding.config import EmbedderConfig
+from rag_assets.models.embedding.protocol import Embedder
 from tests.installation import CommandResult, Installation
 from tests.integration.echoing import DIMENSIONS, FAULTS, REFUSALS, echoing_provider
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from rag_assets.catalog.document_rows import NEVER
-from rag_assets.catalog.usage import today
-from rag_assets.errors import WrongShape
+from rag_assets.common.errors import WrongShape
+from rag_assets.storage.catalog.document_rows import NEVER
+from rag_assets.storage.catalog.usage import today
 from tests.embedding_server import EmbeddingServer, Spoilt, Status, embedding_server, tokens_of
 from tests.installation import FAST, Installation
 

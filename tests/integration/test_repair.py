@@ -8,8 +8,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from rag_assets.errors import IndexInconsistent
-from rag_assets.stages.drift import inspect_index
+from rag_assets.common.errors import IndexInconsistent
+from rag_assets.pipeline.drift import inspect_index
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
 from tests.integration.test_generations import CHUNKED, SPARSE

@@ -12,9 +12,9 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from rag_assets.accounts.key_ring import KeyRing
-from rag_assets.errors import ConfigurationError, NoReranker
-from rag_assets.reranking.resting import FAILURES
+from rag_assets.billing.key_ring import KeyRing
+from rag_assets.common.errors import ConfigurationError, NoReranker
+from rag_assets.models.reranking.resting import FAILURES
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from tests.cross_encoders import cross_encoder, encoder_of_tokens

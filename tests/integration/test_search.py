@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from rag_assets.accounts.meter import Meter
-from rag_assets.chunking.model import embedding_text
-from rag_assets.errors import IndexInconsistent, ServiceUnavailable
+from rag_assets.billing.meter import Meter
+from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
+from rag_assets.ingest.chunking.model import embedding_text
+from rag_assets.pipeline.listing import list_documents
+from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.retrieval.questions import QuestionVectors
-from rag_assets.secrets.scanner import SecretScanner
-from rag_assets.stages.listing import list_documents
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 

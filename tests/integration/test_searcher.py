@@ -12,13 +12,13 @@ import pytest
 from anyio import to_thread
 from elasticsearch import Elasticsearch
 
-from rag_assets.indexing.elasticsearch import ElasticsearchStore
-from rag_assets.indexing.model import Owner, Wanted
-from rag_assets.indexing.searcher import ElasticsearchSearcher
+from rag_assets.pipeline.listing import list_documents
+from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.retrieval import Retriever, ranking
 from rag_assets.retrieval.model import SearchRequest
-from rag_assets.secrets.scanner import SecretScanner
-from rag_assets.stages.listing import list_documents
+from rag_assets.storage.index.elasticsearch import ElasticsearchStore
+from rag_assets.storage.index.model import Owner, Wanted
+from rag_assets.storage.index.searcher import ElasticsearchSearcher
 from rag_assets.tenants.modes import SearchMode
 from tests.driving import Driver
 from tests.installation import FAST, Installation

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rag_assets.commands.runs import Runner
+from rag_assets.cli.commands.runs import Runner
 from tests.installation import FAST, CommandResult, Installation
-from tests.unit.parsing.test_masked_formats import MAKERS
-from tests.unit.secrets import planted
+from tests.unit.ingest.parsing.test_masked_formats import MAKERS
+from tests.unit.privacy.secrets import planted
 
 KINDS = {
     "openai": planted.OPENAI,

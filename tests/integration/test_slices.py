@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_assets.stages.context import SliceLimits
+from rag_assets.pipeline.context import SliceLimits
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 

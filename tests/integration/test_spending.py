@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.catalog.database import TenantRef
-from rag_assets.catalog.document_rows import NEVER
-from rag_assets.catalog.usage import Spent, UsageRow, Used, today
-from rag_assets.errors import TenantGone
+from rag_assets.common.errors import TenantGone
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.document_rows import NEVER
+from rag_assets.storage.catalog.usage import Spent, UsageRow, Used, today
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
 
@@ -114,7 +114,7 @@ def test_a_cap_stops_what_costs_and_nothing_else(
 def test_once_a_cap_is_reached_no_further_slice_is_parsed(
     request: pytest.FixtureRequest, shared_installation: Installation
 ) -> None:
-    from rag_assets.stages.context import SliceLimits
+    from rag_assets.pipeline.context import SliceLimits
 
     driver = Driver(shared_installation, SliceLimits(documents=3))
     tenant = tenant_named_after(request)

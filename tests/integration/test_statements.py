@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Text, bindparam, func, select
 
-from rag_assets.catalog import statements
-from rag_assets.catalog.database import Database
-from rag_assets.catalog.statements import Statement, StatementRunner
-from rag_assets.errors import ServiceUnavailable
+from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.storage.catalog import statements
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.statements import Statement, StatementRunner
 
 SLEEP = Statement.of(select(func.pg_sleep(bindparam("seconds"))))
 ECHO = Statement.of(

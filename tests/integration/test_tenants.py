@@ -12,10 +12,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rag_assets.catalog.events import NewEvent
-from rag_assets.errors import UnknownTenant
+from rag_assets.common.errors import UnknownTenant
+from rag_assets.pipeline.upkeep import prune
 from rag_assets.retrieval.model import SearchRequest
-from rag_assets.stages.upkeep import prune
+from rag_assets.storage.catalog.events import NewEvent
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.integration.test_incremental import due, write_old

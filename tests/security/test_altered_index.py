@@ -10,12 +10,12 @@ import psycopg
 import pytest
 from elasticsearch import Elasticsearch
 
-from rag_assets.errors import UnknownDocument
-from rag_assets.hashing import key_of, keyed_digest
-from rag_assets.indexing.model import Owner, entry_id
+from rag_assets.common.errors import UnknownDocument
+from rag_assets.common.hashing import key_of, keyed_digest
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Caller, Hit, SearchRequest
 from rag_assets.retrieval.reading import DocumentReader
+from rag_assets.storage.index.model import Owner, entry_id
 from tests.installation import FAST, Installation
 
 TRUE = "The harbour master opens the sluice at nine."

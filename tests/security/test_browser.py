@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, Page
 
+from rag_assets.common.settings import Settings
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_guard import Access
 from rag_assets.local_stack.net import next_free_port
 from rag_assets.local_stack.stack import LocalStack
-from rag_assets.settings import Settings
 from tests.browser import REBOUND, OtherSite, chromium, other_site
 from tests.guarded import INDEX, access_to, guarded_server, require_untouched
 

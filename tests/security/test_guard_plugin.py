@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from elasticsearch import Elasticsearch
 
-from rag_assets.errors import ServiceUnavailable
+from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.common.settings import Settings
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_guard import GUARD_JAR
 from rag_assets.local_stack.elasticsearch_jars import install_distribution
 from rag_assets.local_stack.guard_build import guard_compiled
 from rag_assets.local_stack.net import free_port, get
 from rag_assets.local_stack.stack import LocalStack
-from rag_assets.settings import Settings
 from tests.guarded import INDEX, fill
 from tests.raw_http import Target
 from tests.servers import server_directory

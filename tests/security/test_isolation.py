@@ -1,6 +1,6 @@
 """Who may read what: attacks that held, through every interface, at random and at length.
 
-The world is that of tests/integration/service/test_doors.py: two tenants with the same scopes and
+The world is that of tests/integration/api/test_doors.py: two tenants with the same scopes and
 partly the same texts, where a mark of its own tells each document.
 """
 
@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
+from rag_assets.api.authentication import Authenticator
+from rag_assets.api.identity import Unauthenticated
+from rag_assets.api.service_tokens import create_token
 from rag_assets.retrieval.model import Caller, SearchRequest
-from rag_assets.service.authentication import Authenticator
-from rag_assets.service.identity import Unauthenticated
-from rag_assets.service.service_tokens import create_token
-from tests.integration.service.conftest import ISSUER, SECRET, SETTINGS, Door, door, installed
-from tests.integration.service.test_agents import ACCEPT
-from tests.integration.service.test_doors import (
+from tests.integration.api.conftest import ISSUER, SECRET, SETTINGS, Door, door, installed
+from tests.integration.api.test_agents import ACCEPT
+from tests.integration.api.test_doors import (
     DOORS,
     MARK,
     SCOPES,

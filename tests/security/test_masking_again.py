@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import psycopg
 
-from rag_assets.catalog.records import PushedRecord
+from rag_assets.ingest.sources.model import SaidOfDocument, document_id, uri_of
+from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.retrieval.model import Caller, SearchRequest
-from rag_assets.sources.model import SaidOfDocument, document_id, uri_of
-from rag_assets.stages.tenancy import reconcile_tenants
+from rag_assets.storage.catalog.records import PushedRecord
 from tests.installation import FAST, Installation
-from tests.unit.secrets import planted
+from tests.unit.privacy.secrets import planted
 
 
 def rows(installation: Installation) -> dict[str, str]:

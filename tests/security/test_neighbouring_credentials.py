@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_assets.secrets.masking import mask
-from rag_assets.secrets.scanner import SecretScanner
+from rag_assets.privacy.secrets.masking import mask
+from rag_assets.privacy.secrets.scanner import SecretScanner
 from tests.security.credentials.kinds import KINDS
 from tests.security.credentials.model import Credential, Kind, Span
 

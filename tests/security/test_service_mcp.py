@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.mcp_messages import MAX_MESSAGE
+from rag_assets.mcp.messages import MAX_MESSAGE
 from tests.installation import Installation
 from tests.security.service_process import Served, serving
 

@@ -10,13 +10,13 @@ from alembic import command
 from alembic.config import Config
 from psycopg import sql
 
-from rag_assets.catalog import migrate
-from rag_assets.catalog.columns import metadata
-from rag_assets.catalog.database import Database
-from rag_assets.catalog.records import PushedRecord
-from rag_assets.catalog.statistics import WITH, WITHOUT, WITHOUT_IN_INDEXES
-from rag_assets.sources.model import SaidOfDocument
-from rag_assets.stages.tenancy import reconcile_tenants
+from rag_assets.ingest.sources.model import SaidOfDocument
+from rag_assets.pipeline.tenancy import reconcile_tenants
+from rag_assets.storage.catalog import migrate
+from rag_assets.storage.catalog.columns import metadata
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.records import PushedRecord
+from rag_assets.storage.catalog.statistics import WITH, WITHOUT, WITHOUT_IN_INDEXES
 from tests.installation import FAST, Installation
 
 HOLDS_TEXT = """

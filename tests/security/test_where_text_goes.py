@@ -24,7 +24,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rag_assets.sources.model import document_id
+from rag_assets.ingest.sources.model import document_id
 from tests.installation import CommandResult, Installation
 from tests.security.recording_server import DIMENSIONS, RecordingServer, recording_server
 

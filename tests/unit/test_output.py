@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.commands.output import harmless, print_error, progress, warn
-from rag_assets.errors import RagAssetsError
-from tests.unit.secrets import planted
+from rag_assets.cli.commands.output import harmless, print_error, progress, warn
+from rag_assets.common.errors import RagAssetsError
+from tests.unit.privacy.secrets import planted
 
 
 def test_escape_sequences_do_not_reach_the_terminal() -> None:

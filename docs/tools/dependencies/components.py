@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements" / "lock.txt"
 BOOTSTRAP = ROOT / "requirements" / "bootstrap.txt"
 
-_MODELS = ROOT / "rag_assets" / "embedding" / "models"
+_MODELS = ROOT / "rag_assets" / "models" / "embedding" / "models"
 _PACKAGE = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*])?==(?P<version>[^ ;\\]+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _VIA = re.compile(r"^ +# (?:via )?(?:  )?(?P<parent>\S+(?: \(.*\))?)$")

@@ -13,15 +13,15 @@ import numpy as np
 from deltalake import DeltaTable
 from elasticsearch import Elasticsearch
 
-from rag_assets.catalog.document_rows import Document
-from rag_assets.catalog.generations import Generation
-from rag_assets.chunking.model import Chunk, text_hash
-from rag_assets.commands.runs import CheckResult, Runner
-from rag_assets.indexing.mapping import index_body
-from rag_assets.indexing.model import IndexSpec, Owner
-from rag_assets.lake.schemas import EMBEDDINGS
-from rag_assets.stages.context import TenantContext
-from rag_assets.stages.slices import ParsedDocument, parsed_documents
+from rag_assets.cli.commands.runs import CheckResult, Runner
+from rag_assets.ingest.chunking.model import Chunk, text_hash
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
+from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.mapping import index_body
+from rag_assets.storage.index.model import IndexSpec, Owner
+from rag_assets.storage.lake.schemas import EMBEDDINGS
 from tests.installation import Installation
 
 DOCUMENTS = {

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from sqlalchemy import select, update
 
-from rag_assets.catalog.account_tables import embedder_probes
-from rag_assets.catalog.usage import today
-from rag_assets.commands.session import Session
+from rag_assets.cli.commands.session import Session
 from rag_assets.definitions import build_defs
-from rag_assets.embedding.canary import PROBES
+from rag_assets.models.embedding.canary import PROBES
+from rag_assets.storage.catalog.account_tables import embedder_probes
+from rag_assets.storage.catalog.usage import today
 from tests.integration.checks.conftest import MakeTenant
 from tests.integration.checks.faults import CheckedTenant
 

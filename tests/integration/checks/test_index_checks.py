@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rag_assets.indexing.mapping import index_body
-from rag_assets.indexing.model import IndexSpec, Owner, entry_id
+from rag_assets.storage.index.mapping import index_body
+from rag_assets.storage.index.model import IndexSpec, Owner, entry_id
 from tests.integration.checks.faults import CheckedTenant, Outcome
 
 DRIFT, ISOLATION = "search_index.drift", "search_index.isolation"

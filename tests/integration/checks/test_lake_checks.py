@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rag_assets.chunking.model import Chunk
+from rag_assets.ingest.chunking.model import Chunk
 from tests.integration.checks.conftest import MakeTenant
 from tests.integration.checks.faults import ALL, DOCUMENTS, CheckedTenant
 

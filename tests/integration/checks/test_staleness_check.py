@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from checks import staleness
-from rag_assets.catalog.document_rows import Failure
-from rag_assets.stages.context import config_key
-from rag_assets.stages.listing import list_documents
+from rag_assets.pipeline.context import config_key
+from rag_assets.pipeline.listing import list_documents
+from rag_assets.storage.catalog.document_rows import Failure
 from resources.workbench import Workbench
 from tests.integration.checks.conftest import MakeTenant
 from tests.integration.checks.faults import CheckedTenant, Outcome

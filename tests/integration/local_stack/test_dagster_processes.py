@@ -16,11 +16,11 @@ import psutil
 import psycopg
 import pytest
 
-from rag_assets.errors import ServiceUnavailable
+from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.common.settings import Settings
 from rag_assets.local_stack import dagster_processes
 from rag_assets.local_stack.net import next_free_port
 from rag_assets.local_stack.stack import LocalStack
-from rag_assets.settings import Settings
 
 DEFINITIONS = """
 import os

@@ -19,7 +19,7 @@ import httpx2 as httpx
 import pytest
 from jgo.config import GlobalSettings
 
-from rag_assets.errors import ServiceUnavailable
+from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_jars import install_distribution, locked_jars
 from rag_assets.local_stack.liveness import wait_for

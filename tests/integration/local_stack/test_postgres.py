@@ -15,7 +15,7 @@ import psycopg
 import psycopg2  # type: ignore[import-untyped]
 import pytest
 
-from rag_assets.errors import ServiceUnavailable
+from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.local_stack.postgres import EmbeddedPostgres
 from tests.servers import server_directory
 

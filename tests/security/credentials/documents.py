@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable, Sequence
 from io import BytesIO
 
-from rag_assets.parsing import media_types
+from rag_assets.ingest.parsing import media_types
 from tests.security.credentials.model import Sample, Span
 
 _OFFICE = {

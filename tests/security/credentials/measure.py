@@ -168,7 +168,7 @@ def _count_lines(verdict: Verdict, text: str, covered: bytearray, may: bytearray
 
 def project_scan() -> Scan:
     """What the project masks of a plain text."""
-    from rag_assets.secrets.scanner import SecretScanner
+    from rag_assets.privacy.secrets.scanner import SecretScanner
 
     scanner = SecretScanner()
     return lambda text: [(found.start, found.end) for found in scanner.scan(text)]
@@ -176,9 +176,9 @@ def project_scan() -> Scan:
 
 def project_mask() -> Mask:
     """What the project masks of a document, parsed in this process."""
-    from rag_assets.parsing.masked import masked
-    from rag_assets.parsing.parse import parse
-    from rag_assets.secrets.scanner import SecretScanner
+    from rag_assets.ingest.parsing.masked import masked
+    from rag_assets.ingest.parsing.parse import parse
+    from rag_assets.privacy.secrets.scanner import SecretScanner
 
     scanner = SecretScanner()
 

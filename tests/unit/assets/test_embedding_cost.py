@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 from rag_assets.assets.embedding_cost import daily_costs
 from rag_assets.assets.showing import INLINE
-from rag_assets.catalog.usage import UsageRow, UsageTable, Used
+from rag_assets.storage.catalog.usage import UsageRow, UsageTable, Used
 
 TODAY = date(2026, 12, 1)
 YESTERDAY = TODAY - timedelta(days=1)

@@ -17,11 +17,11 @@ from rag_assets.assets.columns import (
     PARSED_COLUMNS,
 )
 from rag_assets.assets.showing import INLINE, bar_chart, document_link, notes, text
-from rag_assets.catalog.tables import documents
-from rag_assets.indexing.mapping import index_body
-from rag_assets.indexing.model import IndexSpec
-from rag_assets.lake.schemas import CHUNKS, EMBEDDINGS, PARSED_TEXT
-from rag_assets.stages.quarantine import DocumentNote
+from rag_assets.pipeline.quarantine import DocumentNote
+from rag_assets.storage.catalog.tables import documents
+from rag_assets.storage.index.mapping import index_body
+from rag_assets.storage.index.model import IndexSpec
+from rag_assets.storage.lake.schemas import CHUNKS, EMBEDDINGS, PARSED_TEXT
 
 
 def failures(count: int, reason: str = "it is empty") -> list[tuple[DocumentNote, str]]:

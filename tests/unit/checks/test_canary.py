@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from checks.canary import judge
-from rag_assets.catalog.database import TenantRef
-from rag_assets.stages.canary import Sighting
+from rag_assets.pipeline.canary import Sighting
+from rag_assets.storage.catalog.database import TenantRef
 
 NOW = datetime(2026, 11, 21, 4, 30, tzinfo=UTC)
 SEEN = Sighting(TenantRef("acme", 1), "openai/text-embedding-3-small@1536", 0.01, at=NOW, since=NOW)

@@ -23,16 +23,16 @@ from checks.isolation import AliasView, fault_of, leaves_only
 from checks.isolation import judge as judge_isolation
 from checks.secrets import Gate, Leak, LeakingDocument, Scanned, leaks_in
 from checks.secrets import judge as judge_secrets
-from rag_assets.catalog.generations import Generation
-from rag_assets.chunking.model import Chunk
-from rag_assets.indexing.mapping import owned
-from rag_assets.indexing.model import LiveEntry, Owner, entry_id
-from rag_assets.lake.model import ChunkSetRow
-from rag_assets.parsing.model import ParsedText
-from rag_assets.secrets.scanner import SecretScanner
-from rag_assets.secrets.spans import SecretSpan
-from rag_assets.stages.drift import Drift, IndexState
-from tests.unit.secrets import planted
+from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.pipeline.drift import Drift, IndexState
+from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.privacy.secrets.spans import SecretSpan
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.mapping import owned
+from rag_assets.storage.index.model import LiveEntry, Owner, entry_id
+from rag_assets.storage.lake.model import ChunkSetRow
+from tests.unit.privacy.secrets import planted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

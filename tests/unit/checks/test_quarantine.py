@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from checks.quarantine import judge
-from rag_assets.catalog.document_rows import Document
-from rag_assets.sources.model import ListingFacts
+from rag_assets.ingest.sources.model import ListingFacts
+from rag_assets.storage.catalog.document_rows import Document
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from checks.spending import caps_that_hold, judge
-from rag_assets.accounts.spending import Cap, caps_of
-from rag_assets.catalog.events import Event
-from rag_assets.catalog.usage import Spent, today
+from rag_assets.billing.spending import Cap, caps_of
+from rag_assets.storage.catalog.events import Event
+from rag_assets.storage.catalog.usage import Spent, today
 from rag_assets.tenants.model import CapsConfig
 
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from checks.staleness import Behind, Reason, behind_at_source, behind_in_catalog, judge
-from rag_assets.catalog.document_rows import Document, Status
-from rag_assets.sources.model import ListedDocument, ListingFacts, document_id, uri_of
+from rag_assets.ingest.sources.model import ListedDocument, ListingFacts, document_id, uri_of
+from rag_assets.storage.catalog.document_rows import Document, Status
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

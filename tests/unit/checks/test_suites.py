@@ -16,12 +16,12 @@ import pytest
 
 from checks.expectations import ChunkUser, chunk_rows, judge, vector_rows
 from checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
-from rag_assets.chunking.model import Chunk, text_hash
-from rag_assets.chunking.parameters import ChunkParameters
-from rag_assets.hashing import sha256_hex
-from rag_assets.lake.model import ChunkSetRow
-from rag_assets.lake.rows import chunk_sets_frame
-from rag_assets.lake.schemas import EMBEDDINGS
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.ingest.chunking.model import Chunk, text_hash
+from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.storage.lake.model import ChunkSetRow
+from rag_assets.storage.lake.rows import chunk_sets_frame
+from rag_assets.storage.lake.schemas import EMBEDDINGS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMING = ("document", "ordinal")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from checks.running import result_of
 from checks.verdict import Compared, Verdict, batches
-from rag_assets.wording import counted
+from rag_assets.common.formatting import counted
 
 
 @given(

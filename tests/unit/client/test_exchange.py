@@ -26,7 +26,7 @@ from rag_assets.client.errors import (
     Unavailable,
 )
 from rag_assets.client.exchange import Again, Wanted, failed, judged
-from rag_assets.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError
 
 CALL = operations.live()
 ONCE = Call("POST", "/once", Health, repeatable=False)

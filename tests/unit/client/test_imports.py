@@ -9,7 +9,7 @@ import pytest
 
 from rag_assets.client import Client
 from rag_assets.client.environment import from_environment
-from rag_assets.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError
 
 HEAVY = {"dagster", "polars", "elasticsearch", "sqlalchemy", "numpy", "fastapi", "mcp", "openai"}
 

@@ -10,12 +10,12 @@ from typing import Any, cast
 import pytest
 from pydantic import TypeAdapter
 
+from rag_assets.api.app import build_app
+from rag_assets.api.backend import Backend
 from rag_assets.client import AsyncClient, Client, Filters, Question, operations
 from rag_assets.client.calls import Call, Pages
 from rag_assets.client.errors import Invalid
 from rag_assets.client.methods import described_by
-from rag_assets.service.app import build_app
-from rag_assets.service.backend import Backend
 
 _ASIDE = {"title", "description", "default", "required", "discriminator", "$defs"}
 QUESTION = Question(

@@ -8,11 +8,11 @@ from functools import cache
 import pytest
 
 from examples.judge import ANSWERS, HANDBOOK, Question, questions
-from rag_assets.errors import DocumentRejected
-from rag_assets.parsing.media_types import media_type_of
-from rag_assets.parsing.model import Block, ParsedText
-from rag_assets.parsing.options import ParseOptions
-from rag_assets.parsing.parse import parse
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.media_types import media_type_of
+from rag_assets.ingest.parsing.model import Block, ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.parse import parse
 
 QUESTIONS = questions()
 LOCKED = "policies/works-council-minutes.pdf"

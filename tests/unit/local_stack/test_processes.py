@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rag_assets.errors import ServiceUnavailable
+from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.local_stack.processes import BackgroundProcess, ProcessRecord
 
 SLEEP = "import time; print('ready', flush=True); time.sleep(60)"

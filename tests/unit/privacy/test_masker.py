@@ -10,9 +10,9 @@ import pytest
 
 from rag_assets.privacy.decoding import decodings
 from rag_assets.privacy.masker import Masker, might_hold_credential
-from rag_assets.secrets.rules import SecretSpan
-from rag_assets.secrets.scanner import SecretScanner
-from tests.unit.secrets import planted
+from rag_assets.privacy.secrets.rules import SecretSpan
+from rag_assets.privacy.secrets.scanner import SecretScanner
+from tests.unit.privacy.secrets import planted
 
 NAMES = [f"guide/part {n}/notes of the harbour {n}.md" for n in range(500)]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rag_assets.catalog.index_rows import ReadableVersion
-from rag_assets.indexing.model import Candidate
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.hits import hit_of as made
 from rag_assets.retrieval.model import Hit
+from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.index.model import Candidate
 
 
 def hit_of(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_assets.chat.protocol import Completion
+from rag_assets.models.chat.protocol import Completion
 from rag_assets.retrieval.answering import enforced
 from rag_assets.retrieval.answers import AnswerResult
 from rag_assets.retrieval.prompts import NOT_ANSWERED

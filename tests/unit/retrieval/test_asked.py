@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rag_assets.catalog.generations import Generation
 from rag_assets.retrieval.asked import Asked
 from rag_assets.retrieval.model import SearchRequest
+from rag_assets.storage.catalog.generations import Generation
 from rag_assets.tenants.model import Tenant
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_assets.common.tokens import count_text
 from rag_assets.retrieval.budget import within_budget
-from rag_assets.tokens import count_text
 from tests.unit.retrieval.hits import hit_of
 
 SENTENCES = ["Open the valve.", "Wait for a minute, or for two.", "Then close it again!"]

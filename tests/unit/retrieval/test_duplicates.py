@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.indexing.model import Candidate
 from rag_assets.retrieval.duplicates import collapse
+from rag_assets.storage.index.model import Candidate
 
 
 def candidate(id_: str, text: str, uri: str) -> Candidate:

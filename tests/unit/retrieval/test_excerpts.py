@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.chunking.places import place_of
+from rag_assets.ingest.chunking.places import place_of
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from rag_assets.catalog.index_rows import ReadableVersion
-from rag_assets.indexing.model import Candidate
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.hits import hit_of as made
 from rag_assets.retrieval.model import Hit
+from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.index.model import Candidate
 
 FIRST_SCHEMA = {
     "text": "Turn the wheel.",

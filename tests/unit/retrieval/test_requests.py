@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.errors import ConfigurationError, InvalidRequest
+from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.retrieval.answers import AnswerRequest
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from rag_assets.chunking.parameters import ChunkParameters
-from rag_assets.chunking.registry import CHUNKERS
-from rag_assets.parsing.media_types import CSV, MARKDOWN, PDF, PLAIN, TSV, XLSX
+from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.chunking.registry import CHUNKERS
+from rag_assets.ingest.parsing.media_types import CSV, MARKDOWN, PDF, PLAIN, TSV, XLSX
 from rag_assets.tenants.chunkers import ChunkerConfig
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import PROFILES

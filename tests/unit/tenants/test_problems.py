@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.tenants.model import Tenant
 
 SOURCE = {"name": "files", "type": "files", "root": "/files"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.errors import ConfigurationError, UnknownProfile
+from rag_assets.common.errors import ConfigurationError, UnknownProfile
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import PROFILES, with_profile
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.errors import ConfigurationError, UnknownTenant
+from rag_assets.common.errors import ConfigurationError, UnknownTenant
 from rag_assets.tenants.file import TenantsFile
 
 WITH_COMMENTS = """\

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.embedding.registry import EmbedderConfig, embedder_id_of
+from rag_assets.models.embedding.registry import EmbedderConfig, embedder_id_of
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.thresholds import threshold_of
 

@@ -1,0 +1,6 @@
+"""The door for applications and remote agents: HTTP, for whoever shows a token.
+
+Belongs here: authentication, limits, what requests and answers look like, problem documents, logs
+and metrics of requests. Does not: how questions are answered (retrieval), starting a server
+(commands). Nothing here imports Dagster.
+"""

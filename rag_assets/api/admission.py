@@ -1,0 +1,246 @@
+"""How many searches are under way at once, who waits for a turn, and who is told to come again.
+
+More at once than the servers can work on make every answer late and none sooner. So some wait,
+briefly, and those whose turn would come too late are told so as soon as that is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from rag_assets.api.turns import FairQueue
+from rag_assets.common.errors import RagAssetsError
+
+if TYPE_CHECKING:
+    from rag_assets.privacy.masker import Masker
+    from rag_assets.retrieval import AsyncRetriever
+    from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+    from rag_assets.storage.catalog.database import TenantRef
+
+CLIENT_GONE: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("client_gone")
+"""Returns when whoever sent the present request has hung up."""
+
+_MOST_WAITING = 2_000
+_SURE = 32
+"""Turns after which it is known how long they take."""
+_LATEST = 64
+"""Turns by which that is judged: those of the last second or so, where many wait."""
+_LONGEST_RETRY = 60
+
+
+class Overloaded(RagAssetsError):
+    """A turn would come too late.
+
+    Args:
+        retry_after: seconds after which it may come in time.
+    """
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(
+            "more requests wait than can be answered soon", hint=f"try again in {retry_after} s"
+        )
+        self.retry_after = retry_after
+
+
+class ClientGone(RagAssetsError):
+    """Whoever sent the request has hung up; nobody is told."""
+
+    def __init__(self) -> None:
+        super().__init__("the client has hung up", hint="wait for the answer")
+
+
+@dataclass(eq=False, slots=True)
+class _Waiter:
+    """Who waits.
+
+    Attributes:
+        turn: done when it begins, or when it will not come in time.
+        until: when it would come too late.
+    """
+
+    turn: asyncio.Future[None]
+    until: float
+
+
+class Admission:
+    """Gives turns, in one event loop.
+
+    No tenant has more than three quarters of the turns at once, so that one whose turns take long
+    leaves some to the others.
+
+    Args:
+        turns: at once.
+        wait_seconds: for a turn at most.
+        clock: in seconds.
+    """
+
+    def __init__(
+        self, turns: int, wait_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._free = turns
+        self._turns = turns
+        self._wait_seconds = wait_seconds
+        self._clock = clock
+        self._queue: FairQueue[_Waiter] = FairQueue(turns - turns // 4)
+        self._latest: deque[float] = deque(maxlen=_LATEST)
+        self._takes = 0.0
+
+    @asynccontextmanager
+    async def turn(self, tenant: str, caller: str) -> AsyncIterator[None]:
+        """Wait for a turn, and have it for as long as the context lasts.
+
+        Args:
+            tenant: tenants have turns by turns.
+            caller: and so have the callers of one.
+
+        Raises:
+            Overloaded: it would come too late, or did not come in time.
+            ClientGone: nobody waits for it any more.
+        """
+        if self._free and not len(self._queue) and self._queue.may_begin(tenant):
+            self._begin(tenant)
+        else:
+            await self._waited(tenant, caller)
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._learn(self._clock() - began)
+            self._end(tenant)
+
+    async def _waited(self, tenant: str, caller: str) -> None:
+        expected = self._expected(self._queue.ahead(tenant, caller))
+        if expected > self._wait_seconds:
+            raise self._overloaded(expected)
+        if len(self._queue) >= _MOST_WAITING:
+            self._refuse_one()
+        turn = asyncio.get_running_loop().create_future()
+        waiter = _Waiter(turn, self._clock() + self._wait_seconds)
+        self._queue.add(tenant, caller, waiter)
+        self._give()
+        gone = asyncio.ensure_future(_gone())
+        try:
+            await asyncio.wait(
+                {turn, gone}, timeout=self._wait_seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not turn.done():
+                raise ClientGone if gone.done() else self._overloaded(self._expected())
+            turn.result()
+        except asyncio.CancelledError:
+            if turn.done() and turn.exception() is None:
+                self._end(tenant)
+            raise
+        finally:
+            gone.cancel()
+            self._queue.discard(tenant, caller, waiter)
+
+    def _begin(self, tenant: str) -> None:
+        self._free -= 1
+        self._queue.begin(tenant)
+
+    def _end(self, tenant: str) -> None:
+        self._free += 1
+        self._queue.end(tenant)
+        self._give()
+        self._refuse_late()
+
+    def _give(self) -> None:
+        while self._free and (taken := self._queue.next()) is not None:
+            tenant, waiter = taken
+            self._begin(tenant)
+            waiter.turn.set_result(None)
+
+    def _learn(self, seconds: float) -> None:
+        self._latest.append(seconds)
+        if len(self._latest) >= _SURE:
+            self._takes = fmean(self._latest)
+
+    def _expected(self, ahead: int | None = None) -> float:
+        """Seconds until a turn, behind so many; 0 as long as it is not known how long they take."""
+        under_way = max(1, self._turns - self._free)
+        return (len(self._queue) if ahead is None else ahead) * self._takes / under_way
+
+    def _refuse_late(self) -> None:
+        """Tell the last in the longest line, if their turn will not come in time."""
+        if self._expected() <= self._wait_seconds:
+            return
+        longest = self._queue.longest()
+        if longest is None:
+            return
+        tenant, caller, line = longest
+        last = line[-1]
+        expected = self._expected(self._queue.ahead(tenant, caller))
+        if self._clock() + expected > last.until:
+            self._refuse_one()
+
+    def _refuse_one(self) -> None:
+        longest = self._queue.longest()
+        if longest is not None:
+            tenant, caller, line = longest
+            last = line[-1]
+            self._queue.discard(tenant, caller, last)
+            last.turn.set_exception(self._overloaded(self._expected()))
+
+    def _overloaded(self, expected: float) -> Overloaded:
+        return Overloaded(min(_LONGEST_RETRY, max(1, math.ceil(expected))))
+
+
+class AdmittedRetriever:
+    """A retriever whose searches wait for their turns.
+
+    Args:
+        retriever: searches.
+        admission: gives turns.
+    """
+
+    def __init__(self, retriever: AsyncRetriever, admission: Admission) -> None:
+        self._retriever = retriever
+        self._admission = admission
+
+    async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
+        """Search one tenant's knowledge when it is its turn.
+
+        Raises:
+            Overloaded, ClientGone: see Admission.
+            RagAssetsError: see AsyncRetriever.
+        """
+        async with self._admission.turn(tenant_id, request.caller.name or ""):
+            return await self._retriever.search(tenant_id, request)
+
+    async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
+        """See AsyncRetriever; it takes no turn, for what it is about had one."""
+        return await self._retriever.still_readable(ref, caller, answer)
+
+    async def masked(self, question: str) -> str:
+        """See AsyncRetriever; it takes no turn, for it takes no time."""
+        return await self._retriever.masked(question)
+
+    @property
+    def masker(self) -> Masker:
+        """See AsyncRetriever."""
+        return self._retriever.masker
+
+    async def load(self) -> None:
+        """See AsyncRetriever."""
+        await self._retriever.load()
+
+    async def close(self) -> None:
+        """See AsyncRetriever."""
+        await self._retriever.close()
+
+
+async def _gone() -> None:
+    watch = CLIENT_GONE.get(None)
+    if watch is None:
+        await asyncio.get_running_loop().create_future()
+    else:
+        await watch()

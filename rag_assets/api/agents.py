@@ -1,0 +1,103 @@
+"""MCP over HTTP: the tool and the resources of the door for agents, for whoever shows a token.
+
+Each message stands alone: there are no sessions, so nothing of one caller outlives their request.
+See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from fastapi import APIRouter, Depends, Request, Response
+from mcp.server import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import Receive, Scope, Send
+
+from rag_assets.api.backend import Backend
+from rag_assets.api.guard import MAX_BODY, Guarded
+from rag_assets.api.identity import ForeignOrigin
+from rag_assets.api.problems import told
+from rag_assets.api.requests import replayed
+from rag_assets.api.routes import TheBackend, WhoAsks
+from rag_assets.mcp.messages import refusal
+from rag_assets.mcp.server import Asking, Knowledge, build_server
+from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+
+_T = TypeVar("_T")
+
+_BAD_REQUEST = 400
+
+
+async def _origin(request: Request, backend: TheBackend) -> None:
+    """Refuse web pages: one that rebinds its name to our address would be taken for a neighbour."""
+    origin = request.headers.get("origin")
+    if origin is not None and origin not in backend.settings.mcp_origins:
+        raise ForeignOrigin(
+            "web pages of this origin may not ask", hint="allow it in RAG_ASSETS_MCP_ORIGINS"
+        )
+
+
+agents = APIRouter(dependencies=[Depends(_origin)], include_in_schema=False, route_class=Guarded)
+
+
+class _Exchange(Response):
+    """A response that the SDK writes, to a message that was read before."""
+
+    def __init__(self, server: MCPServer[None], message: bytes) -> None:
+        super().__init__()
+        self._server = server
+        self._message = message
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        message = replayed(self._message, receive)
+        await self._server.session_manager.handle_request(scope, message, send)
+
+
+@asynccontextmanager
+async def serving_agents(backend: Backend) -> AsyncIterator[MCPServer[None]]:
+    """A server for messages of all tenants, as long as the context lasts."""
+
+    async def search(tenant_id: str, request: SearchRequest) -> SearchAnswer:
+        return await backend.retriever.search(tenant_id, request)
+
+    async def read(asking: Asking, work: Callable[[], _T]) -> _T:
+        return await backend.run(asking.tenant_id, asking.caller.name, work)
+
+    knowledge = Knowledge(
+        search=search,
+        reader=backend.reader,
+        told=lambda error, asking: told(error, asking.request_id),
+        read=read,
+    )
+    server = build_server(knowledge, lambda request: request.state.asking)
+    server.streamable_http_app(
+        stateless_http=True,
+        json_response=True,
+        max_request_body_size=MAX_BODY,
+        # Origins are checked above, with problems for answers, and any name may lead here.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    async with server.session_manager.run():
+        yield server
+
+
+@agents.post("/mcp")
+@agents.post("/mcp/{tenant}")
+async def exchange(request: Request, identity: WhoAsks, tenant: str | None = None) -> Response:
+    """Answer one message of an agent.
+
+    The tenant is named in the path if the token is for several.
+    """
+    asked = request.state.tenant = identity.tenant(tenant)
+    request.state.asking = Asking(asked, identity.caller, request.state.request_id)
+    message = await request.body()
+    version = request.headers.get("mcp-protocol-version")
+    if (refused := refusal(message, version)) is not None:
+        return Response(
+            refused.model_dump_json(by_alias=True, exclude_unset=True),
+            status_code=_BAD_REQUEST,
+            media_type="application/json",
+        )
+    return _Exchange(request.app.state.agents, message)

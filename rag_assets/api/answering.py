@@ -1,0 +1,47 @@
+"""Answers over HTTP: sentences of the tenant's chat model, each with what it rests on."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from rag_assets.api.guard import Guarded
+from rag_assets.api.identity import Identity
+from rag_assets.api.model import QueryRequest
+from rag_assets.api.problems import documented
+from rag_assets.api.routes import TheBackend, WhoAsks
+from rag_assets.retrieval.answers import AnswerLength, AnswerRequest, AnswerResult, ContextBudget
+
+_PROBLEMS = documented(400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504)
+
+answers = APIRouter(prefix="/rag", tags=["knowledge"], responses=_PROBLEMS, route_class=Guarded)
+
+
+class AnswerQuestion(QueryRequest):
+    """A question to be answered in sentences, in the name of whoever shows the token.
+
+    Attributes:
+        token_budget: tokens of the passages that the model is given, 4,000 by default.
+        max_tokens: that it may write, thoughts that are not shown included.
+    """
+
+    token_budget: ContextBudget | None = None
+    max_tokens: AnswerLength | None = None
+
+    def answered_for(self, identity: Identity) -> AnswerRequest:
+        """The request, by the principals of the token."""
+        search = self.asked_by(identity)
+        given = {name: getattr(search, name) for name in type(search).model_fields}
+        return AnswerRequest(**given, max_tokens=self.max_tokens)
+
+
+@answers.post("/answer")
+async def answer(
+    request: Request, asked: AnswerQuestion, identity: WhoAsks, backend: TheBackend
+) -> AnswerResult:
+    """Have the tenant's chat model answer from its knowledge.
+
+    Sentences that cite no passage are taken out; where nothing is left, or nothing was found, the
+    answer is empty, with `needs_clarification` and the `reason`.
+    """
+    tenant = request.state.tenant = identity.tenant(asked.tenant)
+    return await backend.answerer.answer(tenant, asked.answered_for(identity))

@@ -1,0 +1,64 @@
+"""From a request's header to who asks."""
+
+from __future__ import annotations
+
+from anyio.to_thread import run_sync
+
+from rag_assets.api.clients import is_loopback
+from rag_assets.api.identity import Identity, Unauthenticated
+from rag_assets.api.jwt_keys import keys_of
+from rag_assets.api.jwt_tokens import JwtVerifier
+from rag_assets.api.service_tokens import PREFIX, Lookups, identity_of
+from rag_assets.api.settings import JwtSettings
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.service_tokens import TokenReader
+
+
+class Authenticator:
+    """Tells who asks; without a token nobody does.
+
+    Args:
+        tokens: knows the service tokens.
+        settings: whose JWTs count; None: nobody's.
+    """
+
+    def __init__(self, tokens: TokenReader, settings: JwtSettings | None) -> None:
+        self._tokens = Lookups(tokens)
+        self._jwt = None if settings is None else JwtVerifier(settings, keys_of(settings))
+
+    async def identity(self, authorization: str | None) -> Identity:
+        """Who sends this header.
+
+        Raises:
+            Unauthenticated: it holds no token that counts.
+            ServiceUnavailable: Postgres, or who signs tokens, does not answer.
+        """
+        scheme, _, token = (authorization or "").partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            raise Unauthenticated(
+                "a token is needed", hint="send it as `Authorization: Bearer TOKEN`"
+            )
+        if token.startswith(PREFIX):
+            return await identity_of(self._tokens, token)
+        if self._jwt is None:
+            raise Unauthenticated(
+                "only service tokens are taken here", hint="`rag-assets tokens create` makes one"
+            )
+        # It may ask whoever signs tokens for keys.
+        return await run_sync(self._jwt.identity, token)
+
+
+def require_authentication(host: str, settings: JwtSettings | None, catalog: Catalog) -> None:
+    """Refuse to be reached from other machines while no token could ever count.
+
+    Raises:
+        ConfigurationError: neither a key is configured nor has a service token been made.
+    """
+    if is_loopback(host) or settings is not None or catalog.service_tokens.any():
+        return
+    raise ConfigurationError(
+        f"no authentication is configured, and {host} can be reached from other machines",
+        hint="set RAG_ASSETS_JWT_SECRET, _PUBLIC_KEY or _JWKS, or `rag-assets tokens create`",
+    )

@@ -1,0 +1,141 @@
+"""What requests are answered from."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+import anyio
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from sqlalchemy import text
+
+from rag_assets.api.admission import Admission, AdmittedRetriever
+from rag_assets.api.authentication import Authenticator
+from rag_assets.api.guard import Guard
+from rag_assets.api.rates import Rates
+from rag_assets.api.settings import ServiceSettings
+from rag_assets.billing.chat_models import ChatModels
+from rag_assets.common.errors import ServiceUnavailable, TenantBusy
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.answering import Answerer
+from rag_assets.retrieval.reading import DocumentReader
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.service_tokens import TokenReader
+from rag_assets.storage.index.protocol import VectorStore
+
+_T = TypeVar("_T")
+
+_SECONDS = 30.0
+_WRITES = 4
+_WRITE_SECONDS = 5.0
+_PROBE_SECONDS = 3.0
+
+
+class Backend:
+    """Everything below the door.
+
+    Args:
+        catalog, store: the servers.
+        retriever: answers questions.
+        settings: of the service.
+        chat_models: write answers from what the retriever finds.
+
+    Raises:
+        ConfigurationError: the key that tokens are checked with is not usable.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: VectorStore,
+        retriever: AsyncRetriever,
+        settings: ServiceSettings,
+        chat_models: ChatModels,
+    ) -> None:
+        self.catalog = catalog
+        searches = Admission(settings.searches, settings.wait)
+        self.retriever = AdmittedRetriever(retriever, searches)
+        self._chat_models = chat_models
+        self.answerer = Answerer(catalog, chat_models, self.retriever)
+        self.reader = DocumentReader(catalog, store)
+        self.settings = settings
+        self._tokens = TokenReader(catalog.database)
+        self.guard = Guard(Authenticator(self._tokens, settings.jwt), settings)
+        self.rates = Rates(settings.rate)
+        self._store = store
+        self._reads = Admission(settings.threads, settings.wait)
+        self._threads = CapacityLimiter(settings.threads)
+        self._probes = CapacityLimiter(1)
+        self._writes = CapacityLimiter(_WRITES)
+        self._writers: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
+
+    async def close(self) -> None:
+        """Let go of what the event loop holds; what was searched is recorded."""
+        await self._chat_models.close()
+        await self._tokens.close()
+        await self.retriever.close()
+
+    async def run(self, tenant_id: str, caller: str | None, work: Callable[[], _T]) -> _T:
+        """Do what blocks in a thread; more than the bound wait for their turns.
+
+        Args:
+            tenant_id: whose turn it is.
+            caller: who asks.
+            work: what blocks.
+
+        Raises:
+            Overloaded, ClientGone: see Admission.
+            ServiceUnavailable: it takes too long; the thread is left behind.
+        """
+        async with self._reads.turn(tenant_id, caller or ""):
+            done = run_sync(work, limiter=self._threads, abandon_on_cancel=True)
+            return await _in_time(done, _SECONDS)
+
+    async def write(self, tenant_id: str, work: Callable[[], _T]) -> _T:
+        """Do what changes a tenant in a thread, one after the other; reads do not wait for it.
+
+        Raises:
+            TenantBusy: its turn did not come.
+            ServiceUnavailable: see run().
+        """
+        writer = self._writers.setdefault(tenant_id, anyio.Lock())
+        # Writes of a tenant exclude each other anyway: waiting here, they take up no thread.
+        try:
+            with anyio.fail_after(_WRITE_SECONDS):
+                await writer.acquire()
+        except TimeoutError:
+            raise TenantBusy(
+                "others write for this tenant", hint="ask again in some seconds"
+            ) from None
+        try:
+            return await _in_time(
+                run_sync(work, limiter=self._writes, abandon_on_cancel=True), _SECONDS
+            )
+        finally:
+            writer.release()
+
+    async def require_ready(self) -> None:
+        """See that the servers answer, however many searches wait.
+
+        Raises:
+            ServiceUnavailable: one does not.
+        """
+        asked = run_sync(self._ask_servers, limiter=self._probes, abandon_on_cancel=True)
+        await _in_time(asked, _PROBE_SECONDS)
+
+    def _ask_servers(self) -> None:
+        with self.catalog.database.begin() as connection:
+            connection.execute(text("SELECT 1"))
+        self._store.indexes()
+
+
+async def _in_time(work: Awaitable[_T], seconds: float) -> _T:
+    try:
+        with anyio.fail_after(seconds):
+            return await work
+    except TimeoutError:
+        raise ServiceUnavailable(
+            "a server does not answer in time", hint="try again in a moment"
+        ) from None

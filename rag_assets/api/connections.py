@@ -1,0 +1,94 @@
+"""Connections that do not wait for ever, and of which idle ones make room for others.
+
+Whoever can reach the service can open connections without a token. None is kept that sends no
+request or reads no answer, and where there are too many, the one that has waited longest goes.
+"""
+
+from __future__ import annotations
+
+from asyncio import Transport
+from asyncio.events import TimerHandle
+from time import monotonic
+
+from rag_assets.api.heads import BoundedParsing
+
+
+class Connection(BoundedParsing):
+    """One connection, as uvicorn has it.
+
+    Attributes:
+        most: connections at once; more than that are closed, those that wait for a request first.
+        head_seconds: within which a request's head must come, counted from the connection's
+            beginning or the end of the last answer. Bodies are bounded where they are read.
+        unread_seconds: within which an answer must be read.
+        waiting_since: when it began to wait for a request, which has not come whole.
+    """
+
+    most = 900
+    head_seconds = 10.0
+    unread_seconds = 60.0
+    waiting_since: float | None = None
+
+    _head_due: TimerHandle | None = None
+    _read_due: TimerHandle | None = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # noqa: D102
+        super().connection_made(transport)
+        self._wait_for_request()
+        if len(self.connections) > self.most:
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
+        self._forget(self._head_due, self._read_due)
+        super().connection_lost(exc)
+
+    def on_headers_complete(self) -> None:  # noqa: D102
+        self._forget(self._head_due)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:  # noqa: D102
+        if not self.cycle.response_complete:
+            self.waiting_since = None
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:  # noqa: D102
+        super().on_response_complete()
+        if self.cycle.response_complete:
+            self._wait_for_request()
+
+    def pause_writing(self) -> None:  # noqa: D102
+        super().pause_writing()
+        self._forget(self._read_due)
+        self._read_due = self.loop.call_later(self.unread_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:  # noqa: D102
+        super().resume_writing()
+        self._forget(self._read_due)
+
+    def _wait_for_request(self) -> None:
+        # Loops keep coarser times, by which many would be as old as each other.
+        self.waiting_since = monotonic()
+        self._forget(self._head_due)
+        self._head_due = self.loop.call_later(self.head_seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        # What was answered may still be on its way.
+        self.transport.close()
+        self._head_due = self.loop.call_later(self.unread_seconds, self.transport.abort)
+
+    def _make_room(self) -> None:
+        waiting = [
+            (connection.waiting_since, connection)
+            for connection in self.connections
+            if isinstance(connection, Connection) and connection.waiting_since is not None
+        ]
+        _, longest = min(waiting, key=lambda pair: pair[0])
+        # It is only gone once the loop comes to it.
+        longest.waiting_since = None
+        longest.transport.abort()
+
+    @staticmethod
+    def _forget(*timers: TimerHandle | None) -> None:
+        for timer in timers:
+            if timer is not None:
+                timer.cancel()

@@ -1,0 +1,198 @@
+"""Who asks is known before anything of what they send is read.
+
+A body is read for whoever shows a token that counts, within a bound and in time. Those who show
+none are counted by address: beyond a rate they are answered 429. An address may be that of a proxy
+with many behind it, so a token that has counted lately counts on, and others are still tried one
+at a time: guessing 256 random bits is hopeless however often one tries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Callable, Coroutine
+from hashlib import blake2b
+from typing import Any
+
+from cachetools import TTLCache
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
+
+from rag_assets.api.admission import ClientGone
+from rag_assets.api.authentication import Authenticator
+from rag_assets.api.clients import client_of
+from rag_assets.api.identity import Identity, Unauthenticated
+from rag_assets.api.problems import Refused
+from rag_assets.api.rates import TooManyAttempts
+from rag_assets.api.requests import replayed
+from rag_assets.api.settings import ServiceSettings
+from rag_assets.common.sliding_window import Window
+
+MAX_BODY = 1_048_576
+"""Bytes of a request: several times the longest question with all its filters."""
+
+MAX_VALUES = 10_000
+"""Values in a body, all levels together: of a record there are at most 50 tags, and 50 lists."""
+
+_BODY_SECONDS = 10.0
+_KNOWN_SECONDS = 600.0
+_MOST_KNOWN = 10_000
+_MOST_ADDRESSES = 4_096
+_TOO_SLOW = 408
+_TOO_LARGE = 413
+_ENCODED = 415
+
+
+class Guard:
+    """Tells who asks, and keeps those who may not from asking on and on.
+
+    Args:
+        authenticator: judges tokens.
+        settings: how many attempts an address has, and whose X-Forwarded-For is believed.
+        clock: in seconds.
+    """
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        settings: ServiceSettings,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.authenticator = authenticator
+        self._proxies = settings.proxies
+        self._rate = settings.attempts
+        self._clock = clock
+        self._failed: TTLCache[str, Window] = TTLCache(_MOST_ADDRESSES, self._rate.seconds, clock)
+        self._known: TTLCache[bytes, None] = TTLCache(_MOST_KNOWN, _KNOWN_SECONDS, clock)
+        self._tried: set[str] = set()
+
+    async def identity(self, request: Request) -> Identity:
+        """Who sends a request.
+
+        Raises:
+            Unauthenticated: nobody whose token counts.
+            TooManyAttempts: nor did many before, from the same address.
+            ServiceUnavailable: Postgres, or who signs tokens, does not answer.
+        """
+        header = request.headers.get("authorization")
+        shown = blake2b((header or "").encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if shown in self._known:
+            return await self._judged(header, shown)
+        address = client_of(request.scope, self._proxies)
+        window = self._failed.get(address)
+        wait = window.wait(1, self._clock()) if window is not None else 0.0
+        if not wait:
+            return await self._counted(header, shown, address)
+        if address in self._tried:
+            raise TooManyAttempts(math.ceil(wait))
+        self._tried.add(address)
+        try:
+            return await self._judged(header, shown)
+        except Unauthenticated:
+            raise TooManyAttempts(math.ceil(wait)) from None
+        finally:
+            self._tried.discard(address)
+
+    async def _counted(self, header: str | None, shown: bytes, address: str) -> Identity:
+        try:
+            return await self._judged(header, shown)
+        except Unauthenticated:
+            window = self._failed.get(address) or Window(self._rate.requests, self._rate.seconds)
+            window.begin(1)
+            window.end(1, 1, self._clock())
+            self._failed[address] = window
+            raise
+
+    async def _judged(self, header: str | None, shown: bytes) -> Identity:
+        try:
+            identity = await self.authenticator.identity(header)
+        except Unauthenticated:
+            self._known.pop(shown, None)
+            raise
+        self._known[shown] = None
+        return identity
+
+
+class Guarded(APIRoute):
+    """A route for those whose token counts."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The route's handler, behind the guard."""
+        handler = super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            backend = request.app.state.backend
+            identity: Identity = await backend.guard.identity(request)
+            request.state.identity = identity
+            request.state.caller = identity.name
+            backend.rates.take(identity.name)
+            body = await whole_body(request)
+            require_few_values(body)
+            return await handler(Request(request.scope, replayed(body, request.receive)))
+
+        return guarded
+
+
+async def whole_body(request: Request, seconds: float = _BODY_SECONDS) -> bytes:
+    """The whole body.
+
+    Raises:
+        Refused: it is larger than is read, comes too slowly, or is compressed.
+    """
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise Refused(_ENCODED, "send the body as it is, without Content-Encoding")
+    promised = request.headers.get("content-length", "")
+    if promised.isdecimal() and int(promised[:20]) > MAX_BODY:
+        raise _too_large()
+    try:
+        async with asyncio.timeout(seconds):
+            return await _received(request)
+    except TimeoutError:
+        late = f"its body must come within {seconds:g} seconds"
+        raise Refused(_TOO_SLOW, late, {"Connection": "close"}) from None
+
+
+def require_few_values(body: bytes) -> None:
+    """See that a body holds no more values than a request can need.
+
+    Each that is wrong makes an error: a million bytes of them keep everybody waiting for a second.
+
+    Raises:
+        Refused: it holds more.
+    """
+    # Texts may hold many commas, so they only tell which bodies to look at.
+    if body.count(b",") < MAX_VALUES:
+        return
+    try:
+        values = [json.loads(body)]
+    except (ValueError, RecursionError):
+        return
+    seen = 0
+    while values:
+        value = values.pop()
+        if isinstance(value, dict | list):
+            seen += len(value)
+            if seen > MAX_VALUES:
+                raise Refused(_TOO_LARGE, f"at most {MAX_VALUES} values are read")
+            values += value.values() if isinstance(value, dict) else value
+
+
+async def _received(request: Request) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async for part in request.stream():
+            parts.append(part)
+            size += len(part)
+            if size > MAX_BODY:
+                raise _too_large()
+    except ClientDisconnect:
+        raise ClientGone from None
+    return b"".join(parts)
+
+
+def _too_large() -> Refused:
+    return Refused(_TOO_LARGE, f"at most {MAX_BODY} bytes are read")

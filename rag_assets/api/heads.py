@@ -1,0 +1,234 @@
+"""What is parsed of one connection: heads within limits, and no further than what is answered.
+
+The parser calls back for every header that it has seen, and has no limit of its own. So it is fed
+in small slices, and refused the rest as soon as a limit is passed or an answer is due.
+"""
+
+from __future__ import annotations
+
+import uuid
+from asyncio import AbstractEventLoop, Transport
+from collections import Counter
+from typing import Protocol
+
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from rag_assets.api.problems import http_kind, problem_response
+
+SLICE = 1_024
+"""Bytes that are parsed at once: no more requests than fit in here are taken ahead of an answer."""
+
+_LINGER_BYTES = 8_388_608
+_LINGER_SECONDS = 5.0
+_DROP_SECONDS = 0.05
+_BAD_REQUEST = 400
+_URL_TOO_LONG = 414
+_HEAD_TOO_LARGE = 431
+_VERSIONS = frozenset({"1.0", "1.1"})
+_ONCE = frozenset({b"host", b"authorization", b"content-type", b"content-encoding", b"expect"})
+"""Headers of which a proxy and we might each believe another one."""
+
+
+class _Refused(Exception):
+    """What is sent is not parsed any further."""
+
+
+class _Feeding(Protocol):
+    @property
+    def unfed(self) -> bytes: ...
+    def feed(self) -> None: ...
+
+
+class _Flow(FlowControl):
+    """Resumes reading only after what was read before has been parsed."""
+
+    def __init__(self, transport: Transport, connection: _Feeding, loop: AbstractEventLoop) -> None:
+        super().__init__(transport)
+        self._connection = connection
+        self._loop = loop
+
+    def resume_reading(self) -> None:
+        if self._connection.unfed:
+            self._loop.call_soon(self._connection.feed)
+        else:
+            super().resume_reading()
+
+
+class BoundedParsing(HttpToolsProtocol):
+    """Parses requests within limits, and none while an answer to the one before is due.
+
+    Attributes:
+        head_bytes: of a request line and its headers; likewise of all that surrounds the parts of
+            a body: sizes of chunks, their extensions, trailers.
+        head_fields: headers of a request.
+        unfed: bytes that were read and are not parsed yet; while there are any, no more is read.
+    """
+
+    head_bytes = 65_536
+    head_fields = 100
+    unfed = b""
+
+    _status = _BAD_REQUEST
+    _in_head = True
+    _size = 0
+    _fields = 0
+    _around = 0
+    _deaf = False
+    _dropped = 0
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # noqa: D102
+        super().connection_made(transport)
+        self.flow = _Flow(transport, self, self.loop)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
+        self._deaf = True
+        super().connection_lost(exc)
+        # What refers to itself in a circle is kept until somebody looks for circles.
+        self.unfed = self.url = b""
+        self.headers = []
+        if self.cycle is not None:
+            self.cycle.body = bytearray()
+
+    def data_received(self, data: bytes) -> None:  # noqa: D102
+        if self._deaf:
+            self._drop(data)
+            return
+        self.unfed = self.unfed + data if self.unfed else data
+        self.feed()
+
+    def feed(self) -> None:
+        """Parse what was read, as far as it may be parsed by now."""
+        data, at = self.unfed, 0
+        while at < len(data) and self._may_go_on():
+            part = data[at : at + SLICE]
+            at += len(part)
+            super().data_received(part)
+            self._around += len(part)
+            if self._around > self.head_bytes and self._may_go_on():
+                self._refuse(_HEAD_TOO_LARGE)
+        self.unfed = b"" if self._deaf else data[at:]
+        if self.unfed:
+            self.flow.pause_reading()
+        elif at:
+            self._read_on()
+
+    def on_message_begin(self) -> None:  # noqa: D102
+        self._in_head = True
+        self._size = self._fields = self._around = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:  # noqa: D102
+        self._measure(len(url), _URL_TOO_LONG)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:  # noqa: D102
+        # A trailer is none of the headers, though it comes here: it would be taken for one.
+        if not self._in_head:
+            return
+        self._fields += 1
+        self._measure(len(name) + len(value) + len(b": \r\n"), _HEAD_TOO_LARGE)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:  # noqa: D102
+        self._in_head = False
+        self._around = 0
+        self._require_one_meaning()
+        super().on_headers_complete()
+        if self.parser.should_upgrade():
+            # It is answered in HTTP/1.1, and what follows may be something else.
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:  # noqa: D102
+        self._around -= len(body)
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:  # noqa: D102
+        if self.cycle.response_complete and self.cycle.more_body:
+            # It was answered without its body: what else comes of that is not worth parsing.
+            self._hang_up()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: D102
+        self._refuse(self._status)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        self._deaf = True
+
+    def _measure(self, size: int, otherwise: int) -> None:
+        self._size += size
+        if self._size > self.head_bytes or self._fields > self.head_fields:
+            self._status = otherwise
+            raise _Refused
+
+    def _require_one_meaning(self) -> None:
+        """Refuse what another server on the way may have understood otherwise."""
+        version = self.parser.get_http_version()
+        times = Counter(name for name, _ in self.headers if name in _ONCE)
+        if version not in _VERSIONS or any(count > 1 for count in times.values()):
+            raise _Refused
+        if version == "1.1" and not times[b"host"]:
+            raise _Refused
+        if version == "1.0" and any(name == b"transfer-encoding" for name, _ in self.headers):
+            raise _Refused
+
+    def _may_go_on(self) -> bool:
+        if self._deaf or self.transport.is_closing():
+            return False
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            return True
+        return cycle.more_body and len(cycle.body) <= HIGH_WATER_LIMIT
+
+    def _read_on(self) -> None:
+        """Read again, unless a body waits to be taken."""
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or len(cycle.body) <= HIGH_WATER_LIMIT:
+            self.flow.resume_reading()
+
+    def _refuse(self, status: int) -> None:
+        """Answer with a problem, and end the connection; what was asked before is answered."""
+        self._deaf = True
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if not cycle.more_body:
+                cycle.keep_alive = False
+                return
+            if cycle.response_started or self.pipeline:
+                self.transport.close()
+                return
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self.transport.write(_as_bytes(status))
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        self._deaf = True
+        if not self.transport.is_closing():
+            # To close at once would lose the answer where the client still sends.
+            self.transport.write_eof()
+            self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+    def _drop(self, data: bytes) -> None:
+        self._dropped += len(data)
+        if self._dropped > _LINGER_BYTES:
+            self.transport.abort()
+            return
+        # Reading as fast as it comes would keep everybody else waiting.
+        self.flow.pause_reading()
+        self.loop.call_later(_DROP_SECONDS, self.flow.resume_reading)
+
+
+def _as_bytes(status: int) -> bytes:
+    """A whole response."""
+    request_id = uuid.uuid4().hex
+    problem = problem_response(request_id, http_kind(status))
+    headers = [
+        *problem.raw_headers,
+        (b"x-request-id", request_id.encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"connection", b"close"),
+    ]
+    head = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+    return STATUS_LINE[status] + head + b"\r\n" + bytes(problem.body)

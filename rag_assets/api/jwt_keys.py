@@ -1,0 +1,181 @@
+"""The keys that tokens are checked with, each with the one algorithm it is good for."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import jwt
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from rag_assets.api.log_lines import LOGGER
+from rag_assets.api.settings import JwtSettings
+from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+
+_RSA_BITS = 2_048
+_FRESH_SECONDS = 300.0
+_KEPT_SECONDS = 3_600.0
+_PAUSE_SECONDS = 10.0
+_FETCH_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationKey:
+    """A key, and the algorithm that tokens signed by it must name."""
+
+    key: Any = field(repr=False)
+    algorithm: str
+
+
+class Keys(Protocol):
+    """Finds keys."""
+
+    def key(self, header: Mapping[str, Any]) -> VerificationKey:
+        """The key for a token with this header, which is not to be trusted.
+
+        Raises:
+            ValueError: there is none.
+            ServiceUnavailable: it cannot be told, for now.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OneKey:
+    """Always the same key (see Keys)."""
+
+    only: VerificationKey
+
+    def key(self, header: Mapping[str, Any]) -> VerificationKey:  # noqa: D102
+        return self.only
+
+
+class KeySet:
+    """The keys of a JWKS document (see Keys), fetched again when they are old or one is unknown.
+
+    While it cannot be fetched, the keys of the last time count for an hour: a signer that is away
+    shuts nobody out, and one that withdraws a key is heard in the end. One thread fetches;
+    tokens whose key is known do not wait for it.
+
+    Args:
+        source: a file, or an https URL.
+        clock: seconds that never go back.
+    """
+
+    def __init__(self, source: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._clock = clock
+        self._fetching = threading.Lock()
+        self._keys: Mapping[str, VerificationKey] = {}
+        self._tried = self._fetched = float("-inf")
+
+    def key(self, header: Mapping[str, Any]) -> VerificationKey:  # noqa: D102
+        kid = header.get("kid")
+        if not isinstance(kid, str):
+            raise ValueError("the token does not name its key")  # noqa: TRY004
+        if kid not in self._keys or self._clock() - self._fetched > _FRESH_SECONDS:
+            self._renew()
+        if self._clock() - self._fetched > _KEPT_SECONDS:
+            raise self._unreadable()
+        is_behind = self._fetching.locked() or self._tried > self._fetched
+        if (key := self._keys.get(kid)) is not None:
+            return key
+        # It may be a new one that could not be fetched yet.
+        raise self._unreadable() if is_behind else ValueError("no key of that id")
+
+    def _renew(self) -> None:
+        """Fetch the keys, unless that was tried a moment ago or another thread is about it."""
+        # Before the first time there is nothing to go on with, so that all wait.
+        if not self._fetching.acquire(blocking=not self._keys):
+            return
+        try:
+            now = self._clock()
+            # Tokens with made-up key ids shall not make us ask their signer all the time.
+            if now - self._tried > _PAUSE_SECONDS:
+                self._tried = now
+                self._keys = self._read()
+                self._fetched = now
+        except (OSError, jwt.PyJWTError, ValueError, AttributeError, TypeError):
+            LOGGER.warning("the set of keys that tokens are signed with could not be read")
+        finally:
+            self._fetching.release()
+
+    def _read(self) -> Mapping[str, VerificationKey]:
+        found = jwt.PyJWKSet.from_dict(_document(self._source)).keys
+        return {jwk.key_id: good for jwk in found if jwk.key_id and (good := _of_jwk(jwk))}
+
+    def _unreadable(self) -> ServiceUnavailable:
+        return ServiceUnavailable(
+            "the set of keys that tokens are signed with cannot be read",
+            hint="check RAG_ASSETS_JWT_JWKS",
+        )
+
+
+def keys_of(settings: JwtSettings) -> Keys:
+    """The configured keys.
+
+    Raises:
+        ConfigurationError: the key cannot be read, is too weak, or of a kind that is not taken.
+    """
+    if settings.secret is not None:
+        return OneKey(VerificationKey(settings.secret.encode(), "HS256"))
+    if settings.public_key is not None:
+        return OneKey(_from_pem(settings.public_key))
+    source = str(settings.jwks)
+    parts = urlsplit(source)
+    if parts.scheme == "https" or "://" not in source:
+        return KeySet(source)
+    raise ConfigurationError(
+        "RAG_ASSETS_JWT_JWKS is neither a file nor an https URL",
+        hint="over http anybody on the way could put in keys of their own",
+    )
+
+
+def _document(source: str) -> Any:
+    if source.startswith("https://"):
+        return jwt.PyJWKClient(source, cache_jwk_set=False, timeout=_FETCH_SECONDS).fetch_data()
+    return json.loads(Path(source).expanduser().read_text(encoding="utf-8"))
+
+
+def _from_pem(path: Path) -> VerificationKey:
+    try:
+        key = load_pem_public_key(path.read_bytes())
+    except (OSError, ValueError, UnsupportedAlgorithm):
+        raise ConfigurationError(
+            f"RAG_ASSETS_JWT_PUBLIC_KEY is no readable public key: {path}",
+            hint="a PEM file that begins with BEGIN PUBLIC KEY",
+        ) from None
+    algorithm = _algorithm(key)
+    if algorithm is None:
+        raise ConfigurationError(
+            f"RAG_ASSETS_JWT_PUBLIC_KEY is of a kind that is not taken: {path}",
+            hint="RSA of 2048 bits or more, an elliptic curve P-256, or Ed25519",
+        )
+    return VerificationKey(key, algorithm)
+
+
+def _of_jwk(jwk: jwt.PyJWK) -> VerificationKey | None:
+    """None for what must not be used: secrets, weak keys, keys to encrypt with."""
+    algorithm = _algorithm(jwk.key)
+    if algorithm is None or jwk.public_key_use not in {None, "sig"}:
+        return None
+    return VerificationKey(jwk.key, algorithm)
+
+
+def _algorithm(key: object) -> str | None:
+    match key:
+        case rsa.RSAPublicKey() if key.key_size >= _RSA_BITS:
+            return "RS256"
+        case ec.EllipticCurvePublicKey() if isinstance(key.curve, ec.SECP256R1):
+            return "ES256"
+        case ed25519.Ed25519PublicKey():
+            return "EdDSA"
+    return None

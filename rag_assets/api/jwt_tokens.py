@@ -1,0 +1,112 @@
+"""JSON Web Tokens: checked against one kind of key, with the algorithm that belongs to it.
+
+The header of a token never decides how it is checked: `alg: none` and a public key that is used
+as a secret are refused before anything is computed. See RFC 8725.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jwt
+
+from rag_assets.api.identity import ROLES, Identity, Unauthenticated
+from rag_assets.api.jwt_keys import Keys
+from rag_assets.api.settings import JwtSettings
+from rag_assets.retrieval.model import MAX_PRINCIPALS
+
+GROUP = "group:"
+"""Before the name of a group, so that none is taken for a subject."""
+
+_MOST_NAMES = MAX_PRINCIPALS - 1
+_LONGEST_NAME = 1_000
+_LONGEST_TOKEN = 16_384
+
+
+class JwtVerifier:
+    """Turns a JWT into an identity.
+
+    Args:
+        settings: issuer, audience, leeway, names of claims.
+        keys: finds the key that a token says it was signed with.
+    """
+
+    def __init__(self, settings: JwtSettings, keys: Keys) -> None:
+        self._settings = settings
+        self._keys = keys
+
+    def identity(self, token: str) -> Identity:
+        """Who shows this token.
+
+        Raises:
+            Unauthenticated: it does not count, for whatever reason.
+            ServiceUnavailable: the key set cannot be fetched.
+        """
+        try:
+            claims = self._claims(token)
+            return self._identity(claims)
+        except jwt.ExpiredSignatureError:
+            raise Unauthenticated("the token has expired", hint="get a new one") from None
+        except (jwt.PyJWTError, ValueError):
+            raise Unauthenticated(
+                "the token is not valid here", hint="get one from who signs for this service"
+            ) from None
+
+    def _claims(self, token: str) -> Mapping[str, Any]:
+        if len(token) > _LONGEST_TOKEN:
+            raise ValueError("too long")
+        key = self._keys.key(jwt.get_unverified_header(token))
+        settings = self._settings
+        required = ["exp", "sub"]
+        required += ["iss"] * (settings.issuer is not None)
+        required += ["aud"] * (settings.audience is not None)
+        claims: Mapping[str, Any] = jwt.decode(
+            token,
+            key.key,
+            algorithms=[key.algorithm],
+            issuer=settings.issuer,
+            audience=settings.audience,
+            leeway=settings.leeway,
+            options={"require": required, "enforce_minimum_key_length": True},
+        )
+        return claims
+
+    def _identity(self, claims: Mapping[str, Any]) -> Identity:
+        settings = self._settings
+        [subject] = _names(claims["sub"])
+        if subject.startswith(GROUP):
+            raise ValueError("a subject that would be taken for a group")
+        role = claims.get(settings.role_claim, "member")
+        if not isinstance(role, str) or role not in ROLES:
+            raise ValueError("no role of ours")
+        groups = _names(claims.get(settings.groups_claim, ()))
+        return Identity(
+            name=f"jwt:{subject}",
+            tenants=frozenset(_names(claims.get(settings.tenants_claim, ()))),
+            role="admin" if role == "admin" else "member",
+            principals=(subject, *(f"{GROUP}{name}" for name in groups)),
+        )
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """One name, or a list of them.
+
+    Raises:
+        ValueError: it is neither, or a name is empty, very long, or holds control characters.
+    """
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or len(names) > _MOST_NAMES:
+        raise ValueError("no list of names")
+    return tuple(_checked(names))
+
+
+def _checked(names: list[object] | tuple[object, ...]) -> Iterator[str]:
+    for name in names:
+        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
+            raise ValueError("no name")
+        # Control characters, and halves of surrogate pairs, which no store takes.
+        if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
+            raise ValueError("no name")
+        yield name

@@ -1,0 +1,86 @@
+"""How the service listens: its address, its connections, and that cleartext stays at home."""
+
+from __future__ import annotations
+
+import resource
+import socket
+from typing import TYPE_CHECKING
+
+from rag_assets.api.clients import is_loopback
+from rag_assets.api.connections import Connection
+from rag_assets.api.settings import Cleartext
+from rag_assets.common.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+_BACKLOG = 2_048
+_GRACE_SECONDS = 10
+_MOST_CONNECTIONS = 2_000
+_OTHER_FILES = 124
+"""Descriptors that are not connections: of servers, models, logs."""
+
+
+def config(app: ASGIApp) -> uvicorn.Config:
+    """How an application is served, on whatever sockets."""
+    import uvicorn
+
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        log_config=None,
+        http=_connection(),
+        ws="none",
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        ConfigurationError: the address cannot be listened at.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot listen at {host}, port {port}: {error.strerror or 'no such address'}",
+            hint="choose another with --port or --host",
+        ) from None
+
+
+def cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
+    """What to warn of where tokens and documents would cross a network as they are.
+
+    Raises:
+        ConfigurationError: it is not to be.
+    """
+    if cleartext == "allow" or is_loopback(host):
+        return None
+    what = f"{host} can be reached from other machines, and the service speaks no TLS"
+    how = "put a proxy before it that does, and set RAG_ASSETS_SERVICE_CLEARTEXT=allow"
+    if cleartext == "refuse":
+        raise ConfigurationError(what, hint=f"{how}; or listen at 127.0.0.1")
+    return f"warning: {what}: tokens and documents can be read on the way; {how}"
+
+
+def _connection() -> type[Connection]:
+    """Connections, as many at once as the process may have descriptors for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_CONNECTIONS + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    most = wanted if soft == resource.RLIM_INFINITY else min(soft, wanted)
+
+    class _Connection(Connection):
+        pass
+
+    _Connection.most = max(most - _OTHER_FILES, 1)
+    return _Connection

@@ -1,0 +1,168 @@
+"""The log of servers: JSON lines on standard error, which nobody waits for.
+
+A log is often a pipe, and whoever reads it may stop. A thread of its own therefore writes: while
+it is stuck, requests are answered, lines wait, and those beyond a bound are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from queue import Empty, Full, Queue
+from time import sleep
+
+LOGGER = logging.getLogger("rag_assets.api")
+
+_OURS = LOGGER.name.partition(".")[0]
+_LOGGED = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason", "lines")
+_TOLD = ("event", "caller", "tenant", "reason", "request_id")
+_OUR_ID = re.compile("[0-9a-f]{32}")
+_MOST_WAITING = 10_000
+_GATHER_SECONDS = 0.02
+_LAST_SECONDS = 1.0
+_LONGEST_EVENT = 200
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: what was named when it was logged, and nothing else.
+
+    What libraries log is told by logger, event and kind of error: the values in their messages, and
+    their tracebacks, may quote a key or a document.
+
+    Args:
+        masked: covers up credentials in what is told of a record; quick where it was told before.
+    """
+
+    def __init__(self, masked: Callable[[str], str]) -> None:
+        super().__init__()
+        self._masked = masked
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        ours = record.name.partition(".")[0] == _OURS
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage() if ours else _template(record),
+        }
+        if record.name != LOGGER.name:
+            line["logger"] = record.name
+        if record.exc_info and record.exc_info[0] is not None:
+            line["error"] = record.exc_info[0].__name__
+        line |= {name: getattr(record, name) for name in _LOGGED if hasattr(record, name)}
+        for name in _TOLD:
+            if isinstance(told := line.get(name), str) and not _OUR_ID.fullmatch(told):
+                line[name] = self._masked(told)
+        return json.dumps(line, ensure_ascii=True)
+
+
+def _template(record: logging.LogRecord) -> str:
+    """The first line of a message, without what was to be put into it."""
+    return str(record.msg).strip().partition("\n")[0][:_LONGEST_EVENT]
+
+
+class WritingAside(logging.Handler):
+    """Writes lines from a thread of its own; see the module.
+
+    Args:
+        descriptor: of an open file. Not a stream: Python could not end while another thread is
+            stuck in one.
+        most: lines that may wait.
+    """
+
+    def __init__(self, descriptor: int, most: int = _MOST_WAITING) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._waiting: Queue[str | None] = Queue(most)
+        self._dropped = 0
+        self._counting = threading.Lock()
+        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Have a line written soon; returns at once."""
+        try:
+            self._waiting.put_nowait(self.format(record))
+        except Full:
+            with self._counting:
+                self._dropped += 1
+
+    def close(self) -> None:
+        """Write what waits, unless that takes longer than a second."""
+        try:
+            self._waiting.put(None, timeout=_LAST_SECONDS)
+        except Full:
+            pass
+        else:
+            self._thread.join(_LAST_SECONDS)
+        super().close()
+
+    def _write(self) -> None:
+        ending = False
+        while not ending:
+            lines = [self._waiting.get()]
+            # What comes in a moment is written together: waking up costs more than a line.
+            if lines[0] is not None:
+                sleep(_GATHER_SECONDS)
+            lines += self._rest()
+            ending = None in lines
+            self._put([line for line in lines if line is not None] + self._about_dropped())
+
+    def _rest(self) -> list[str | None]:
+        rest: list[str | None] = []
+        try:
+            while True:
+                rest.append(self._waiting.get_nowait())
+        except Empty:
+            return rest
+
+    def _about_dropped(self) -> list[str]:
+        with self._counting:
+            lines, self._dropped = self._dropped, 0
+        if not lines:
+            return []
+        about = logging.makeLogRecord(
+            {
+                "name": LOGGER.name,
+                "msg": "log lines were dropped",
+                "levelname": "WARNING",
+                "lines": lines,
+            }
+        )
+        return [self.format(about)]
+
+    def _put(self, lines: list[str]) -> None:
+        rest = "".join(f"{line}\n" for line in lines).encode()
+        with suppress(OSError):  # nobody reads any more
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+
+
+@contextmanager
+def logging_to_standard_error(masked: Callable[[str], str]) -> Iterator[None]:
+    """Write all log lines to standard error until the block ends: ours, and libraries' warnings.
+
+    Args:
+        masked: see JsonLines.
+    """
+    handler = WritingAside(sys.stderr.fileno())
+    handler.setFormatter(JsonLines(masked))
+    root = logging.getLogger()
+    before = root.level, LOGGER.level
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(before[0])
+        LOGGER.setLevel(before[1])
+        handler.close()

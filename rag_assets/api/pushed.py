@@ -1,0 +1,238 @@
+"""What writes hold, what of it is kept, and how they are answered."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+from urllib.parse import unquote
+
+from fastapi import Path
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+from rag_assets.api.invalid import invalid
+from rag_assets.api.model import OfTenant, TenantName
+from rag_assets.common.errors import NoRecordsSource
+from rag_assets.common.times import FIRST_DAY, LAST_DAY
+from rag_assets.ingest.parsing import media_types
+from rag_assets.ingest.parsing.registry import PARSERS
+from rag_assets.ingest.sources.model import SaidOfDocument
+from rag_assets.ingest.sources.records import RecordsConfig
+from rag_assets.privacy.masker import Masker
+from rag_assets.storage.catalog.records import PushedRecord
+from rag_assets.tenants.model import Tenant
+
+TEXT_TYPES = sorted(set(PARSERS) - set(media_types.BINARY))
+"""What a record's text may be."""
+
+_PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+_NO_DATE = f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}"
+_MOST = 2**53  # up to here all readers of JSON agree on a number
+
+
+# What a browser follows without running anything, and without a name before the host.
+_FOLLOWED = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
+
+
+def _in_utc(at: datetime) -> datetime:
+    try:
+        utc = at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(_NO_DATE) from None
+    if not FIRST_DAY <= utc <= LAST_DAY:
+        raise ValueError(_NO_DATE)
+    return utc
+
+
+def _known(media_type: str) -> str:
+    if media_type not in TEXT_TYPES:
+        raise ValueError(f"it must be one of: {', '.join(TEXT_TYPES)}")
+    return media_type
+
+
+SourceType = Annotated[str, Path(pattern="^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=63)]
+# What is no UTF-8 in an address arrives as U+FFFD, whatever it was.
+SourceId = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f\uFFFD]+$", max_length=512)]
+DocumentId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+SourceNamed = Annotated[str, StringConstraints(pattern="^[a-z0-9._-]+$", max_length=63)]
+
+_Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
+_Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, min_length=1, max_length=1_000)]
+_Address = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]+$", max_length=2_000)]
+_Scope = Annotated[str, StringConstraints(pattern=_PRINTABLE, min_length=1, max_length=256)]
+_Tag = Annotated[str, StringConstraints(pattern=_PRINTABLE, min_length=1, max_length=200)]
+_Key = Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_-]*$", max_length=64)]
+_Value = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=2_000)]
+_Whole = Annotated[int, Field(strict=True, ge=-_MOST, le=_MOST)]
+_Real = Annotated[float, Field(strict=True, ge=-_MOST, le=_MOST)]
+_Truth = Annotated[bool, Field(strict=True)]
+_Values = Annotated[list[_Value], Field(max_length=50)]
+
+
+class RecordBody(BaseModel):
+    """A record of an application, as one document.
+
+    Attributes:
+        text: all that is to be found of it; where nothing is left, delete the record.
+        media_type: how the text is to be read.
+        title: None: the one found in the text.
+        uri: its address where people read it, in ASCII without blanks: http, https, mailto, or a
+            path below its source's name; by default one made of source, type and id.
+        scope: the access scope; by default its source's, else the tenant's.
+        tags: to filter by.
+        metadata: to filter by. Where `is_secret` is true, nothing of the record is kept.
+        updated_at: when the text was last changed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: _Text
+    media_type: Annotated[
+        str, AfterValidator(_known), Field(json_schema_extra={"enum": [*TEXT_TYPES]})
+    ] = media_types.MARKDOWN
+    title: _Line | None = None
+    uri: _Address | None = None
+    scope: _Scope | None = None
+    tags: Annotated[list[_Tag], Field(max_length=50)] = []
+    metadata: Annotated[
+        dict[_Key, _Truth | _Whole | _Real | _Value | _Values],
+        Field(max_length=50, json_schema_extra={"additionalProperties": False}),
+    ] = {}
+    updated_at: Annotated[AwareDatetime, AfterValidator(_in_utc)] | None = None
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether its application says that it must not be embedded."""
+        said = str(self.metadata.get("is_secret", False))
+        return said.strip().lower() not in {"", "0", "0.0", "false", "no"}
+
+    def of(self, source: str, source_type: str, source_id: str) -> PushedRecord:
+        """The record that it is.
+
+        Raises:
+            RequestValidationError: its uri is that of another source, or no place to read.
+        """
+        if self.uri is not None and not _may_have(self.uri, source):
+            raise invalid("uri", f"it must be http, https, mailto, or begin with {source}/")
+        said = SaidOfDocument(
+            title=self.title,
+            uri=self.uri,
+            access_scope=self.scope,
+            tags=tuple(dict.fromkeys(self.tags)),
+            metadata=self.metadata,
+            modified_at=self.updated_at,
+        )
+        return PushedRecord(source, source_type, source_id, self.text, self.media_type, said)
+
+
+def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
+    """Refuse credentials in what cannot be masked without being another.
+
+    Two ids would become one, and a scope another one than was granted.
+
+    Raises:
+        RequestValidationError: one stands in the record's kind, id, scope or a key of metadata.
+    """
+    for field, texts in (
+        ("source_type", [record.source_type]),
+        # With its kind before it: a credential may be one for what it is called.
+        ("source_id", [record.source_id, f"{record.source_type}: {record.source_id}"]),
+        ("scope", [record.said.access_scope or ""]),
+        ("metadata", [*record.said.metadata]),
+    ):
+        if any(masker.holds_credential(text) for text in texts if text):
+            raise invalid(field, "it must hold no credential: it is stored and shown as it is")
+
+
+def _may_have(uri: str, source: str) -> bool:
+    if _FOLLOWED.fullmatch(uri):
+        return True
+    name, _, path = uri.partition("/")
+    steps = re.split(r"[/\\]", unquote(path))
+    return name == source and path != "" and not {".", ".."} & {*steps}
+
+
+class OfRecords(OfTenant):
+    """Whose record is meant.
+
+    Attributes:
+        source: the tenant's source of records; may be left out if there is only one.
+    """
+
+    source: SourceNamed | None = None
+
+
+class Written(BaseModel):
+    """What became of a write.
+
+    Attributes:
+        document_id: of the document concerned.
+        outcome: `queued`: the next sync indexes it; `removed`: found no more from now on, and the
+            next sync takes it out of the index; `unchanged`: it was so before; `secret`: nothing
+            of it is kept, nor of what was there before.
+    """
+
+    document_id: str
+    outcome: Literal["queued", "removed", "unchanged", "secret"]
+
+
+class _Reindex(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tenant: TenantName | None = None
+
+
+class ReindexTenant(_Reindex):
+    """All documents of the tenant."""
+
+    scope: Literal["tenant"]
+
+
+class ReindexSource(_Reindex):
+    """All documents of one source, by its name."""
+
+    scope: Literal["source"]
+    id: SourceNamed
+
+
+class ReindexDocument(_Reindex):
+    """One document, by its id."""
+
+    scope: Literal["document"]
+    id: Annotated[str, StringConstraints(pattern="^[0-9a-f]{32}$")]
+
+
+Reindex = Annotated[ReindexTenant | ReindexSource | ReindexDocument, Field(discriminator="scope")]
+
+
+class Reindexed(BaseModel):
+    """What was queued.
+
+    Attributes:
+        documents: how many will be read, parsed and indexed anew.
+    """
+
+    documents: int
+
+
+def records_source(tenant: Tenant, wanted: str | None) -> RecordsConfig:
+    """The source that a tenant's records belong to: the one that is wanted, or the only one.
+
+    Raises:
+        NoRecordsSource: there is none, or it is not clear which is meant.
+    """
+    takes = {s.name: s for s in tenant.sources if isinstance(s, RecordsConfig)}
+    if not takes:
+        raise NoRecordsSource(
+            f"tenant {tenant.id!r} has no source that takes records",
+            hint="add `{name: pushed, type: records}` to its sources in tenants.yaml",
+        )
+    if wanted is None and len(takes) == 1:
+        return next(iter(takes.values()))
+    if wanted is not None and wanted in takes:
+        return takes[wanted]
+    which = "none of that name" if wanted else "several"
+    raise NoRecordsSource(
+        f"of the sources of tenant {tenant.id!r} that take records there are {which}",
+        hint=f"name one as `source`: {', '.join(sorted(takes))}",
+    )

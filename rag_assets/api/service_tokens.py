@@ -1,0 +1,115 @@
+"""Service tokens: random, shown once, kept as a hash.
+
+A token is 256 random bits, so a plain SHA-256 of it is as hard to turn around as any slower hash
+would be: there is nothing to guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+from weakref import WeakValueDictionary
+
+from rag_assets.api.identity import Identity, Role, Unauthenticated
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.service_tokens import ServiceToken, TokenReader
+
+PREFIX = "rag_"
+"""Tells a service token from a JWT, and to those who scan for secrets what it is."""
+
+_BYTES = 32
+
+
+def create_token(
+    catalog: Catalog,
+    ref: TenantRef,
+    *,
+    role: Role,
+    principals: Sequence[str],
+    lives: timedelta | None,
+) -> tuple[str, ServiceToken]:
+    """A new token for one tenant, which is nowhere but in what this returns.
+
+    Args:
+        catalog: keeps its hash.
+        ref: whose knowledge may be asked with it.
+        role: what may be done with it.
+        principals: in whose name.
+        lives: None: until it is revoked.
+    """
+    token = PREFIX + secrets.token_urlsafe(_BYTES)
+    kept = catalog.service_tokens.add(
+        ref,
+        secrets.token_hex(4),
+        _hashed(token),
+        role=role,
+        principals=sorted(set(principals)),
+        lives=lives,
+    )
+    return token, kept
+
+
+class Lookups:
+    """Looks tokens up, in one event loop; once for all who show the same one at the same moment.
+
+    Many who come at once with one token would otherwise keep those with another waiting.
+
+    Args:
+        tokens: knows them.
+    """
+
+    def __init__(self, tokens: TokenReader) -> None:
+        self._tokens = tokens
+        self._next: dict[bytes, asyncio.Task[ServiceToken | None]] = {}
+        self._under_way: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
+
+    async def find(self, sha256: bytes) -> ServiceToken | None:
+        """The token of that hash, if it still counts when it is asked for.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        lookup = self._next.get(sha256)
+        if lookup is None:
+            lookup = self._next[sha256] = asyncio.create_task(self._begun(sha256))
+            lookup.add_done_callback(_seen)
+        # Whoever gives up does so alone.
+        return await asyncio.shield(lookup)
+
+    async def _begun(self, sha256: bytes) -> ServiceToken | None:
+        turn = self._under_way.setdefault(sha256, asyncio.Lock())
+        async with turn:
+            # Who comes from now on waits for the next: this one may miss what is revoked by then.
+            del self._next[sha256]
+            return await self._tokens.find(sha256)
+
+
+async def identity_of(tokens: Lookups, token: str) -> Identity:
+    """Who shows this token, as the catalog says now.
+
+    Raises:
+        Unauthenticated: there is none, it was revoked, or it has expired: which, is not told.
+    """
+    kept = await tokens.find(_hashed(token))
+    if kept is None:
+        raise Unauthenticated("the token is not valid here", hint="`rag-assets tokens create`")
+    return Identity(
+        name=f"token:{kept.token_id}",
+        tenants=frozenset({kept.tenant}),
+        role=kept.role,
+        principals=kept.principals,
+    )
+
+
+def _seen(lookup: asyncio.Task[ServiceToken | None]) -> None:
+    """Take note of an error, which nobody may be waiting for any more."""
+    if not lookup.cancelled():
+        lookup.exception()
+
+
+def _hashed(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()

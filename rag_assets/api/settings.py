@@ -1,0 +1,194 @@
+"""How the service is protected and bounded, from the environment.
+
+| variable | default | meaning |
+|---|---|---|
+| RAG_ASSETS_JWT_SECRET | none | HS256: the secret shared with who signs, 32 bytes or more |
+| RAG_ASSETS_JWT_PUBLIC_KEY | none | RS256, ES256 or EdDSA: PEM file of the signer's public key |
+| RAG_ASSETS_JWT_JWKS | none | the same, by key set: a file, or an https URL |
+| RAG_ASSETS_JWT_ISSUER | any | whose tokens are taken; required with a public key or a key set |
+| RAG_ASSETS_JWT_AUDIENCE | none | whom tokens must be made for; required likewise |
+| RAG_ASSETS_JWT_LEEWAY | 30 | seconds by which clocks may differ |
+| RAG_ASSETS_JWT_TENANTS_CLAIM | tenants | claim of the tenants that may be asked |
+| RAG_ASSETS_JWT_ROLE_CLAIM | role | claim that says admin or member |
+| RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim that lists the subject's groups |
+| RAG_ASSETS_SERVICE_RATE | 600/minute | requests of a token: a number / second, minute, hour, day |
+| RAG_ASSETS_SERVICE_ATTEMPTS | 60/minute | requests of an address without a token that counts |
+| RAG_ASSETS_MCP_ORIGINS | none | origins of web pages that may speak MCP, parted by commas |
+| RAG_ASSETS_SERVICE_SEARCHES | 32 | searches under way at once; one tenant's: three quarters |
+| RAG_ASSETS_SERVICE_THREADS | 8 | lists and documents read at once, likewise |
+| RAG_ASSETS_SERVICE_WAIT | 10 | seconds that a request waits for its turn, or is refused at once |
+| RAG_ASSETS_SERVICE_PROXIES | none | whose X-Forwarded-For is believed: networks, by commas |
+| RAG_ASSETS_SERVICE_CLEARTEXT | warn | outside loopback: warn, refuse, or allow (a proxy has TLS) |
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from rag_assets.api.rates import Rate
+from rag_assets.common.errors import ConfigurationError
+
+Cleartext: TypeAlias = Literal["warn", "refuse", "allow"]
+Network: TypeAlias = IPv4Network | IPv6Network
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")
+_SECRET_BYTES = 32
+_MOST_LEEWAY = 300
+_MOST_THREADS = 10
+_MOST_SEARCHES = 1_000
+_MOST_WAIT = 60
+_ATTEMPTS = "RAG_ASSETS_SERVICE_ATTEMPTS"
+_KEYS = ("RAG_ASSETS_JWT_SECRET", "RAG_ASSETS_JWT_PUBLIC_KEY", "RAG_ASSETS_JWT_JWKS")
+
+
+@dataclass(frozen=True, slots=True)
+class JwtSettings:
+    """Whose tokens are taken, and where in them stands what; exactly one of the keys is set.
+
+    Attributes:
+        secret: of HS256.
+        public_key: a PEM file.
+        jwks: a file or an https URL.
+        leeway: seconds.
+    """
+
+    secret: str | None = field(default=None, repr=False)
+    public_key: Path | None = None
+    jwks: str | None = None
+    issuer: str | None = None
+    audience: str | None = None
+    leeway: int = 30
+    tenants_claim: str = "tenants"
+    role_claim: str = "role"
+    groups_claim: str = "groups"
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> JwtSettings | None:
+        """Read the settings; None where no key is configured: then no JWT is taken.
+
+        Raises:
+            ConfigurationError: more than one key is set, or what is set is not safe to use.
+        """
+        given = [name for name in _KEYS if environ.get(name)]
+        if not given:
+            return None
+        if len(given) > 1:
+            raise ConfigurationError(
+                f"{' and '.join(given)} are set: which key signs is not clear",
+                hint="set one of them",
+            )
+        name, value = given[0], environ[given[0]]
+        issuer = environ.get("RAG_ASSETS_JWT_ISSUER") or None
+        audience = environ.get("RAG_ASSETS_JWT_AUDIENCE") or None
+        if name != "RAG_ASSETS_JWT_SECRET" and not (issuer and audience):
+            raise ConfigurationError(
+                f"{name} is set without RAG_ASSETS_JWT_ISSUER and RAG_ASSETS_JWT_AUDIENCE",
+                hint="set both: the same key signs tokens that are meant for other services",
+            )
+        if name == "RAG_ASSETS_JWT_SECRET" and len(value.encode()) < _SECRET_BYTES:
+            raise ConfigurationError(
+                f"RAG_ASSETS_JWT_SECRET is shorter than {_SECRET_BYTES} bytes",
+                hint="`openssl rand -hex 32` makes one that cannot be guessed",
+            )
+        return cls(
+            secret=value if name == "RAG_ASSETS_JWT_SECRET" else None,
+            public_key=Path(value).expanduser() if name == "RAG_ASSETS_JWT_PUBLIC_KEY" else None,
+            jwks=value if name == "RAG_ASSETS_JWT_JWKS" else None,
+            issuer=issuer,
+            audience=audience,
+            leeway=_whole(environ, "RAG_ASSETS_JWT_LEEWAY", 30, least=0, most=_MOST_LEEWAY),
+            tenants_claim=environ.get("RAG_ASSETS_JWT_TENANTS_CLAIM") or "tenants",
+            role_claim=environ.get("RAG_ASSETS_JWT_ROLE_CLAIM") or "role",
+            groups_claim=environ.get("RAG_ASSETS_JWT_GROUPS_CLAIM") or "groups",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """What the service takes, and how much of it.
+
+    Attributes:
+        jwt: None: no JWT is taken, only service tokens.
+        rate: of the requests of each token.
+        attempts: of each address without a token that counts.
+        searches: under way at once.
+        threads: that read lists and documents.
+        wait: seconds for a turn at most.
+        mcp_origins: of web pages that may speak MCP.
+        proxies: whose X-Forwarded-For is believed.
+        cleartext: what to do where other machines reach the service, which speaks no TLS.
+    """
+
+    jwt: JwtSettings | None = None
+    rate: Rate = field(default_factory=lambda: Rate(600, 60.0))
+    attempts: Rate = field(default_factory=lambda: Rate(60, 60.0))
+    searches: int = 32
+    threads: int = 8
+    wait: int = 10
+    mcp_origins: frozenset[str] = frozenset()
+    proxies: tuple[Network, ...] = ()
+    cleartext: Cleartext = "warn"
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> ServiceSettings:
+        """Read the settings.
+
+        Raises:
+            ConfigurationError: one of them is not usable; says which.
+        """
+        env = os.environ if environ is None else environ
+        return cls(
+            jwt=JwtSettings.from_environment(env),
+            rate=Rate.parse(env.get("RAG_ASSETS_SERVICE_RATE") or "600/minute"),
+            attempts=Rate.parse(env.get(_ATTEMPTS) or "60/minute", _ATTEMPTS),
+            searches=_whole(env, "RAG_ASSETS_SERVICE_SEARCHES", 32, least=1, most=_MOST_SEARCHES),
+            threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MOST_THREADS),
+            wait=_whole(env, "RAG_ASSETS_SERVICE_WAIT", 10, least=0, most=_MOST_WAIT),
+            mcp_origins=_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),
+            proxies=_networks(env.get("RAG_ASSETS_SERVICE_PROXIES", "")),
+            cleartext=_cleartext(env.get("RAG_ASSETS_SERVICE_CLEARTEXT") or "warn"),
+        )
+
+
+def _origins(text: str) -> frozenset[str]:
+    given = {part.strip() for part in text.split(",")} - {""}
+    for origin in sorted(given):
+        if not _ORIGIN.fullmatch(origin):
+            raise ConfigurationError(
+                f"RAG_ASSETS_MCP_ORIGINS holds what is no origin: {origin}",
+                hint="as in https://app.example, without a path",
+            )
+    return frozenset(given)
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    given = sorted({part.strip() for part in text.split(",")} - {""})
+    try:
+        return tuple(ip_network(network) for network in given)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"RAG_ASSETS_SERVICE_PROXIES holds what is no address and no network: {error}",
+            hint="as in 10.0.0.7 or 10.0.0.0/24",
+        ) from None
+
+
+def _cleartext(text: str) -> Cleartext:
+    match text:
+        case "warn" | "refuse" | "allow":
+            return text
+    raise ConfigurationError(
+        f"RAG_ASSETS_SERVICE_CLEARTEXT is not usable: {text}", hint="warn, refuse or allow"
+    )
+
+
+def _whole(environ: Mapping[str, str], name: str, default: int, *, least: int, most: int) -> int:
+    text = environ.get(name) or str(default)
+    if not (text.isascii() and text.isdecimal()) or not least <= int(text) <= most:
+        raise ConfigurationError(f"{name} is not usable: {text}", hint=f"from {least} to {most}")
+    return int(text)

@@ -1,0 +1,174 @@
+"""What can be written over HTTP.
+
+A write is kept in the catalog before it is answered, and carried out by the next sync, which the
+file sensor of the daemon requests. Only a removal holds before that: with the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+
+from rag_assets.api.backend import Backend
+from rag_assets.api.guard import Guarded
+from rag_assets.api.model import OfTenant
+from rag_assets.api.problems import documented
+from rag_assets.api.pushed import (
+    DocumentId,
+    OfRecords,
+    RecordBody,
+    Reindex,
+    ReindexDocument,
+    Reindexed,
+    ReindexSource,
+    SourceId,
+    SourceType,
+    Written,
+    records_source,
+    require_plain_identifiers,
+)
+from rag_assets.api.routes import TheBackend, WhoAsks
+from rag_assets.common.errors import UnknownDocument, UnknownSource
+from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.tenants.model import Tenant
+
+_REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
+_RECORD = "/records/{source_type}/{source_id:path}"
+
+writing = APIRouter(prefix="/rag", tags=["writing"], responses=_REFUSED, route_class=Guarded)
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordAsked:
+    tenant_id: str
+    source_type: str
+    source_id: str
+    source: str | None
+    by: str
+
+
+async def _record_asked(
+    request: Request,
+    source_type: SourceType,
+    source_id: SourceId,
+    asked: Annotated[OfRecords, Query()],
+    identity: WhoAsks,
+) -> _RecordAsked:
+    """Which record an admin means."""
+    tenant_id = request.state.tenant = identity.administered(asked.tenant)
+    return _RecordAsked(tenant_id, source_type, source_id, asked.source, identity.name)
+
+
+TheRecord = Annotated[_RecordAsked, Depends(_record_asked)]
+
+
+@writing.put(_RECORD, status_code=202, responses=documented(400, 408, 409, 413))
+async def put_record(record: RecordBody, asked: TheRecord, backend: TheBackend) -> Written:
+    """Push a record, or what it is now. For admins.
+
+    The former version is found until the new one is indexed. What is as it was before costs
+    nothing; `updated_at` alone makes no difference. Credentials are masked before anything of it
+    is indexed; in what tells records apart or says who reads them, they are refused.
+    """
+
+    def put() -> Written:
+        tenant, known = _tenant(backend, asked.tenant_id)
+        source = records_source(tenant, asked.source)
+        pushed = record.of(source.name, asked.source_type, asked.source_id)
+        require_plain_identifiers(pushed, backend.retriever.masker)
+        if record.is_secret:
+            backend.catalog.records.remove(known.ref, pushed.document_id, asked.by)
+            return Written(document_id=pushed.document_id, outcome="secret")
+        scope = record.scope or source.scope or tenant.access.scope
+        new = backend.catalog.records.put(known.ref, pushed, scope=scope)
+        return Written(document_id=pushed.document_id, outcome="queued" if new else "unchanged")
+
+    return await backend.write(asked.tenant_id, put)
+
+
+@writing.delete(_RECORD, status_code=202, responses=documented(409))
+async def delete_record(asked: TheRecord, backend: TheBackend) -> Written:
+    """Take a record back. For admins.
+
+    It is found no more from now on; one that is not there stays so.
+    """
+
+    def delete() -> Written:
+        tenant, known = _tenant(backend, asked.tenant_id)
+        source = records_source(tenant, asked.source).name
+        document_id = record_document_id(source, asked.source_type, asked.source_id)
+        gone = backend.catalog.records.remove(known.ref, document_id, asked.by)
+        return Written(document_id=document_id, outcome="removed" if gone else "unchanged")
+
+    return await backend.write(asked.tenant_id, delete)
+
+
+@writing.delete("/documents/{document_id}", status_code=202)
+async def delete_document(
+    request: Request,
+    document_id: DocumentId,
+    asked: Annotated[OfTenant, Query()],
+    identity: WhoAsks,
+    backend: TheBackend,
+) -> Written:
+    """Delete a document of any source. For admins.
+
+    It is found no more from now on. A file stays where it is, and comes back when it changes.
+    """
+    tenant_id = request.state.tenant = identity.administered(asked.tenant)
+
+    def delete() -> Written:
+        known = backend.catalog.tenants.get(tenant_id)
+        gone = backend.catalog.removals.remove(known.ref, document_id, identity.name)
+        return Written(document_id=document_id, outcome="removed" if gone else "unchanged")
+
+    return await backend.write(tenant_id, delete)
+
+
+@writing.post("/reindex", status_code=202, responses=documented(400, 408, 413))
+async def reindex(
+    request: Request, asked: Reindex, identity: WhoAsks, backend: TheBackend
+) -> Reindexed:
+    """Have documents read, parsed and indexed anew, failed ones too. For admins.
+
+    They are found as they are until then. Texts that have a vector keep it.
+    """
+    tenant_id = request.state.tenant = identity.administered(asked.tenant)
+    return await backend.write(tenant_id, _reindexing(backend, tenant_id, asked, identity.name))
+
+
+def _reindexing(
+    backend: Backend, tenant_id: str, asked: Reindex, by: str
+) -> Callable[[], Reindexed]:
+    def renew() -> Reindexed:
+        tenant, known = _tenant(backend, tenant_id)
+        editions = backend.catalog.editions
+        if isinstance(asked, ReindexDocument):
+            documents = editions.renew_document(known.ref, asked.id, by)
+            if not documents:
+                raise UnknownDocument(
+                    f"tenant {tenant_id!r} has no such document",
+                    hint="the list of documents names those there are",
+                )
+        elif isinstance(asked, ReindexSource):
+            names = [source.name for source in tenant.sources]
+            if asked.id not in names:
+                raise UnknownSource(
+                    f"tenant {tenant_id!r} has no such source",
+                    hint=f"its sources are: {', '.join(names) or 'none'}",
+                )
+            documents = editions.renew_source(known.ref, asked.id, by)
+        else:
+            documents = editions.renew_all(known.ref, by)
+        return Reindexed(documents=documents)
+
+    return renew
+
+
+def _tenant(backend: Backend, tenant_id: str) -> tuple[Tenant, TenantRecord]:
+    record = backend.catalog.tenants.get(tenant_id)
+    return Tenant.from_config(record.config), record

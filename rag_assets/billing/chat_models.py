@@ -1,0 +1,175 @@
+"""A tenant's chat model: configuration, key, network and money put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from rag_assets.billing.answer_spending import AnswerSpending, PaidChat
+from rag_assets.billing.choice import vendor_of
+from rag_assets.billing.key_ring import KeyRing
+from rag_assets.billing.noting import NotingChat
+from rag_assets.common.errors import NoChatModel, NoProviderKey
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.common.settings import Settings
+from rag_assets.models.chat.config import ChatModelConfig, ChatProvider
+from rag_assets.models.chat.gemini import GeminiChat
+from rag_assets.models.chat.openai import OpenAIChat
+from rag_assets.models.chat.prices import ChatPrice, listed_chat_price
+from rag_assets.models.chat.protocol import ChatModel
+from rag_assets.models.chat.remote import ChatEndpoint, RemoteChat
+from rag_assets.models.embedding.config import EmbedderConfig
+from rag_assets.models.embedding.protocol import Credentials
+from rag_assets.models.embedding.providers.connection import Server
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.tenants.model import Tenant
+
+_COMPATIBLE = "openai-compatible"
+
+
+@dataclass(frozen=True, slots=True)
+class TenantsChat:
+    """A chat model as one tenant uses it.
+
+    Attributes:
+        id: provider and model.
+        model: pays for what it is asked out of the tenant's account.
+        config: says how much it may write, and for how long.
+    """
+
+    id: str
+    model: ChatModel
+    config: ChatModelConfig
+
+
+class ChatModels:
+    """The chat models of an installation's tenants; each keeps its connections, for one event loop.
+
+    Args:
+        catalog: holds the tenants, their keys and what they spend.
+        settings: of the installation.
+    """
+
+    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+        self._keys = KeyRing(catalog, settings)
+        self._spending = AnswerSpending(catalog)
+        self._network = settings.private_endpoints
+        self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantsChat]] = {}
+
+    async def of(self, record: TenantRecord) -> TenantsChat:
+        """A tenant's chat model; its key is looked for when it is needed.
+
+        Raises:
+            NoChatModel: it has none, or none that could be asked as it is configured.
+            ConfigurationError: something in its configuration is not usable.
+        """
+        former = self._made.get(record.ref)
+        if former is not None and former[0] == record.config:
+            return former[1]
+        made = self._make(record.ref, Tenant.from_config(record.config))
+        self._made[record.ref] = (record.config, made)
+        if former is not None:
+            await former[1].model.close()
+        return made
+
+    async def close(self) -> None:
+        """Let go of this loop's connections."""
+        for _, chat in list(self._made.values()):
+            await chat.model.close()
+
+    def _make(self, ref: TenantRef, tenant: Tenant) -> TenantsChat:
+        config, provider = chat_model_of(tenant)
+        price = chat_price_of(config, provider)
+        _require_price(tenant, price)
+        server = Server(
+            f"{provider}/{config.model}",
+            config.base_url,
+            key_optional=provider == _COMPATIBLE and config.api_key is None,
+        )
+        credentials = self._credentials(ref, tenant.embedder, config, provider)
+        connect = _endpoint(config, provider, server, credentials, self._network)
+        model: ChatModel = RemoteChat(connect, server.id)
+        if config.api_key is None:
+            model = NotingChat(model, lambda worked: self._keys.note(ref, provider, worked=worked))
+        paid = PaidChat(
+            model, self._spending, ref, tenant, provider=provider, name=config.model, price=price
+        )
+        return TenantsChat(server.id, paid, config)
+
+    def _credentials(
+        self,
+        ref: TenantRef,
+        embedder: EmbedderConfig,
+        config: ChatModelConfig,
+        provider: ChatProvider,
+    ) -> Credentials:
+        shared = (embedder.provider, embedder.base_url) == (provider, config.base_url)
+        if config.api_key is None and embedder.provider == provider == _COMPATIBLE and not shared:
+            # There is one stored key for servers of one's own: it is the other one's.
+            return _no_key
+        return self._keys.credentials(ref, provider, config.api_key, setting="chat_model.api_key")
+
+
+def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, ChatProvider]:
+    """A tenant's chat model, and who offers it.
+
+    Raises:
+        NoChatModel: it names none, or none that could be asked.
+    """
+    config = tenant.chat_model
+    if config is None:
+        raise NoChatModel(
+            f"tenant {tenant.id!r} has no chat model",
+            hint="name one in tenants.yaml, as in chat_model: gpt-4.1-mini",
+        )
+    if config.provider is not None:
+        return config, config.provider
+    vendor = vendor_of(config.model)
+    if vendor in {"openai", "gemini"}:
+        return config, vendor
+    raise NoChatModel(
+        f"tenant {tenant.id!r}: it is not known whom to ask for the chat model {config.model!r}",
+        hint="set chat_model: {model: …, provider: openai-compatible, base_url: …} for a server"
+        " that speaks OpenAI's language",
+    )
+
+
+def chat_price_of(config: ChatModelConfig, provider: ChatProvider) -> ChatPrice | None:
+    """What a chat model costs; None if no price is known."""
+    if config.prices is not None:
+        return config.prices
+    # Whose server it is decides about the price, whatever model it offers.
+    return None if config.base_url is not None else listed_chat_price(provider, config.model)
+
+
+def _require_price(tenant: Tenant, price: ChatPrice | None) -> None:
+    set_ = [name for name in ("per_day", "per_month") if getattr(tenant.caps, name) is not None]
+    if price is None and set_:
+        raise NoChatModel(
+            f"tenant {tenant.id!r}: caps.{set_[0]} cannot be kept: no price is known for its chat"
+            " model",
+            hint="set chat_model.prices: {input_per_million: …, output_per_million: …}, in dollars"
+            " (0 for a server of your own)",
+        )
+
+
+def _endpoint(
+    config: ChatModelConfig,
+    provider: ChatProvider,
+    server: Server,
+    credentials: Credentials,
+    network: PrivateEndpoints,
+) -> Callable[[], ChatEndpoint]:
+    if provider == "gemini":
+        return lambda: GeminiChat(server, credentials, network, model=config.model)
+    compatible = provider == _COMPATIBLE
+    return lambda: OpenAIChat(
+        server, credentials, network, model=config.model, compatible=compatible
+    )
+
+
+def _no_key() -> NoReturn:
+    raise NoProviderKey("the stored key is for another server")

@@ -1,0 +1,168 @@
+"""A tenant's embedder: configuration, key, network and limits put together, in this one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rag_assets.billing.choice import ON_THIS_MACHINE, Choice, choose
+from rag_assets.billing.key_ring import KeyRing
+from rag_assets.billing.noting import NotingBatchApi, NotingEmbedder
+from rag_assets.common.settings import Settings
+from rag_assets.models.embedding.batch_api import BatchApi
+from rag_assets.models.embedding.config import EmbedderConfig
+from rag_assets.models.embedding.protocol import Embedder
+from rag_assets.models.embedding.providers.remote_model import remote_model
+from rag_assets.models.embedding.registry import build_batch_api, build_embedder, embedder_id_of
+from rag_assets.models.embedding.traffic import Traffic
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.tenants.model import Tenant
+
+
+class Embedders:
+    """The embedders of an installation's tenants.
+
+    Args:
+        catalog: holds the tenants and their keys.
+        settings: of the installation.
+    """
+
+    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+        self._catalog = catalog
+        self.settings = settings
+        self._keys = KeyRing(catalog, settings)
+
+    def tenant(self, record: TenantRecord) -> Tenant:
+        """A tenant of the catalog, with the embedder that it gets: its provider is never "auto".
+
+        Raises:
+            ConfigurationError: something in its configuration is not usable.
+        """
+        tenant = Tenant.from_config(record.config)
+        if tenant.embedder.provider != "auto":
+            return tenant
+        return tenant.model_copy(update={"embedder": self._choice(record, tenant).embedder})
+
+    def choice(self, record: TenantRecord) -> Choice:
+        """The embedder that a tenant gets, and where its key comes from.
+
+        Raises:
+            ConfigurationError: something in its configuration is not usable.
+        """
+        return self._choice(record, Tenant.from_config(record.config))
+
+    def of(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
+        """A tenant's embedder of that configuration; its key is looked for when it is needed.
+
+        Raises:
+            ConfigurationError: its model is missing or not usable.
+        """
+        if config.provider in ON_THIS_MACHINE:
+            return _on_this_machine(config)
+        embedder = build_embedder(
+            config,
+            credentials=self._keys.credentials(ref, config.provider, config.api_key),
+            network=self.settings.private_endpoints,
+            traffic=_traffic(_Way.of(ref, config)),
+        )
+        if config.api_key is not None:
+            return embedder
+        return NotingEmbedder(
+            embedder, lambda worked: self._keys.note(ref, config.provider, worked=worked)
+        )
+
+    def that_built(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
+        """What a build's questions are embedded by: its own embedder, with present key and limits.
+
+        Args:
+            ref: whose.
+            tenant: its present configuration.
+            generation: whose vectors are to be compared with.
+
+        Raises:
+            ConfigurationError: its model is missing or not usable.
+        """
+        built = EmbedderConfig.model_validate(generation.embedder)
+        present = tenant.embedder
+        same = present.provider == built.provider and present.provider not in ON_THIS_MACHINE
+        if same and embedder_id_of(present) == generation.embedder_id:
+            return self.of(ref, present)
+        return self.of(ref, built)
+
+    def _choice(self, record: TenantRecord, tenant: Tenant) -> Choice:
+        if tenant.embedder.provider in ON_THIS_MACHINE:
+            return choose(tenant.embedder)
+        serving = self._catalog.generations.serving(record.id)
+        return choose(
+            tenant.embedder,
+            chat_model=tenant.chat_model.model if tenant.chat_model else None,
+            stored=self._keys.stored(record.ref),
+            serving=str(serving.embedder.get("provider", "")) if serving else None,
+        )
+
+    def batch_api(self, ref: TenantRef, config: EmbedderConfig) -> BatchApi:
+        """The batch API of such an embedder, for one event loop.
+
+        Args:
+            ref: whose.
+            config: as it was when the batch was handed over; the tenant's present key is used
+                where it is for the same server.
+
+        Raises:
+            ConfigurationError: its provider has none, or the tenant's configuration is not usable.
+        """
+        present = self.tenant(self._catalog.tenants.get(ref.id)).embedder
+        if (present.provider, present.base_url) == (config.provider, config.base_url):
+            config = config.model_copy(update={"api_key": present.api_key})
+        api = build_batch_api(
+            config,
+            credentials=self._keys.credentials(ref, config.provider, config.api_key),
+            network=self.settings.private_endpoints,
+        )
+        if config.api_key is not None:
+            return api
+        return NotingBatchApi(
+            api, lambda worked: self._keys.note(ref, config.provider, worked=worked)
+        )
+
+
+@lru_cache(maxsize=16)
+def _on_this_machine(config: EmbedderConfig) -> Embedder:
+    """Loaded once for all tenants: what needs no key is nobody's own."""
+    return build_embedder(config)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A tenant's way to a provider, whichever model is asked there."""
+
+    ref: TenantRef
+    provider: str
+    base_url: str | None
+    concurrency: int
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
+
+    @classmethod
+    def of(cls, ref: TenantRef, config: EmbedderConfig) -> _Way:
+        return cls(
+            ref,
+            config.provider,
+            config.base_url,
+            remote_model(config).limits.concurrency,
+            config.requests_per_minute,
+            config.tokens_per_minute,
+        )
+
+
+@lru_cache(maxsize=4096)
+def _traffic(way: _Way) -> Traffic:
+    """Shared by all embedders of a process: a provider counts what an account sends, by any way."""
+    return Traffic(
+        concurrency=way.concurrency,
+        requests_per_minute=way.requests_per_minute,
+        tokens_per_minute=way.tokens_per_minute,
+    )

@@ -1,0 +1,310 @@
+"""Tenants' keys at their providers: kept, found when they are needed, encrypted anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import SecretStr
+
+from rag_assets.billing.choice import vendor_of
+from rag_assets.billing.cipher import seal, unseal
+from rag_assets.billing.key_file import KeyFile, key_file_path
+from rag_assets.billing.master_key import (
+    PREVIOUS,
+    VARIABLE,
+    MasterKey,
+    MasterKeys,
+    keys_of_environment,
+)
+from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
+from rag_assets.common.settings import Settings
+from rag_assets.models.embedding.protocol import Credentials
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.provider_keys import Sealed, StoredKey
+from rag_assets.storage.lake.location import Location
+
+RERANK = "rerank"
+"""What the key of a rerank endpoint is kept for, in the place of a provider's name."""
+
+KeyState = Literal["set", "not set", "unreadable", "missing"]
+
+_SHOWN_CHARACTERS = 4
+_LEAST_SHOWN = 16
+"""Of a shorter key, four characters would be too much to tell."""
+_LONGEST = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEntry:
+    """What may be shown of a key.
+
+    Attributes:
+        shown: its last four characters as "…abcd", or the variable that holds it as "$NAME".
+        state: "not set": the variable; "unreadable": its master key is not there; "missing": the
+            tenant's provider takes a key, and there is none.
+        worked: whether the provider took it when it was last used.
+    """
+
+    tenant: str
+    provider: str
+    shown: str
+    state: KeyState
+    set_at: datetime | None = None
+    last_used_at: datetime | None = None
+    worked: bool | None = None
+
+
+class KeyRing:
+    """The keys of one installation's tenants.
+
+    Args:
+        catalog: keeps them, encrypted.
+        settings: say where the master key's file is.
+        environ: gives master keys, and keys by reference.
+    """
+
+    def __init__(
+        self, catalog: Catalog, settings: Settings, environ: Mapping[str, str] | None = None
+    ) -> None:
+        self._catalog = catalog
+        self._table = catalog.provider_keys
+        self._settings = settings
+        self._environ = os.environ if environ is None else environ
+
+    def set(self, ref: TenantRef, provider: str, secret: SecretStr) -> None:
+        """Keep a tenant's key for a provider, in place of its former one.
+
+        Raises:
+            ConfigurationError: it cannot be a key, or the master key's file cannot be used.
+            KeyUnreadable: the master key of other keys is lost.
+            TenantGone: the tenant was removed.
+        """
+        require_key(secret)
+        self._table.put(
+            ref,
+            provider,
+            lambda: seal(self._sealing_key(ref, provider), ref, provider, secret),
+            last_four=_last_four(secret),
+        )
+
+    def remove(self, ref: TenantRef, provider: str) -> bool:
+        """Forget a tenant's key for a provider; returns whether there was one."""
+        return self._table.remove(ref, provider)
+
+    def stored(self, ref: TenantRef) -> frozenset[str]:
+        """The providers that a tenant has a stored key for."""
+        return frozenset(key.provider for key in self._table.all(ref.id) if key.ref == ref)
+
+    def entries(self, tenant_id: str | None = None) -> list[KeyEntry]:
+        """What may be shown of all keys, or of a tenant's, by tenant and provider."""
+        stored = self._table.all(tenant_id)
+        keys = self._master_keys() if stored else None
+        entries = [_entry(key, keys) for key in stored]
+        return sorted(
+            [*entries, *self._references(tenant_id)], key=lambda e: (e.tenant, e.provider, e.shown)
+        )
+
+    def credentials(
+        self,
+        ref: TenantRef,
+        provider: str,
+        reference: str | None,
+        *,
+        setting: str = "embedder.api_key",
+    ) -> Credentials:
+        """What gives a tenant's embedder, or its chat model, its key when it is asked.
+
+        Args:
+            ref: whose.
+            provider: what it is for.
+            reference: the environment variable that is named instead of a stored key, as $NAME.
+            setting: where it is named, for messages.
+        """
+        if reference is not None:
+            return partial(self._of_variable, ref, provider, reference, setting)
+        return partial(self._of_catalog, ref, provider, setting)
+
+    def note(self, ref: TenantRef, provider: str, *, worked: bool) -> None:
+        """Record that the stored key was used just now, and whether the provider took it."""
+        key = self._table.find(ref, provider)
+        if key is not None:
+            self._table.note(key, worked=worked)
+
+    def rotate(self) -> int:
+        """Encrypt every key with another master key; returns how many there are.
+
+        A new one is made in the file. Where the environment gives master keys, the present one is
+        taken. Broken off anywhere, every key can still be read.
+
+        Raises:
+            KeyUnreadable: a key cannot be decrypted; nothing was changed.
+            ConfigurationError: the master key's file cannot be used.
+        """
+        with self._table.rotating():
+            given = keys_of_environment(self._environ)
+            return self._rotate_file() if given is None else self._reseal(given)
+
+    def _rotate_file(self) -> int:
+        stored = self._table.all()
+        file = self._key_file(self._roots())
+        held = file.read()
+        for key in stored:
+            self._master_of(key, held)
+        if held is None:
+            return 0
+        keys = MasterKeys(MasterKey.random(), (held.present, *held.former))
+        # On the disk before anything needs it; and the former ones until nothing does.
+        file.replace(keys)
+        count = self._reseal(keys)
+        file.replace(MasterKeys(keys.present))
+        return count
+
+    def _reseal(self, keys: MasterKeys) -> int:
+        def again(key: StoredKey) -> Sealed:
+            secret = unseal(self._master_of(key, keys), key.ref, key.provider, key.sealed)
+            return seal(keys.present, key.ref, key.provider, secret)
+
+        return self._table.reseal(again)
+
+    def _sealing_key(self, ref: TenantRef, provider: str) -> MasterKey:
+        keys = keys_of_environment(self._environ)
+        if keys is None:
+            file = self._key_file(self._roots())
+            keys = file.read()
+            if keys is None:
+                # A new one in the place of a lost one would only make the loss harder to see.
+                for key in self._table.all():
+                    if (key.ref, key.provider) != (ref, provider):
+                        self._master_of(key, None)
+                keys = file.make()
+        return keys.present
+
+    def _master_keys(self) -> MasterKeys | None:
+        return keys_of_environment(self._environ) or self._key_file().read()
+
+    def _key_file(self, roots: Iterable[Path] = ()) -> KeyFile:
+        lake = Location.parse(self._settings.lake_url).url if self._settings.lake_url else ""
+        data = [Path(lake)] if lake.startswith("/") else []
+        path = key_file_path(self._settings, self._environ)
+        return KeyFile(path, (self._settings.local, *data, *roots))
+
+    def _roots(self) -> Iterator[Path]:
+        """What is indexed, of anybody. Sources look themselves that they do not hold the file."""
+        for record in self._catalog.tenants.all():
+            for source in record.config.get("sources", ()):
+                if "root" in source:  # pushed records lie in no folder
+                    yield self._settings.home / Path(source["root"]).expanduser()
+
+    def _master_of(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
+        found = keys.find(key.sealed.master_key_id) if keys else None
+        if found is None:
+            raise KeyUnreadable(
+                f"the stored key of tenant {key.ref.id!r} for {key.provider} was encrypted with"
+                f" the master key {key.sealed.master_key_id}, which is not here",
+                hint=f"restore {self._whereabouts()}; or, if it is lost, `rag-assets keys remove"
+                f" {key.ref.id} {key.provider}`, and set the key again",
+            )
+        return found
+
+    def _whereabouts(self) -> str:
+        if self._environ.get(VARIABLE):
+            return f"it as {PREVIOUS}"
+        return str(key_file_path(self._settings, self._environ))
+
+    def _of_variable(
+        self, ref: TenantRef, provider: str, reference: str, setting: str
+    ) -> SecretStr:
+        name = reference.removeprefix("$")
+        value = self._environ.get(name)
+        if not value:
+            raise NoProviderKey(
+                f"tenant {ref.id!r} has no key for {provider}: the environment variable {name},"
+                f" which {setting} names, is not set",
+                hint="set it where rag-assets runs, before `rag-assets up` for the daemon as well",
+            )
+        return SecretStr(value.strip())
+
+    def _of_catalog(self, ref: TenantRef, provider: str, setting: str) -> SecretStr:
+        try:
+            return self._unsealed(ref, provider, setting)
+        except KeyUnreadable:
+            # A rotation may have ended after the key was read and before the master key was.
+            return self._unsealed(ref, provider, setting)
+
+    def _unsealed(self, ref: TenantRef, provider: str, setting: str) -> SecretStr:
+        key = self._table.find(ref, provider)
+        if key is None:
+            raise NoProviderKey(
+                f"tenant {ref.id!r} has no key for {provider}",
+                hint=f"give it one: rag-assets keys set {ref.id} {provider}; or name the"
+                f" environment variable that holds it in tenants.yaml, {setting}: $NAME",
+            )
+        master = self._master_of(key, self._master_keys())
+        return unseal(master, ref, provider, key.sealed)
+
+    def _references(self, tenant_id: str | None) -> Iterator[KeyEntry]:
+        for record in self._catalog.tenants.all():
+            if record.state == "REMOVING" or tenant_id not in {None, record.id}:
+                continue
+            for provider, reference in _named(record.config):
+                name = reference.removeprefix("$")
+                state: KeyState = "set" if self._environ.get(name) else "not set"
+                yield KeyEntry(record.id, provider, f"${name}", state)
+
+
+def _named(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The keys that a tenant's configuration names: what for, and the variable."""
+    for user in (config.get("embedder"), config.get("chat_model")):
+        # A chat model may be no more than a name.
+        if isinstance(user, Mapping) and user.get("api_key"):
+            yield user.get("provider") or vendor_of(user.get("model")) or "", user["api_key"]
+    rerank = config.get("retrieval", {}).get("rerank") or {}
+    if rerank.get("api_key"):
+        yield RERANK, rerank["api_key"]
+
+
+def require_key(secret: SecretStr) -> None:
+    """Refuse what cannot be a provider's key.
+
+    Raises:
+        ConfigurationError: says what is wrong with it, and does not quote it.
+    """
+    value = secret.get_secret_value()
+    if not value:
+        raise ConfigurationError("the key is empty", hint="paste it at the prompt, or pipe it in")
+    if value.startswith("$"):
+        raise ConfigurationError(
+            "this is the name of a variable, and no key",
+            hint="keys by reference stand in tenants.yaml, as embedder.api_key: $NAME",
+        )
+    if len(value) > _LONGEST or not all("!" <= character <= "~" for character in value):
+        raise ConfigurationError(
+            "this cannot be a key: it is too long, or holds white space, control characters or"
+            " letters that no header carries",
+            hint="copy the key alone, as the provider shows it",
+        )
+
+
+def _last_four(secret: SecretStr) -> str:
+    value = secret.get_secret_value()
+    return value[-_SHOWN_CHARACTERS:] if len(value) >= _LEAST_SHOWN else ""
+
+
+def _entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
+    readable = keys is not None and keys.find(key.sealed.master_key_id) is not None
+    return KeyEntry(
+        tenant=key.ref.id,
+        provider=key.provider,
+        shown=f"…{key.last_four}",
+        state="set" if readable else "unreadable",
+        set_at=key.created_at,
+        last_used_at=key.last_used_at,
+        worked=key.worked,
+    )

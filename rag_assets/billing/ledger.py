@@ -1,0 +1,88 @@
+"""What a run of a tenant spends, held against its caps and recorded as it happens."""
+
+from __future__ import annotations
+
+from rag_assets.billing.spending import Cap, Spending, caps_of, require_price
+from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.usage import Spent, Used, today
+from rag_assets.tenants.model import Tenant
+
+
+def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float) -> list[Cap]:
+    """A tenant's caps as they stand now: what batches under way will cost is as good as spent.
+
+    Args:
+        catalog: where usage is recorded.
+        ref: whose they are.
+        tenant: how high they are.
+        run: dollars that the sync under way has spent.
+    """
+    day = today()
+    spent = catalog.usage.spent(ref.id, day)
+    promised = catalog.batches.promised(ref.id)
+    return caps_of(tenant.caps, Spent(run, spent.day + promised, spent.month + promised), day)
+
+
+class Ledger:
+    """A tenant's spending in one run.
+
+    Args:
+        catalog: where usage is recorded.
+        ref: whose it is.
+        tenant: its caps, and the price of its embedder.
+        embedder_id: what is asked.
+        before: dollars that the same sync spent in runs before this one.
+
+    Raises:
+        ConfigurationError: there are caps, and no price is known.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        ref: TenantRef,
+        tenant: Tenant,
+        embedder_id: str,
+        *,
+        before: float = 0.0,
+    ) -> None:
+        caps = present_caps(catalog, ref, tenant, run=before)
+        self.budget = Spending(ref.id, require_price(tenant), caps)
+        self._catalog = catalog
+        self._ref = ref
+        self._provider, self._model = provider_and_model(embedder_id)
+        self._before = before
+
+    @property
+    def total(self) -> Used:
+        """All that was used by now."""
+        return self.budget.total
+
+    @property
+    def promised(self) -> float:
+        """Dollars that batches handed over by now will cost."""
+        return self.budget.promised
+
+    def record(self) -> None:
+        """Record what was used since the last time: one statement, whatever the requests."""
+        used = self.budget.take()
+        if used:
+            self._catalog.usage.add(self._ref, self._provider, self._model, used, run=self._run)
+
+    def close(self) -> None:
+        """Record the rest, and note the cap that stopped the run, if one did."""
+        self.record()
+        if self.promised:
+            self._catalog.usage.note_run(self._ref, self._run)
+        cap = self.budget.stopped_by
+        if cap is not None:
+            note = {"cap": cap.name, "dollars": cap.most, "spent": cap.spent}
+            until = None if cap.until is None else cap.until.isoformat()
+            self._catalog.events.write(self._ref, "cap_reached", [{**note, "until": until}])
+
+    @property
+    def _run(self) -> float:
+        """Dollars that the sync has spent by now; what it has promised is as good as spent."""
+        return self._before + self.total.cost + self.promised

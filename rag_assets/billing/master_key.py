@@ -1,0 +1,96 @@
+"""Master keys, which encrypt the provider keys that the catalog keeps."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rag_assets.common.errors import ConfigurationError
+
+VARIABLE = "RAG_ASSETS_MASTER_KEY"
+PREVIOUS = "RAG_ASSETS_MASTER_KEY_PREVIOUS"
+_KEY_BYTES = 32
+_HINT = "it must be 32 random bytes as base64; `openssl rand -base64 32` makes one"
+
+
+@dataclass(frozen=True, slots=True)
+class MasterKey:
+    """One master key.
+
+    Attributes:
+        id: names the key in the catalog and tells nothing of it.
+        secret: 32 bytes.
+    """
+
+    id: str
+    secret: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, secret: bytes) -> MasterKey:
+        """The key with these bytes."""
+        digest = hmac.new(secret, b"rag-assets: id of a master key", hashlib.sha256)
+        return cls(digest.hexdigest()[:16], secret)
+
+    @classmethod
+    def random(cls) -> MasterKey:
+        """A new key."""
+        return cls.of(os.urandom(_KEY_BYTES))
+
+    @classmethod
+    def parse(cls, text: str, where: str) -> MasterKey:
+        """Read a key as it stands in a variable or a file.
+
+        Raises:
+            ConfigurationError: it is not base64 of 32 bytes; names where it stands, not what does.
+        """
+        try:
+            secret = base64.b64decode(text.strip(), validate=True)
+        except (binascii.Error, ValueError):
+            secret = b""
+        if len(secret) != _KEY_BYTES:
+            raise ConfigurationError(f"{where} holds no master key", hint=_HINT)
+        return cls.of(secret)
+
+    def text(self) -> str:
+        """The key as a file holds it."""
+        return base64.b64encode(self.secret).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class MasterKeys:
+    """The keys of an installation.
+
+    Attributes:
+        present: encrypts.
+        former: decrypt what was encrypted before, until a rotation is done.
+    """
+
+    present: MasterKey
+    former: tuple[MasterKey, ...] = ()
+
+    def find(self, key_id: str) -> MasterKey | None:
+        """The key of that id, if it is one of these."""
+        return next((key for key in (self.present, *self.former) if key.id == key_id), None)
+
+
+def keys_of_environment(environ: Mapping[str, str]) -> MasterKeys | None:
+    """The keys that the environment gives; None where it gives none, and a file is used.
+
+    Raises:
+        ConfigurationError: a variable holds no key.
+    """
+    present, previous = environ.get(VARIABLE), environ.get(PREVIOUS)
+    if not present:
+        if previous:
+            raise ConfigurationError(
+                f"{PREVIOUS} is set without {VARIABLE}",
+                hint=f"set {VARIABLE} to the key that encrypts from now on",
+            )
+        return None
+    former = (MasterKey.parse(previous, PREVIOUS),) if previous else ()
+    return MasterKeys(MasterKey.parse(present, VARIABLE), former)

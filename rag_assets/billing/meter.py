@@ -1,0 +1,53 @@
+"""What questions cost: counted beside the search, which neither waits for it nor fails by it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from rag_assets.billing.spending import used_of
+from rag_assets.common.background_batcher import Aside
+from rag_assets.models.embedding.prices import FREE, Price, provider_and_model
+from rag_assets.models.embedding.protocol import Charge
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.usage import Used
+
+_LOG = logging.getLogger(__name__)
+
+_Account: TypeAlias = tuple[TenantRef, str]
+
+
+class Meter:
+    """Adds to the usage of tenants from a thread of its own.
+
+    What comes while a statement is under way is added up for the next: however many questions
+    are asked, statements never queue.
+
+    Args:
+        catalog: where usage is recorded.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._aside: Aside[tuple[_Account, Used]] = Aside(self._write, name="usage of searches")
+
+    def count(self, ref: TenantRef, embedder_id: str, charge: Charge, price: Price | None) -> None:
+        """Count what one question was charged; what is free is not worth a statement."""
+        if price != FREE:
+            self._aside.put(((ref, embedder_id), used_of(charge, price)))
+
+    def close(self) -> None:
+        """Wait until everything is recorded."""
+        self._aside.close()
+
+    def _write(self, lot: Sequence[tuple[_Account, Used]]) -> None:
+        sums: dict[_Account, Used] = {}
+        for account, used in lot:
+            sums[account] = sums.get(account, Used()) + used
+        for (ref, embedder_id), used in sums.items():
+            try:
+                self._catalog.usage.add(ref, *provider_and_model(embedder_id), used)
+            except Exception as error:
+                _LOG.warning(f"{ref.id}: usage was not recorded: {type(error).__name__}")

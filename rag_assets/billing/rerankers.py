@@ -1,0 +1,52 @@
+"""A tenant's reranker: configuration, key and network put together."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from rag_assets.billing.key_ring import RERANK, KeyRing
+from rag_assets.common.settings import Settings
+from rag_assets.models.reranking.config import RerankConfig
+from rag_assets.models.reranking.protocol import Reranker
+from rag_assets.models.reranking.resting import RestingReranker
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+
+
+class Rerankers:
+    """The rerankers of an installation's tenants.
+
+    Args:
+        catalog: holds the tenants' keys.
+        settings: of the installation.
+    """
+
+    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+        self._settings = settings
+        self._keys = KeyRing(catalog, settings)
+
+    def of(self, ref: TenantRef, config: RerankConfig) -> Reranker:
+        """A tenant's reranker of that configuration, which rests when it keeps failing.
+
+        Raises:
+            ConfigurationError: its folder is missing or not usable.
+        """
+        if config.folder is not None:
+            return _on_this_machine(config.folder, config.threads)
+        from rag_assets.models.reranking.endpoint import RerankEndpoint
+
+        credentials = self._keys.credentials(
+            ref, RERANK, config.api_key, setting="retrieval.rerank.api_key"
+        )
+        return RestingReranker(
+            RerankEndpoint(config, credentials, self._settings.private_endpoints)
+        )
+
+
+@lru_cache(maxsize=16)
+def _on_this_machine(folder: Path, threads: int | None) -> Reranker:
+    """Loaded once for all tenants: its threads are this machine's, and it rests for all."""
+    from rag_assets.models.reranking.cross_encoder import CrossEncoder
+
+    return RestingReranker(CrossEncoder(folder, threads))

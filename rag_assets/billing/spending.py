@@ -1,0 +1,233 @@
+"""A tenant's money: what a call may cost before it is made, and what it did cost after it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Literal, TypeAlias
+
+from rag_assets.common.errors import CapReached, ConfigurationError
+from rag_assets.common.formatting import dollars
+from rag_assets.models.embedding.prices import FREE, Price
+from rag_assets.models.embedding.protocol import Charge
+from rag_assets.models.embedding.registry import EmbedderConfig, price_of
+from rag_assets.storage.catalog.usage import Spent, Used
+from rag_assets.tenants.model import CapsConfig, Tenant
+
+CapName: TypeAlias = Literal["per_month", "per_day", "per_run"]
+
+_A: dict[CapName, str] = {"per_month": "a month", "per_day": "a day", "per_run": "a run"}
+_WHEN: dict[CapName, str] = {
+    "per_month": "spent this month",
+    "per_day": "spent today",
+    "per_run": "spent by this sync",
+}
+# What adding up floats may be off by, far below any price.
+_NOTHING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """One of a tenant's caps.
+
+    Attributes:
+        most: dollars that may be spent.
+        spent: dollars that were.
+        until: when it is a new one, by itself; None if a person must say so.
+    """
+
+    name: CapName
+    most: float
+    spent: float
+    until: datetime | None
+
+    def stops(self, cost: float) -> bool:
+        """Whether so many dollars are too many."""
+        return self.spent + cost > self.most + _NOTHING
+
+    def after(self, cost: float) -> Cap:
+        """The same cap with so many dollars spent besides."""
+        return Cap(self.name, self.most, self.spent + cost, self.until)
+
+    @property
+    def share(self) -> float:
+        """How much of it is gone, from 0 to 1, or above where an estimate was too low."""
+        return self.spent / self.most if self.most else 1.0
+
+    @property
+    def words(self) -> str:
+        """How high it is, for how long."""
+        return f"{dollars(self.most)} {_A[self.name]}"
+
+    @property
+    def gone(self) -> str:
+        """How much of it is gone."""
+        return f"{dollars(self.spent)} {_WHEN[self.name]}"
+
+    def reached(self, tenant_id: str, cost: float) -> CapReached:
+        """What to tell of a call that would cost so many dollars and was not made."""
+        return CapReached(
+            f"the cap of {self.words} is reached: {self.gone},"
+            f" and the next request would cost about {dollars(cost)}",
+            hint=self._way_out(tenant_id, cost),
+            until=self.until,
+        )
+
+    def _way_out(self, tenant_id: str, cost: float) -> str:
+        if cost > self.most:
+            return f"raise caps.{self.name}: a single request costs more, then sync"
+        if self.until is None:
+            more = f"`rag-assets sync {tenant_id}` goes on with the next {dollars(self.most)}"
+            return f"{more}; raise caps.{self.name} to do more at once"
+        return (
+            f"after {self.until:%Y-%m-%d %H:%M} UTC it goes on, by itself or with `rag-assets sync"
+            f" {tenant_id}`; to go on now, raise caps.{self.name} and sync"
+        )
+
+
+def caps_of(config: CapsConfig, spent: Spent, today: date) -> list[Cap]:
+    """A tenant's caps, the one that lasts longest first.
+
+    Args:
+        config: how high they are; those that are not set are left out.
+        spent: on that day, in its month, by the sync under way.
+        today: of UTC.
+    """
+    next_month = (today.replace(day=1) + timedelta(days=32)).replace(day=1)
+    found: tuple[tuple[CapName, float | None, float, datetime | None], ...] = (
+        ("per_month", config.per_month, spent.month, _midnight(next_month)),
+        ("per_day", config.per_day, spent.day, _midnight(today + timedelta(days=1))),
+        ("per_run", config.per_run, spent.run, None),
+    )
+    return [Cap(name, most, gone, until) for name, most, gone, until in found if most is not None]
+
+
+def cap_that_stops(caps: list[Cap], cost: float) -> Cap | None:
+    """The cap that so many dollars would break, the one that lasts longest; None if none."""
+    return next((cap for cap in caps if cap.stops(cost)), None)
+
+
+def require_price(tenant: Tenant) -> Price | None:
+    """The price of a tenant's embedder; None if none is known, and none is needed.
+
+    Raises:
+        ConfigurationError: it has caps, and nobody knows what is spent.
+    """
+    price = price_of(tenant.embedder)
+    set_ = [name for name, most in tenant.caps if most is not None]
+    if price is None and set_:
+        raise ConfigurationError(
+            f"tenant {tenant.id!r}: caps.{set_[0]} cannot be kept: no price is known for its"
+            f" embedder ({_named(tenant.embedder)})",
+            hint="set embedder.price: {per_million: …}, in dollars (0 for a server of your own)",
+        )
+    return price
+
+
+class Spending:
+    """The budget of one run of a tenant.
+
+    What calls under way may cost is set aside before they are made, so that together they go over
+    no cap by more than estimates are wrong. Calls are made in one thread, and what they used is
+    taken in another.
+
+    Args:
+        tenant_id: whose.
+        price: of its embedder; None if none is known, and there are no caps.
+        caps: what may be spent, and was spent before.
+    """
+
+    def __init__(self, tenant_id: str, price: Price | None, caps: list[Cap]) -> None:
+        self._tenant_id = tenant_id
+        self._price = price
+        self._caps = caps
+        self._lock = threading.Lock()
+        self._aside = 0
+        self._promised = 0.0
+        self._new = Used()
+        self._total = Used()
+        self.stopped_by: Cap | None = None
+
+    @property
+    def total(self) -> Used:
+        """All that was used by now."""
+        return self._total
+
+    @property
+    def promised(self) -> float:
+        """Dollars that were set aside for good by now."""
+        return self._promised
+
+    def reserve(self, tokens: int) -> None:
+        """Set the price of a call aside.
+
+        Raises:
+            CapReached: it would break a cap, together with the calls that are under way.
+        """
+        with self._lock:
+            self._require((self._price or FREE).of(tokens))
+            self._aside += tokens
+
+    def promise(self, tokens: int) -> float | None:
+        """Set the batch price of texts aside for good: it is charged when their batch has ended.
+
+        Returns:
+            that price in dollars; None if none is known.
+
+        Raises:
+            CapReached: it would break a cap.
+        """
+        with self._lock:
+            cost = (self._price or FREE).of(tokens, batch=True)
+            self._require(cost)
+            self._promised += cost
+        return None if self._price is None else cost
+
+    def settle(self, reserved: int, charge: Charge) -> None:
+        """Give back the tokens that were set aside for a call, and take what it was charged."""
+        used = used_of(charge, self._price)
+        with self._lock:
+            self._aside -= reserved
+            self._new += used
+            self._total += used
+
+    def _require(self, cost: float) -> None:
+        under_way = self._total.cost + self._promised + (self._price or FREE).of(self._aside)
+        cap = cap_that_stops([cap.after(under_way) for cap in self._caps], cost)
+        if cap is not None:
+            self.stopped_by = cap
+            raise cap.reached(self._tenant_id, cost)
+
+    def take(self) -> Used:
+        """What was used since this was last asked: to be recorded."""
+        with self._lock:
+            new, self._new = self._new, Used()
+            return new
+
+
+def used_of(charge: Charge, price: Price | None, *, batch: bool = False) -> Used:
+    """What a call that ended counts for.
+
+    Args:
+        charge: what the provider says.
+        price: of a million tokens; None if none is known.
+        batch: whether it went through the provider's batch API.
+    """
+    return Used(
+        requests=charge.requests,
+        retries=max(0, charge.requests - 1),
+        texts=charge.texts,
+        tokens=charge.tokens,
+        batch_tokens=charge.tokens if batch else 0,
+        unpriced_tokens=charge.tokens if price is None else 0,
+        cost=0.0 if price is None else price.of(charge.tokens, batch=batch),
+    )
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
+
+def _named(config: EmbedderConfig) -> str:
+    return " ".join(filter(None, (config.provider, config.model)))

@@ -1,0 +1,53 @@
+"""check: run the asset checks of a tenant."""
+
+from __future__ import annotations
+
+from rag_assets.cli.commands.output import print_json, print_table, say
+from rag_assets.cli.commands.runs import CheckResult, Runner
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import RagAssetsError
+
+
+@with_session
+def check(session: Session, tenant_id: str, *, as_json: bool) -> bool:
+    """Run every check over all a tenant holds; returns whether none failed with an error."""
+    session.active(tenant_id)
+    results = run_checks(session, tenant_id)
+    passed = all(result.passed or result.severity != "ERROR" for result in results)
+    if as_json:
+        print_json({"tenant": tenant_id, "passed": passed, "checks": results})
+    else:
+        show_checks(tenant_id, results)
+    return passed
+
+
+def run_checks(session: Session, tenant_id: str) -> list[CheckResult]:
+    """Run the checks and the expectations.
+
+    Raises:
+        RagAssetsError: a check could not be made at all.
+    """
+    runner = Runner(session)
+    results: list[CheckResult] = []
+    for job_name in ("check_tenant", "expectations"):
+        run = runner.run(job_name, tenant_id)
+        if run.failure is not None:
+            # A check that could not be made must not pass for one that found nothing.
+            raise run.failure
+        results += run.checks
+    if not results:
+        raise RagAssetsError("no check was run", hint="see the run in the Dagster UI")
+    return results
+
+
+def show_checks(tenant_id: str, results: list[CheckResult]) -> None:
+    """Print each check with what it found."""
+    print_table(
+        ["check", "asset", "result", "finding"],
+        [
+            (r.check, r.asset, "passed" if r.passed else r.severity.lower(), r.description)
+            for r in sorted(results, key=lambda r: (r.passed, r.asset, r.check))
+        ],
+    )
+    failed = [result for result in results if not result.passed]
+    say(f"\n{tenant_id}: {len(results) - len(failed)} of {len(results)} checks passed")

@@ -1,0 +1,171 @@
+"""demo: index the example handbook, show what each stage made of it, check it, ask questions."""
+
+from __future__ import annotations
+
+import textwrap
+from contextlib import closing
+from time import monotonic
+from typing import Any
+
+from rag_assets.cli.commands.check import run_checks, show_checks
+from rag_assets.cli.commands.hits import headline, show_hit
+from rag_assets.cli.commands.holdings import by_type, holdings, stage_lines
+from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.sync import TenantSync, sync_tenant
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.formatting import counted
+from rag_assets.common.settings import PROJECT_ROOT
+from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.excerpts import excerpt
+from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.tenants.file import TenantsFile
+
+TENANT = "demo"
+SETTINGS = {
+    "profile": "documents",
+    "parser": {"ocr": True},
+    "chunkers": [
+        {"formats": ["txt"], "chunker": "sentence", "max_characters": 800, "overlap": 100},
+        {"formats": ["py", "sql"], "chunker": "recursive", "max_tokens": 220, "overlap": 32},
+    ],
+}
+"""As tenants.yaml of the project has them; one page of the handbook is a scan."""
+
+INCLUDE = ["*.*", "!.*"]
+"""Source code, too, which is taken only where somebody asks for it."""
+
+_EXAMPLES = PROJECT_ROOT / "examples"
+_TOP_K = 3
+_LINE = 80
+
+
+@with_session
+def demo(session: Session, *, as_json: bool) -> bool:
+    """Run the demo; returns whether everything went as it should."""
+    started = monotonic()
+    session.prepare_home()
+    _headline("1. Servers", as_json=as_json)
+    session.stack.up(dagster=False, progress=progress)
+    _add_tenant(session)
+    _headline("2. Index examples/handbook", as_json=as_json)
+    synced = sync_tenant(session, TENANT)
+    if synced.error is not None:
+        raise synced.error
+    if not as_json:
+        _show_stages(session, synced)
+    passed, checks = _check(session, synced, as_json=as_json)
+    _headline("4. Three questions", as_json=as_json)
+    answers = _ask(session, as_json=as_json)
+    if as_json:
+        print_json(
+            {
+                "sync": synced.as_json(),
+                "passed": passed,
+                "checks": checks,
+                "answers": answers,
+                "seconds": round(monotonic() - started, 3),
+            }
+        )
+    else:
+        _what_next(monotonic() - started, nothing_done=synced.nothing_to_do)
+    return passed and all(answer["hits"] for answer in answers)
+
+
+def _add_tenant(session: Session) -> None:
+    folder = _EXAMPLES / "handbook"
+    if not folder.is_dir():
+        raise ConfigurationError(
+            f"the examples are missing: {folder}", hint="run the demo in a checkout of the project"
+        )
+    file = TenantsFile(session.settings.tenants_file)
+    if TENANT not in file.load():
+        inside = folder.is_relative_to(session.settings.home)
+        root = str(folder.relative_to(session.settings.home)) if inside else str(folder)
+        source = {"name": "handbook", "type": "files", "root": root, "include": INCLUDE}
+        file.add({"id": TENANT, **SETTINGS, "sources": [source]})
+
+
+def _show_stages(session: Session, synced: TenantSync) -> None:
+    """What the documents are, and what each stage made of them; the same after every run."""
+    if synced.nothing_to_do:
+        say(f"Nothing changed, so nothing had to be done ({seconds(synced.seconds)}). There are:\n")
+    else:
+        say(f"{counted(len(synced.runs), 'run')}, {seconds(synced.seconds)}\n")
+    held = holdings(session.reader(TENANT))
+    print_table(
+        ["type", "documents", "size", "contents", "cut by", "chunks", "tokens a chunk"],
+        by_type(held),
+    )
+    say()
+    serving = session.catalog.generations.serving(TENANT)
+    lines = stage_lines(held, serving, session.store.alias_name(TENANT))
+    took = {name: seconds(counts["seconds"]) for name, counts in synced.stages.items()}
+    rows = [
+        (name if at == 0 else "", line, took.get(name, "") if at == 0 else "")
+        for name, found in lines.items()
+        for at, line in enumerate(found)
+    ]
+    print_table(["stage", "what it made of them", "time"], rows)
+
+
+def _check(session: Session, synced: TenantSync, *, as_json: bool) -> tuple[bool, list[Any]]:
+    _headline("3. Check it", as_json=as_json)
+    if synced.nothing_to_do:
+        if not as_json:
+            say("Nothing changed since it was checked. Check again with: rag-assets check demo")
+        return True, []
+    checks = run_checks(session, TENANT)
+    if not as_json:
+        show_checks(TENANT, checks)
+    return all(check.passed or check.severity != "ERROR" for check in checks), list(checks)
+
+
+def _ask(session: Session, *, as_json: bool) -> list[dict[str, Any]]:
+    answers = []
+    with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
+        for judged in _questions():
+            question = str(judged["question"])
+            found = retriever.search(TENANT, SearchRequest(query=question, top_k=_TOP_K))
+            answers.append({"question": question, "hits": found.hits})
+            if not as_json:
+                _show_answer(question, str(judged["answer"]), found.hits)
+    return answers
+
+
+def _questions() -> list[dict[str, Any]]:
+    from ruamel.yaml import YAML
+
+    judged = YAML(typ="safe").load((_EXAMPLES / "questions.yaml").read_text(encoding="utf-8"))
+    return [entry for entry in judged if entry.get("demo")]
+
+
+def _show_answer(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
+    """The best hit with its text, a line of each other, and what people say is the answer."""
+    say(f"Question:  {question}")
+    say(textwrap.fill(f"Should be: {' '.join(answer.split())}", 96, subsequent_indent=" " * 11))
+    say()
+    for number, hit in enumerate(hits, start=1):
+        if number == 1:
+            show_hit(hit)
+        else:
+            say(f"{number}. {headline(hit)}\n   │ {excerpt(hit.text, question, _LINE)}")
+    say()
+
+
+def _headline(text: str, *, as_json: bool) -> None:
+    if not as_json:
+        say(f"\n── {text} " + "─" * (70 - len(text)))
+
+
+def _what_next(elapsed: float, *, nothing_done: bool) -> None:
+    did = "Nothing had to be done again" if nothing_done else "Done"
+    say(
+        f"{did}, in {seconds(elapsed)}. The servers stay up. What to try next:\n"
+        '  rag-assets search demo "who may approve a rollback?"\n'
+        "  rag-assets documents demo            how each document stands\n"
+        "  rag-assets tenants add mine --source ~/notes && rag-assets sync mine\n"
+        "  make up                              Dagster's UI and daemon: edits are followed\n"
+        "  make down                            stop everything\n"
+        "(rag-assets is .venv/bin/rag-assets unless the environment is activated)"
+    )

@@ -1,0 +1,40 @@
+"""mcp: one tenant's knowledge for an agent, over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.mcp.messages import serve_pipe
+from rag_assets.mcp.server import Asking, Knowledge, build_server
+from rag_assets.privacy.masker import masker_of
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.reading import DocumentReader
+
+
+@with_session
+def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
+    """Answer an agent until it closes standard input.
+
+    Raises:
+        UnknownTenant: there is none of that id.
+    """
+    from rag_assets.api.log_lines import logging_to_standard_error
+
+    session.catalog.tenants.get(tenant_id)
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    reader = DocumentReader(session.catalog, session.store)
+    asking = Asking(tenant_id, Caller(principals=tuple(principals)))
+
+    server = build_server(Knowledge(retriever.search, reader), lambda _: asking)
+
+    async def run() -> None:
+        try:
+            await retriever.load()
+            await serve_pipe(server)
+        finally:
+            await retriever.close()
+
+    with logging_to_standard_error(masker_of(session.settings.local).text):
+        asyncio.run(run())

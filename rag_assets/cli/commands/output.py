@@ -1,0 +1,101 @@
+"""Printing: results on standard output, for people or as JSON; progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.privacy.masker import masker_of, might_hold_credential
+
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_PIPED_WIDTH = 240
+"""Columns where nobody's terminal says how many there are."""
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False) + "\n")
+
+
+def say(line: str = "") -> None:
+    """A line of the result, for people."""
+    sys.stdout.write(harmless(line) + "\n")
+
+
+def progress(line: str) -> None:
+    """A line on how far things are."""
+    sys.stderr.write(f"  {harmless(_masked(line))}\n")
+    sys.stderr.flush()
+
+
+def warn(line: str) -> None:
+    """A line that somebody should read, although nothing failed."""
+    sys.stderr.write(f"warning: {harmless(_masked(line))}\n")
+
+
+def print_error(error: RagAssetsError, *, as_json: bool) -> None:
+    """One clear line and a hint; what was typed may be a credential, and is often told again."""
+    message, hint = _masked(error.message), _masked(error.hint or "")
+    if as_json:
+        print_json({"error": message, "hint": hint or None})
+        return
+    sys.stderr.write(f"error: {harmless(message)}\n")
+    if hint:
+        sys.stderr.write(f"hint: {harmless(hint)}\n")
+
+
+def _masked(line: str) -> str:
+    """The line, credentials in it masked; most lines need no rules to be loaded for that."""
+    if not might_hold_credential(line):
+        return line
+    from rag_assets.common.settings import Settings
+
+    try:
+        local: Path | None = Settings.from_environment().local
+    except RagAssetsError:
+        # This may be the very error that is to be told.
+        local = None
+    return masker_of(local).text(line)
+
+
+def harmless(text: str) -> str:
+    """The text without what could steer a terminal: documents and file names may hold anything."""
+    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table for people; without any row, only its head."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("" if cell is None else harmless(str(cell))) for cell in row))
+    Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH).print(table)
+
+
+def seconds(value: float) -> str:
+    """A duration, as short as is useful."""
+    return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"  # noqa: PLR2004
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")

@@ -1,0 +1,66 @@
+"""plan: what a sync would do and cost; changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rag_assets.cli.commands.output import print_json, print_table, say
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.formatting import dollars
+from rag_assets.models.embedding.prices import provider_and_model
+
+if TYPE_CHECKING:
+    from rag_assets.pipeline.preview import Preview
+
+
+@with_session
+def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
+    """Show what the next sync of a tenant would do."""
+    from rag_assets.pipeline.preview import preview
+
+    found = preview(session.reader(tenant_id))
+    if as_json:
+        print_json({"tenant": tenant_id, **asdict(found)})
+        return
+    say(f"A sync of {tenant_id} would:")
+    print_table(
+        ["", ""],
+        [
+            (
+                "files",
+                f"{found.added:,} added, {found.changed:,} changed, {found.removed:,} removed",
+            ),
+            (
+                "parse",
+                f"{found.parse:,} of {found.documents:,} documents, {found.failed:,} would fail",
+            ),
+            ("chunks", f"{found.chunks:,}"),
+            (
+                "embeddings",
+                f"{found.embeddings:,} new ({found.tokens:,} tokens), {found.reused:,} reused",
+            ),
+            ("cost", _cost(found)),
+            ("deletions", f"{found.entries_deleted:,} entries"),
+        ],
+    )
+    if found.cap is not None:
+        say(
+            f"\nThe cap of {found.cap.words} would stop it before its end: {found.cap.gone}."
+            " What is done by then is kept."
+        )
+    if found.waiting:
+        say(f"\n{found.waiting:,} documents wait for a batch that the provider has already.")
+    if found.held:
+        say(f"\n{found.held:,} documents vanished at once: they stay without --allow-deletes.")
+    if found.new_generation:
+        say("\nThe configuration changed: a new generation is built beside the one that answers.")
+
+
+def _cost(found: Preview) -> str:
+    embedder = " ".join(provider_and_model(found.embedder))
+    if found.cost is None or found.per_million is None:
+        return f"no price known for {embedder}: set embedder.price in tenants.yaml"
+    rate = f", {dollars(found.per_million)} a million tokens" if found.per_million else ""
+    way = ", through the batch API within a day" if found.batch else ""
+    return f"{dollars(found.cost)} ({embedder}{rate}{way})"

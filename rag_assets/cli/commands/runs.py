@@ -1,0 +1,256 @@
+"""Runs of the chain and of the checks, in this process and recorded in the Dagster instance."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rag_assets.cli.commands.output import progress
+from rag_assets.cli.commands.shown_metadata import Plain, plain_metadata
+from rag_assets.common.errors import RagAssetsError, TenantGone
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from rag_assets.cli.commands.session import Session
+
+_FRAMEWORK_LINES = ("Dependencies for step",)
+STAGES = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")
+
+
+class RunFailed(RagAssetsError):
+    """A run did not succeed; carries the reason of its first failed step."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """What one asset reported.
+
+    Attributes:
+        cost: in dollars; None where no price is known, or none is asked.
+        promised: dollars that batches handed over will cost.
+        way_out: what can be done about its trouble.
+    """
+
+    counts: Mapping[str, int]
+    seconds: float
+    cost: float | None = None
+    promised: float = 0.0
+    way_out: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What came of one run.
+
+    Attributes:
+        stages: by asset.
+        failure: why it did not succeed, if it did not.
+    """
+
+    run_id: str
+    stages: Mapping[str, StageResult]
+    checks: tuple[CheckResult, ...] = ()
+    failure: RunFailed | None = None
+
+    @property
+    def halted(self) -> bool:
+        """Whether it did all that can be done while nothing can be embedded."""
+        embeddings, index = self.stages.get("embeddings"), self.stages.get("search_index")
+        if embeddings is None or index is None:
+            return False
+        return "pending" in index.counts and bool(embeddings.counts.get("halted"))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one asset check found.
+
+    Attributes:
+        metadata: what the run page shows of it, by title; a table is a list of its rows.
+    """
+
+    asset: str
+    check: str
+    passed: bool
+    severity: str
+    description: str | None
+    metadata: Mapping[str, Plain] = field(default_factory=dict)
+
+
+class Runner:
+    """Executes jobs in this process.
+
+    Args:
+        session: the installation.
+    """
+
+    def __init__(self, session: Session) -> None:
+        # Dagster says so of half its decorators, and nobody who syncs can mend that.
+        warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
+        from rag_assets.definitions import build_defs
+
+        self._session = session
+        self._repository = build_defs(loggers={"console": _terminal_logger()}).get_repository_def()
+
+    def run(
+        self, job_name: str, tenant_id: str, run_config: Mapping[str, Any] | None = None
+    ) -> RunResult:
+        """Run a job for one tenant's partition and report what it did.
+
+        Raises:
+            TenantGone: the tenant was removed meanwhile, and the run's record with it.
+            ServiceUnavailable: Postgres went away, so that Dagster cannot record the run.
+        """
+        with _postgres_outages():
+            return self._run(job_name, tenant_id, run_config)
+
+    def _run(
+        self, job_name: str, tenant_id: str, run_config: Mapping[str, Any] | None
+    ) -> RunResult:
+        from rag_assets.partitions import tenants_partitions
+        from resources.tenant_lock import REASON_TAG, process_tags
+
+        instance = self._session.instance
+        name = tenants_partitions.name or ""
+        if not instance.has_dynamic_partition(name, tenant_id):
+            instance.add_dynamic_partitions(name, [tenant_id])
+        job = self._repository.get_job(job_name)
+        run_id = str(uuid.uuid4())
+        result = job.execute_in_process(
+            instance=instance,
+            run_id=run_id,
+            partition_key=tenant_id,
+            run_config={**(run_config or {}), "loggers": {"console": {}}},
+            raise_on_error=False,
+            tags={**process_tags(), REASON_TAG: "a command asked for it"},
+        )
+        if instance.get_run_by_id(run_id) is None:
+            raise TenantGone(
+                f"tenant {tenant_id!r} was removed while this was at work",
+                hint="nothing of this run was kept; add the tenant again to index it",
+            )
+        return RunResult(
+            run_id=run_id,
+            stages=_stages(result),
+            checks=_checks(result),
+            failure=None if result.success else _failure(result, job_name),
+        )
+
+
+@contextmanager
+def _postgres_outages() -> Iterator[None]:
+    """Dagster's own words for a Postgres that is away, in the project's."""
+    from dagster_postgres.utils import DagsterPostgresException
+    from sqlalchemy.exc import InterfaceError, OperationalError
+
+    from rag_assets.storage.catalog.database import unavailable
+
+    try:
+        yield
+    except DagsterPostgresException as error:
+        cause = error.__cause__
+        raise unavailable(cause if isinstance(cause, Exception) else error) from None
+    except (OperationalError, InterfaceError) as error:
+        raise unavailable(error) from None
+
+
+def _stages(result: dg.ExecuteInProcessResult) -> dict[str, StageResult]:
+    stages = {}
+    for event in result.all_events:
+        if event.is_step_failure and event.step_key in STAGES:
+            data = event.step_failure_data.user_failure_data
+            if data is not None:
+                stages[event.step_key] = _stage(data.metadata)
+        elif event.event_type_value == "ASSET_MATERIALIZATION" and event.asset_key is not None:
+            materialization = event.step_materialization_data.materialization
+            stages[event.asset_key.path[-1]] = _stage(materialization.metadata)
+    return stages
+
+
+def _stage(metadata: Mapping[str, Any]) -> StageResult:
+    values = {name: getattr(value, "value", None) for name, value in metadata.items()}
+    counts = {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, int) and not name.startswith("dagster/")
+    }
+    return StageResult(
+        counts,
+        seconds=float(values.get("seconds") or 0.0),
+        cost=values.get("cost in $"),
+        promised=float(values.get("promised to batches in $") or 0.0),
+        way_out=values.get("way out"),
+    )
+
+
+def _checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...]:
+    found = []
+    for event in result.all_events:
+        if event.event_type_value != "ASSET_CHECK_EVALUATION":
+            continue
+        evaluation = event.asset_check_evaluation_data
+        found.append(
+            CheckResult(
+                asset=evaluation.asset_key.path[-1],
+                check=evaluation.check_name,
+                passed=evaluation.passed,
+                severity=evaluation.severity.value,
+                description=evaluation.description,
+                metadata=plain_metadata(evaluation.metadata),
+            )
+        )
+    return tuple(found)
+
+
+def _failure(result: dg.ExecuteInProcessResult, job_name: str) -> RunFailed:
+    for event in result.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            if data.user_failure_data is not None and data.user_failure_data.description:
+                return _worded(data.user_failure_data.description)
+            if data.error is not None:
+                return _worded(_innermost(data.error))
+    for event in result.all_events:
+        error = getattr(event.event_specific_data, "error", None)
+        if error is not None:
+            return _worded(_innermost(error))
+    return RunFailed(f"the run of {job_name} failed", hint=f"run {result.run_id} tells more")
+
+
+def _innermost(error: Any) -> str:
+    while error.cause is not None:
+        error = error.cause
+    message = str(error.message).strip()
+    name = error.cls_name or ""
+    return message.removeprefix(f"dagster._core.definitions.events.{name}: ").split(": ", 1)[-1]
+
+
+def _worded(description: str) -> RunFailed:
+    message, _, hint = description.strip().partition("\n")
+    return RunFailed(message, hint=hint.strip() or None)
+
+
+def _terminal_logger() -> Any:
+    """A Dagster logger that shows a run's own lines as progress, and none of the framework's."""
+    import dagster as dg
+
+    class Terminal(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            meta = getattr(record, "dagster_meta", {})
+            line = str(meta.get("orig_message") or record.getMessage())
+            if meta.get("dagster_event") is None and not line.startswith(_FRAMEWORK_LINES):
+                progress(line)
+
+    @dg.logger(None, description="A run's progress on the terminal.")
+    def terminal(_: dg.InitLoggerContext) -> logging.Logger:
+        logger = logging.Logger("rag_assets.terminal", level=logging.INFO)
+        logger.addHandler(Terminal())
+        return logger
+
+    return terminal

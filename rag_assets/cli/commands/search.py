@@ -1,0 +1,58 @@
+"""search and documents: what a tenant's knowledge answers, and how its documents stand."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from rag_assets.cli.commands.hits import show_hit
+from rag_assets.cli.commands.output import print_json, print_table, say, warn
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+
+
+@with_session
+def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
+    """Answer one question."""
+    with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
+        _show(tenant_id, retriever.search(tenant_id, request), as_json=as_json)
+
+
+def _show(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> None:
+    if answer.disabled:
+        warn(f"tenant {tenant_id} is disabled: it does not answer")
+    for step, fault in (answer.debug.degraded if answer.debug else {}).items():
+        warn(f"the search went on without {step}: {fault}")
+    if as_json:
+        print_json(answer)
+        return
+    if not answer.hits:
+        say("Nothing found.")
+    for hit in answer.hits:
+        show_hit(hit)
+
+
+@with_session
+def documents(session: Session, tenant_id: str, *, as_json: bool) -> None:
+    """List a tenant's documents."""
+    session.catalog.tenants.get(tenant_id)
+    rows = [
+        {
+            "document_id": document.document_id,
+            "uri": document.uri,
+            "title": document.title,
+            "status": document.status,
+            "chunks": document.chunk_count,
+            "dropped_secrets": document.dropped_count,
+            "error": document.error_message,
+            "updated_at": document.updated_at,
+        }
+        for document in session.catalog.documents.all(tenant_id)
+    ]
+    if as_json:
+        print_json({"documents": rows})
+        return
+    print_table(
+        ["document", "status", "chunks", "dropped", "error"],
+        [(r["uri"], r["status"], r["chunks"], r["dropped_secrets"], r["error"]) for r in rows],
+    )

@@ -1,0 +1,177 @@
+"""What a command works with: settings, the servers that run, the stores, Dagster's instance."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
+
+from rag_assets.common.settings import Settings
+from rag_assets.local_stack.dagster_processes import dagster_environment
+from rag_assets.local_stack.stack import Endpoints, LocalStack
+
+if TYPE_CHECKING:
+    import dagster as dg
+    from sqlalchemy import Engine
+
+    from rag_assets.billing.embedders import Embedders
+    from rag_assets.pipeline.context import TenantContext
+    from rag_assets.storage.catalog.catalog import Catalog
+    from rag_assets.storage.catalog.tenants import TenantRecord
+    from rag_assets.storage.index.elasticsearch import ElasticsearchStore
+    from rag_assets.storage.lake.store import Lake
+
+_STATEMENT_MILLISECONDS = 600_000
+_RECYCLE_SECONDS = 3_600
+_TEMPLATES = Path(__file__).resolve().parent.parent / "home"
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Session:
+    """One command's view of the installation; everything is opened when it is first needed."""
+
+    def __init__(self) -> None:
+        self.settings = Settings.from_environment()
+        self.stack = LocalStack(self.settings)
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back every connection that was opened."""
+        self._opened.close()
+
+    def prepare_home(self) -> None:
+        """Give a new home folder Dagster's two files."""
+        for template in sorted(_TEMPLATES.glob("*.yaml")):
+            target = self.settings.home / template.name
+            if not target.exists():
+                shutil.copyfile(template, target)
+
+    @cached_property
+    def endpoints(self) -> Endpoints:
+        """Where the servers answer."""
+        return self.stack.endpoints()
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The catalog, in line with tenants.yaml."""
+        from rag_assets.pipeline.tenancy import reconcile_tenants
+        from rag_assets.storage.catalog.catalog import Catalog
+
+        self.stack.keep_private()
+        catalog = Catalog.open(self.endpoints.database_url)
+        self._opened.callback(catalog.close)
+        reconcile_tenants(catalog, self.settings)
+        return catalog
+
+    @cached_property
+    def store(self) -> ElasticsearchStore:
+        """The vector store."""
+        from rag_assets.storage.index.elasticsearch import ElasticsearchStore
+
+        self.stack.keep_private()
+        store = ElasticsearchStore(
+            self.endpoints.elasticsearch_url, prefix=self.settings.index_prefix
+        )
+        self._opened.callback(store.close)
+        return store
+
+    @cached_property
+    def lake(self) -> Lake:
+        """The lake."""
+        from rag_assets.storage.lake.store import Lake
+
+        return Lake(self.settings.lake_url)
+
+    @cached_property
+    def embedders(self) -> Embedders:
+        """The tenants' embedders."""
+        from rag_assets.billing.embedders import Embedders
+
+        return Embedders(self.catalog, self.settings)
+
+    def active(self, tenant_id: str) -> TenantRecord:
+        """A tenant that may be indexed.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            ConfigurationError: it is disabled.
+        """
+        from rag_assets.common.errors import ConfigurationError
+
+        record = self.catalog.tenants.get(tenant_id)
+        if record.state != "ACTIVE":
+            raise ConfigurationError(
+                f"tenant {tenant_id!r} is {record.state.lower()}",
+                hint=f"`rag-assets tenants enable {tenant_id}`, or list it in tenants.yaml again",
+            )
+        return record
+
+    def reader(self, tenant_id: str) -> TenantContext:
+        """What stages work with, for reading: without the tenant's lock, nothing may be written.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            ConfigurationError: it is disabled.
+        """
+        from rag_assets.cli.commands.output import progress
+        from rag_assets.pipeline.context import TenantContext
+
+        record = self.active(tenant_id)
+        tenant = self.embedders.tenant(record)
+        return TenantContext(
+            tenant=tenant,
+            ref=record.ref,
+            settings=self.settings,
+            catalog=self.catalog,
+            lake=self.lake.tenant(record.id, record.incarnation),
+            store=self.store,
+            embedder=self.embedders.of(record.ref, tenant.embedder),
+            guard=lambda: None,
+            log=progress,
+        )
+
+    @cached_property
+    def instance(self) -> dg.DagsterInstance:
+        """Dagster's instance, on the same Postgres as the catalog."""
+        self.prepare_home()
+        os.environ.update(dagster_environment(self.settings, self.endpoints.database_url))
+        import dagster as dg
+
+        instance = dg.DagsterInstance.get()
+        # As the webserver does: Dagster would open a connection for every statement.
+        instance.optimize_for_webserver(
+            statement_timeout=_STATEMENT_MILLISECONDS, pool_recycle=_RECYCLE_SECONDS, max_overflow=8
+        )
+        self._opened.callback(instance.dispose)
+        self._opened.callback(_close_pools, instance)
+        return instance
+
+
+def _close_pools(instance: dg.DagsterInstance) -> None:
+    # The instance's own disposal leaves them open.
+    for storage in (instance.run_storage, instance.event_log_storage, instance.schedule_storage):
+        engine: Engine = storage._engine  # type: ignore[union-attr]  # noqa: SLF001
+        engine.dispose()
+
+
+def with_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
+    """Give a command a session of its own, which is closed when the command ends."""
+
+    @wraps(command)
+    def run(*arguments: _P.args, **options: _P.kwargs) -> _T:
+        with Session() as session:
+            return command(session, *arguments, **options)
+
+    return run

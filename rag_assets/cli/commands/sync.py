@@ -1,0 +1,256 @@
+"""sync: carry a tenant's work through the chain until nothing is left."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Any
+
+from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds, warn
+from rag_assets.cli.commands.runs import STAGES, Runner, RunResult
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.common.formatting import counted, dollars
+
+_SHOWN = {
+    "raw_documents": ("added", "changed", "removed", "failed"),
+    "parsed_text": ("parsed", "reused", "failed"),
+    "chunks": ("chunks", "reused", "dropped_secrets"),
+    "embeddings": ("embedded", "reused", "tokens", "requests", "retries"),
+    "search_index": ("upserted", "deleted"),
+}
+_SUMMED_NOT = (
+    *("documents", "touched", "held", "generation", "live entries", "pending", "slice"),
+    "waiting for batches",
+)
+
+
+@dataclass
+class TenantSync:
+    """What a sync of one tenant did, over all its runs."""
+
+    tenant: str
+    nothing_to_do: bool = False
+    runs: list[str] = field(default_factory=list)
+    stages: dict[str, dict[str, float]] = field(default_factory=dict)
+    cost: float = 0.0
+    promised: float = 0.0
+    waiting: int = 0
+    seconds: float = 0.0
+    error: RagAssetsError | None = None
+
+    @property
+    def held(self) -> int:
+        """Documents that vanished in suspicious number and were kept."""
+        return int(self.stages.get("raw_documents", {}).get("held", 0))
+
+    @property
+    def unpriced(self) -> int:
+        """Tokens that no price is known for."""
+        return int(self.stages.get("embeddings", {}).get("unpriced tokens", 0))
+
+    def add(self, result: RunResult) -> None:
+        """Take one more run into account."""
+        self.runs.append(result.run_id)
+        for name, stage in result.stages.items():
+            total = self.stages.setdefault(name, defaultdict(float))
+            total["seconds"] += stage.seconds
+            self.cost += stage.cost or 0.0
+            self.promised += stage.promised
+            for count, value in stage.counts.items():
+                total[count] = value if count in _SUMMED_NOT else total[count] + value
+
+    def as_json(self) -> dict[str, Any]:
+        """The contract of `sync --json`."""
+        stages: dict[str, dict[str, float | None]] = {
+            name: {
+                count: round(value, 3) if count == "seconds" else int(value)
+                for count, value in {
+                    **dict.fromkeys(_SHOWN[name], 0),
+                    "seconds": 0.0,
+                    **self.stages.get(name, {}),
+                }.items()
+            }
+            for name in STAGES
+        }
+        cost = None if self.unpriced and not self.cost else round(self.cost, 8)
+        stages["embeddings"]["cost"] = cost
+        error = self.error and {"message": self.error.message, "hint": self.error.hint}
+        return {
+            "tenant": self.tenant,
+            "nothing_to_do": self.nothing_to_do,
+            "held_deletions": self.held,
+            "waiting_for_batches": self.waiting,
+            "runs": self.runs,
+            "stages": stages,
+            "seconds": round(self.seconds, 3),
+            "error": error,
+        }
+
+
+@with_session
+def sync(
+    session: Session,
+    tenants: list[str],
+    *,
+    every: bool,
+    repair: bool,
+    allow_deletes: bool,
+    as_json: bool,
+) -> bool:
+    """Sync the named tenants, or all; returns whether every one succeeded."""
+    if every:
+        records = session.catalog.tenants.all()
+        tenants = [record.id for record in records if record.state == "ACTIVE"]
+    elif not tenants:
+        raise ConfigurationError("no tenant is named", hint="name one or more, or give --all")
+    for tenant_id in tenants:
+        session.active(tenant_id)
+    results = [
+        sync_tenant(session, tenant_id, repair=repair, allow_deletes=allow_deletes)
+        for tenant_id in tenants
+    ]
+    if as_json:
+        syncs = [result.as_json() for result in results]
+        print_json(syncs[0] if len(syncs) == 1 and not every else {"tenants": syncs})
+    for result in results:
+        if not as_json:
+            show_sync(result)
+        if result.held:
+            warn(
+                f"{result.held} documents of {result.tenant} vanished at once and are kept;"
+                f" if they are meant to go: rag-assets sync {result.tenant} --allow-deletes"
+            )
+    return all(result.error is None for result in results)
+
+
+def sync_tenant(
+    session: Session, tenant_id: str, *, repair: bool = False, allow_deletes: bool = False
+) -> TenantSync:
+    """Run the chain until drained; an error is kept in the result."""
+    started = monotonic()
+    result = TenantSync(tenant_id)
+    try:
+        if not (repair or allow_deletes) and not _is_due(session, tenant_id):
+            result.nothing_to_do = True
+        else:
+            _drain(session, result, repair=repair, allow_deletes=allow_deletes)
+        result.waiting = session.catalog.quarantine.set_aside_count(tenant_id)
+    except RagAssetsError as error:
+        result.error = error
+    result.seconds = monotonic() - started
+    return result
+
+
+def show_sync(result: TenantSync) -> None:
+    """Print what a sync did, stage by stage, and what waits."""
+    if result.nothing_to_do:
+        say(f"{result.tenant}: nothing to do ({seconds(result.seconds)})")
+    else:
+        _show_stages(result)
+    if result.waiting:
+        say(
+            f"{counted(result.waiting, 'document')} wait for a batch at the provider, up to a day:"
+            f" rag-assets documents {result.tenant} names it; a later sync fetches it"
+        )
+    if result.error is not None:
+        from rag_assets.cli.commands.output import print_error
+
+        print_error(result.error, as_json=False)
+
+
+def _show_stages(result: TenantSync) -> None:
+    shown = result.as_json()["stages"]
+    rows = [
+        (
+            name,
+            "  ".join(f"{c.replace('_', ' ')} {shown[name][c]:,}" for c in _SHOWN[name]),
+            seconds(shown[name]["seconds"]),
+        )
+        for name in STAGES
+        if name in result.stages
+    ]
+    say(f"{result.tenant}: {counted(len(result.runs), 'run')}, {seconds(result.seconds)}")
+    if rows:
+        print_table(["stage", "what it did", "time"], rows)
+    if result.cost or result.unpriced:
+        say(_spent(result, shown["embeddings"]))
+    # Those that wait for the embedder are counted by the error.
+    known = [name for name in STAGES if not shown[name].get("halted")]
+    if failed := sum(shown[name].get("failed", 0) for name in known):
+        say(f"{counted(failed, 'document')} failed: rag-assets documents {result.tenant} says why")
+
+
+def _spent(result: TenantSync, used: Mapping[str, int]) -> str:
+    """What embedding cost, in one line."""
+    cost = f"{dollars(result.cost)} spent" if result.cost else "no price known"
+    more = f", {result.unpriced:,} tokens without a known price" if result.cost else ""
+    retries = f" ({counted(used['retries'], 'retry', 'retries')})" if used["retries"] else ""
+    asked = f"{counted(used['tokens'], 'token')} in {counted(used['requests'], 'request')}"
+    return f"{cost}: {asked}{retries}{more if result.unpriced else ''}"
+
+
+def _is_due(session: Session, tenant_id: str) -> bool:
+    """Whether there is anything to do, at the price of a listing."""
+    from rag_assets.pipeline.batch_results import poll
+    from rag_assets.pipeline.generations import require_same_index
+    from sensors.planning import why_due
+    from sensors.state import tenant_state
+
+    catalog = session.catalog
+    record = session.active(tenant_id)
+    catalog.quarantine.retry_passing_failures(record.ref)
+    for trouble in poll(catalog, session.embedders, catalog.batches.open(tenant_id)):
+        warn(trouble)
+    tenant = session.embedders.tenant(record)
+    serving = catalog.generations.serving(tenant_id)
+    if serving is not None:
+        require_same_index(session.store, tenant_id, serving)
+    state = tenant_state(catalog, record, tenant, session.settings)
+    # A source that cannot be listed is reason enough: the run says so, and fails.
+    return bool(state.unlisted) or why_due(state, datetime.now(UTC), patient=False) is not None
+
+
+def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes: bool) -> None:
+    runner = Runner(session)
+    if repair:
+        mended = runner.run("repair_index", result.tenant)
+        if mended.failure is not None:
+            raise mended.failure
+    halt: RagAssetsError | None = None
+    before: object = None
+    while True:
+        config = {
+            "raw_documents": {"config": {"allow_deletes": allow_deletes}},
+            "embeddings": {"config": {"spent": result.cost + result.promised}},
+        }
+        run = runner.run("sync_tenant", result.tenant, {"ops": config})
+        result.add(run)
+        if run.failure is not None and not run.halted:
+            raise run.failure
+        # What is left now needs no embedding: it is done before the command tells why it stopped.
+        halt = halt or _halt(run)
+        pending = run.stages["search_index"].counts["pending"]
+        if not pending:
+            break
+        progress(f"{pending:,} documents to go")
+        now = (pending, run.stages["embeddings"].counts["remaining"])
+        if now == before and not run.stages["embeddings"].counts["embedded"]:
+            raise RagAssetsError(
+                f"{pending} documents of {result.tenant} make no progress",
+                hint=f"rag-assets documents {result.tenant} shows where they stand",
+            )
+        before = now
+    if halt is not None:
+        raise halt
+
+
+def _halt(run: RunResult) -> RagAssetsError | None:
+    """Why a run could not embed all, and apart from that what to do."""
+    if run.failure is None:
+        return None
+    way_out = run.stages["embeddings"].way_out or ""
+    return RagAssetsError(run.failure.message.removesuffix(f"; {way_out}"), hint=way_out)

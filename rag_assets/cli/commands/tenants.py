@@ -1,0 +1,241 @@
+"""tenants list, add, disable, enable, remove."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_assets.cli.commands.output import print_json, print_table, progress, say
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.sources.files import FilesConfig
+from rag_assets.tenants.file import TenantsFile
+from rag_assets.tenants.model import Tenant
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+
+@with_session
+def list_tenants(session: Session, *, as_json: bool) -> None:
+    """Show every tenant with its documents."""
+    rows = []
+    for record in session.catalog.tenants.all():
+        counts = session.catalog.documents.counts(record.id)
+        rows.append(
+            {
+                "id": record.id,
+                "state": record.state,
+                "profile": record.config.get("profile", "documents"),
+                "sources": [
+                    str(s.get("root", s.get("name"))) for s in record.config.get("sources", [])
+                ],
+                "documents": sum(n for status, n in counts.items() if status != "DELETED"),
+                "failed": counts.get("FAILED", 0),
+            }
+        )
+    if as_json:
+        print_json({"tenants": rows})
+        return
+    print_table(
+        ["tenant", "state", "profile", "documents", "failed", "sources"],
+        [
+            (
+                r["id"],
+                r["state"],
+                r["profile"],
+                r["documents"],
+                r["failed"],
+                ", ".join(r["sources"]),
+            )
+            for r in rows
+        ],
+    )
+    if not rows:
+        say("\nAdd one with: rag-assets tenants add ID --source DIR")
+
+
+@with_session
+def add(
+    session: Session,
+    tenant_id: str,
+    *,
+    profile: str,
+    sources: list[Path],
+    records: bool,
+    settings: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Append a tenant to tenants.yaml and make it known."""
+    config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
+    config["sources"] = _sources(sources, session.settings.home, records=records)
+    file = TenantsFile(session.settings.tenants_file)
+    _require_free(session, file, tenant_id)
+    _require_sources(config, session)
+    file.add(config)
+    from rag_assets.pipeline.tenancy import reconcile_tenants
+
+    reconcile_tenants(session.catalog, session.settings)
+    if as_json:
+        print_json({"tenant": session.catalog.tenants.get(tenant_id).config})
+        return
+    say(f"Tenant {tenant_id} added to {file.path.name}. Index it with: rag-assets sync {tenant_id}")
+
+
+def _require_free(session: Session, file: TenantsFile, tenant_id: str) -> None:
+    """Refuse an id that is taken; one that was only taken off the list may be listed again."""
+    record = session.catalog.tenants.find(tenant_id)
+    if record is None:
+        return
+    if record.state == "REMOVING":
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} is being removed",
+            hint=f"finish that first: rag-assets tenants remove {tenant_id} --yes",
+        )
+    if record.origin != "file" or tenant_id in file.load():
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} exists already",
+            hint=f"`rag-assets tenants enable {tenant_id}` if it is disabled, or choose another id",
+        )
+
+
+@with_session
+def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: bool) -> None:
+    """Enable or disable a tenant; enabling it has everything looked at again."""
+    record = session.catalog.tenants.get(tenant_id)
+    if record.state == "REMOVING":
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} is being removed",
+            hint=f"finish that with `rag-assets tenants remove {tenant_id} --yes`",
+        )
+    if record.origin == "file":
+        TenantsFile(session.settings.tenants_file).set_enabled(tenant_id, enabled=enabled)
+    session.catalog.tenants.set_state(tenant_id, "ACTIVE" if enabled else "DISABLED")
+    if enabled:
+        session.catalog.syncs.reset(record.ref)
+        session.catalog.events.write(record.ref, "reindex_requested", [{"scope": "tenant"}])
+    if as_json:
+        print_json({"id": tenant_id, "state": "ACTIVE" if enabled else "DISABLED"})
+        return
+    what = "answers again; its next sync looks at everything" if enabled else "no longer answers"
+    say(f"Tenant {tenant_id} {what}.")
+
+
+@with_session
+def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) -> None:
+    """Purge a tenant from every store."""
+    from rag_assets.pipeline.removal import purge_tenant
+    from rag_assets.storage.catalog.lock import Holder
+
+    record = session.catalog.tenants.get(tenant_id)
+    if not confirmed:
+        raise ConfigurationError(
+            f"removing tenant {tenant_id!r} deletes everything that was indexed for it",
+            hint=f"if that is meant: rag-assets tenants remove {tenant_id} --yes",
+        )
+    store, lake = session.store, session.lake
+    lock = session.catalog.lock
+    with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_waiting):
+        TenantsFile(session.settings.tenants_file).remove(tenant_id)
+        entries = purge_tenant(session.catalog, lake, store, record, session.settings)
+    _forget_runs(session, tenant_id)
+    if as_json:
+        print_json({"id": tenant_id, "removed": True, "entries": entries})
+        return
+    say(f"Tenant {tenant_id} is removed: {entries} entries, its lake and its catalog rows.")
+
+
+def _sources(folders: list[Path], home: Path, *, records: bool) -> list[dict[str, Any]]:
+    if not (folders or records):
+        raise ConfigurationError(
+            "no source is named", hint="give --source DIR, or --records for what is pushed"
+        )
+    sources: list[dict[str, Any]] = []
+    names: set[str] = set()
+    for folder in folders:
+        root = folder.expanduser().resolve()
+        name = _free(_slug(root.name), names)
+        names.add(name)
+        inside = root.is_relative_to(home)
+        shown = str(root.relative_to(home)) if inside else str(root)
+        sources.append({"name": name, "type": "files", "root": shown})
+    if records:
+        sources.append({"name": _free("pushed", names), "type": "records"})
+    return sources
+
+
+def _free(stem: str, names: set[str]) -> str:
+    numbered = (f"{stem}-{number}" for number in count(2))
+    return next(name for name in chain([stem], numbered) if name not in names)
+
+
+def _slug(folder: str) -> str:
+    """A folder's name as the name of a source, which is part of every document's identity."""
+    return re.sub("[^a-z0-9]+", "-", folder.lower())[:40].strip("-") or "files"
+
+
+def _require_sources(config: dict[str, Any], session: Session) -> None:
+    """Refuse roots that cannot be listed before anything is written."""
+    from rag_assets.pipeline.comparing import open_sources
+
+    home = session.settings.home
+    absolute = [
+        {**source, "root": str(home / source["root"])} if "root" in source else source
+        for source in config["sources"]
+    ]
+    tenant = Tenant.from_config({**config, "sources": absolute})
+    for source, configured in zip(
+        open_sources(tenant, session.settings, session.catalog), tenant.sources, strict=True
+    ):
+        if isinstance(configured, FilesConfig) and not configured.root.is_dir():
+            raise ConfigurationError(
+                f"source {source.name!r}: {configured.root} is not a folder",
+                hint="give --source a folder that exists",
+            )
+
+
+def _forget_runs(session: Session, tenant_id: str) -> None:
+    """Delete the tenant's runs, whose events name its documents, and its partition."""
+    import dagster as dg
+
+    from rag_assets.partitions import tenants_partitions
+
+    instance = session.instance
+    tag = {"dagster/partition": tenant_id}
+    run_ids = [run.run_id for run in instance.get_runs(filters=dg.RunsFilter(tags=tag))]
+    for run_id in run_ids:
+        instance.delete_run(run_id)
+    _forget_materializations(instance, run_ids)
+    name = tenants_partitions.name or ""
+    if instance.has_dynamic_partition(name, tenant_id):
+        instance.delete_dynamic_partition(name, tenant_id)
+
+
+def _forget_materializations(instance: dg.DagsterInstance, run_ids: list[str]) -> None:
+    """Have Dagster forget what it keeps of assets beside the events: it names partitions.
+
+    That is what was last materialized, a cache of each partition's state, which it makes again,
+    and what came of checks.
+    """
+    from dagster._core.storage.event_log import SqlEventLogStorage
+    from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, AssetKeyTable
+
+    storage = instance.event_log_storage
+    if not isinstance(storage, SqlEventLogStorage):
+        return
+    forgotten = {"last_materialization": None, "last_run_id": None}
+    with storage.index_connection() as connection:
+        connection.execute(
+            AssetKeyTable.update()
+            .where(AssetKeyTable.c.last_run_id.in_(run_ids))
+            .values(**forgotten)
+        )
+        connection.execute(AssetKeyTable.update().values(cached_status_data=None))
+        checks = AssetCheckExecutionsTable
+        connection.execute(checks.delete().where(checks.c.run_id.in_(run_ids)))
+
+
+def _waiting(holder: object) -> None:
+    progress(f"waiting for {holder}")

@@ -1,0 +1,77 @@
+"""tokens create, list, revoke."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from rag_assets.api.identity import Role
+from rag_assets.cli.commands.output import print_json, print_table, say
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import ConfigurationError
+
+
+@with_session
+def create(
+    session: Session,
+    tenant_id: str,
+    *,
+    role: Role,
+    principals: list[str],
+    days: int | None,
+    as_json: bool,
+) -> None:
+    """Make a token and show it, this once."""
+    from rag_assets.api.service_tokens import create_token
+
+    token, kept = create_token(
+        session.catalog,
+        session.catalog.tenants.get(tenant_id).ref,
+        role=role,
+        principals=principals,
+        lives=None if days is None else timedelta(days=days),
+    )
+    if as_json:
+        print_json({"tenant": tenant_id, "token_id": kept.token_id, "token": token})
+        return
+    say(token)
+    say(f"\nToken {kept.token_id} of {tenant_id}. It is not shown again: keep it now.")
+
+
+@with_session
+def list_tokens(session: Session, tenant_id: str, *, as_json: bool) -> None:
+    """Show what may be shown of a tenant's tokens."""
+    session.catalog.tenants.get(tenant_id)
+    tokens = session.catalog.service_tokens.all(tenant_id)
+    if as_json:
+        print_json({"tokens": tokens})
+        return
+    print_table(
+        ["token", "role", "asks as", "made", "ends", "last used"],
+        [
+            (
+                *(token.token_id, token.role, ", ".join(token.principals)),
+                *map(_time, (token.created_at, token.expires_at, token.last_used_at)),
+            )
+            for token in tokens
+        ],
+    )
+
+
+@with_session
+def revoke(session: Session, tenant_id: str, token_id: str, *, as_json: bool) -> None:
+    """Make a token count no more."""
+    ref = session.catalog.tenants.get(tenant_id).ref
+    if not session.catalog.service_tokens.revoke(ref, token_id):
+        # What was given is not repeated: it may be the token itself.
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} has no token of that id",
+            hint=f"`rag-assets tokens list {tenant_id}` shows their ids",
+        )
+    if as_json:
+        print_json({"tenant": tenant_id, "token_id": token_id, "revoked": True})
+        return
+    say(f"Token {token_id} of {tenant_id} counts no more.")
+
+
+def _time(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"

@@ -1,0 +1,85 @@
+"""Servers inside the operator's own network that tenants' embedders may be sent to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import Self, TypeAlias
+
+from rag_assets.common.errors import ConfigurationError
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+
+_HOST = re.compile(
+    r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?"
+)
+_LAST_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateEndpoints:
+    """What the operator lets through that is not on the public internet, or not encrypted.
+
+    Attributes:
+        hosts: names or literal addresses in lower case, each with its port; None for any port.
+        networks: whose addresses are let through, whatever the name and the port.
+    """
+
+    hosts: frozenset[tuple[str, int | None]] = frozenset()
+    networks: tuple[Network, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a comma-separated list of `host`, `host:port` and CIDR networks.
+
+        Raises:
+            ConfigurationError: an item is none of these.
+        """
+        hosts: set[tuple[str, int | None]] = set()
+        networks: list[Network] = []
+        for item in filter(None, map(str.strip, text.split(","))):
+            if "/" in item:
+                networks.append(_network(item))
+            else:
+                hosts.add(_host(item))
+        return cls(frozenset(hosts), tuple(networks))
+
+    def names(self, host: str, port: int) -> bool:
+        """Whether a host is let through by its name, wherever that leads.
+
+        Args:
+            host: as a URL has it, without brackets.
+            port: that is connected to.
+        """
+        name = host.lower()
+        return (name, port) in self.hosts or (name, None) in self.hosts
+
+    def holds(self, address: Address) -> bool:
+        """Whether an address is let through."""
+        return any(address in network for network in self.networks)
+
+
+def _network(item: str) -> Network:
+    try:
+        return ip_network(item)
+    except ValueError:
+        raise _malformed(item) from None
+
+
+def _host(item: str) -> tuple[str, int | None]:
+    match = _HOST.fullmatch(item)
+    if match is None:
+        raise _malformed(item)
+    port = int(match["port"]) if match["port"] else None
+    if port is not None and not 0 < port <= _LAST_PORT:
+        raise _malformed(item)
+    return (match["v6"] or match["name"]).lower(), port
+
+
+def _malformed(item: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"RAG_ASSETS_PRIVATE_ENDPOINTS holds something that is no endpoint: {item}",
+        hint="host, host:port or a network such as 10.1.0.0/16, separated by commas",
+    )

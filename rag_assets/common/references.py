@@ -1,0 +1,41 @@
+"""Settings that name an environment variable, so that no secret stands in a file or a database."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from rag_assets.common.errors import ConfigurationError
+
+_REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def require_reference(setting: str, value: str) -> None:
+    """Refuse anything but `$NAME`.
+
+    Raises:
+        ConfigurationError: names the setting, and does not quote the value.
+    """
+    if _REFERENCE.fullmatch(value) is None:
+        raise ConfigurationError(
+            f"{setting} holds something that is not the name of an environment variable",
+            hint="write $NAME, and set the variable NAME: a secret itself may not stand here",
+        )
+
+
+def resolved(setting: str, reference: str, environ: Mapping[str, str] | None = None) -> str:
+    """The value of the variable that a setting names.
+
+    Raises:
+        ConfigurationError: it is not set, or empty.
+    """
+    name = reference.removeprefix("$")
+    value = (os.environ if environ is None else environ).get(name)
+    if not value:
+        raise ConfigurationError(
+            f"{setting} names the environment variable {name}, which is not set",
+            hint="set it where rag-assets runs, before `rag-assets up` for the daemon as well,"
+            " or take it out of tenants.yaml",
+        )
+    return value

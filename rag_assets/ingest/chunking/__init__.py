@@ -1,0 +1,4 @@
+"""ParsedText → chunks.
+
+Belongs here: chunkers. Does not: parsing, embedding.
+"""

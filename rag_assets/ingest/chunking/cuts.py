@@ -1,0 +1,106 @@
+"""Where a text may be cut, and how good each place is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from typing import TypeAlias
+
+from rag_assets.ingest.chunking.graphemes import boundary_before, is_boundary
+
+
+class Rank(IntEnum):
+    """How good a place is for a cut."""
+
+    HEADING = -1  # between a heading and what follows it: only when nothing else is left
+    GRAPHEME = 0
+    WORD = 1
+    SENTENCE = 2  # also a line of code, of a table, of a list
+    LINE = 3  # for chunkers that prefer the end of a line to that of a sentence
+    PARAGRAPH = 4  # a blank line inside a block
+    BLOCK = 5
+
+
+# (text, start, end) → where to cut strictly between, in order, and how good each place is.
+Cuts: TypeAlias = Callable[[str, int, int], Iterator[tuple[int, Rank]]]
+
+# Repetitions are bounded: a run of a million dots or spaces must not be walked from each of them.
+_SENTENCES = re.compile(
+    r"""(\n[ \t\r]*\n)\s*
+    | (?<!\n\d)(?<!\n\d\d)  # the number of a list's item ends nothing
+      [.!?…][.!?…"'”’»)\]*_]{0,8}(?=\s{1,8}[^\sa-z])(?![ \t\r]{0,8}\n[ \t\r]{0,8}\n)
+    | [。！？｡]["'」』）”’]{0,8}""",
+    re.VERBOSE,
+)
+_LINES = re.compile(r"\n([ \t\r]*\n)*")
+# Scripts that write no spaces: a few characters at a time.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003fffd"
+# One word, or a part of a run of over 24 characters without white space.
+_WORD = re.compile(
+    rf"""\s{{0,64}}\S{{1,24}}(?!\S)
+    | \s{{0,64}} (?: [{_UNSPACED}]{{1,4}} | \w{{1,8}}[^\w\s]{{0,8}} | [^\w\s]{{1,8}} )
+    | \s{{1,64}}""",
+    re.VERBOSE,
+)
+# Some words, about five tokens: units that are not needlessly many.
+_WORDS = re.compile(
+    rf"""\s{{0,64}}\S(?:.{{0,22}}\S)?(?!\S)
+    | \s{{0,64}} (?: [{_UNSPACED}]{{1,8}} | \S{{1,12}}\w{{0,12}}[^\w\s]{{0,4}} )
+    | \s{{1,64}}""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+    """Places between sentences and at blank lines."""
+    for match in _SENTENCES.finditer(text, start, end):
+        at = match.end()
+        if at < end and is_boundary(text, at):
+            yield at, Rank.PARAGRAPH if match[1] else Rank.SENTENCE
+
+
+def line_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+    """Places after line ends; blank lines rank higher."""
+    for match in _LINES.finditer(text, start, end):
+        if match.end() < end:
+            yield match.end(), Rank.PARAGRAPH if match[1] is not None else Rank.SENTENCE
+
+
+def word_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+    """Places between words, and a few in runs of over 24 characters without white space."""
+    return _cuts_by(_WORD, text, start, end)
+
+
+def words_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+    """Places between runs of some words, about five tokens each."""
+    return _cuts_by(_WORDS, text, start, end)
+
+
+def grapheme_cuts(longest: int) -> Cuts:
+    """Places between visible characters; one of over `longest` code points is torn."""
+
+    def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+        floor = start
+        for at in range(start + 1, end):
+            if at - floor >= longest or is_boundary(text, at):
+                floor = at
+                yield at, Rank.GRAPHEME
+
+    return cuts
+
+
+def _cuts_by(
+    pattern: re.Pattern[str], text: str, start: int, end: int
+) -> Iterator[tuple[int, Rank]]:
+    floor = start
+    for match in pattern.finditer(text, start, end):
+        at: int | None = match.end()
+        if at is None or at >= end:
+            continue
+        if not is_boundary(text, at) and (at := boundary_before(text, at, floor)) is None:
+            continue
+        floor = at
+        before = text[at - 1]
+        between = text[at].isspace() or not before.isalnum()
+        yield at, Rank.WORD if between else Rank.GRAPHEME

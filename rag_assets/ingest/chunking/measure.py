@@ -1,0 +1,36 @@
+"""What the limits of a chunker count: tokens or characters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rag_assets.common.tokens import count_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A way to tell how large a text is.
+
+    Attributes:
+        count: the sizes of texts, in order.
+        reach: a run of prose of so many characters has nearly always a size of at least 1.
+        in_tokens: whether sizes are cl100k_base tokens.
+    """
+
+    count: Callable[[Sequence[str]], list[int]]
+    reach: int
+    in_tokens: bool
+
+    def of(self, text: str) -> int:
+        """The size of one text."""
+        return self.count([text])[0]
+
+
+def count_characters(texts: Sequence[str]) -> list[int]:
+    """The number of Unicode code points in each text, in order."""
+    return [len(text) for text in texts]
+
+
+TOKENS = Measure(count_tokens, reach=8, in_tokens=True)
+CHARACTERS = Measure(count_characters, reach=2, in_tokens=False)

@@ -1,0 +1,86 @@
+"""How far a passage reaches back into the one before it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from rag_assets.ingest.chunking.cuts import Rank, word_cuts
+from rag_assets.ingest.chunking.graphemes import is_boundary
+from rag_assets.ingest.chunking.measure import Measure
+
+_NEIGHBOURS = 3  # how many words a sum of words is off, or less
+
+
+def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) -> int:
+    """Where the longest run of whole words at the end of text[low:high] begins.
+
+    Args:
+        text: the document.
+        low, high: the passage before, which ends with a visible character.
+        limit: the size that the run has at most; at least 1.
+        measure: what sizes are counted in.
+
+    Returns:
+        An offset after low (low itself where the passage is a single word). Inside a word where
+        whole words would give less than half of the limit: in scripts without spaces, say. And
+        high where even the last visible character is larger than the limit.
+    """
+    window = measure.reach * limit
+    while True:
+        floor = max(low, high - window)
+        words, pieces = _starts(text, floor, high)
+        start, size = _longest(text, words, high, limit, measure)
+        if 2 * size < limit:
+            start, size = min((start, size), _longest(text, pieces, high, limit, measure))
+        if floor == low or start > min(pieces, default=floor):
+            break
+        window *= 4
+    if start == high:
+        near = range(max(low, high - measure.reach * limit), high)
+        start, _ = _longest(
+            text, [at for at in near if is_boundary(text, at)], high, limit, measure
+        )
+    return start
+
+
+def _starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]]:
+    """Where words begin in text[floor:high], and these together with places inside long words.
+
+    floor itself is left out: it may be inside a word, or begin the whole passage.
+    """
+    words, pieces = [], []
+    for at, rank in word_cuts(text, floor, high):
+        start = at
+        while start < high and text[start].isspace():
+            start += 1
+        if start == high or (start > at and not is_boundary(text, start)):
+            continue
+        pieces.append(start)
+        if rank >= Rank.WORD:
+            words.append(start)
+    return words, pieces
+
+
+def _longest(
+    text: str, starts: Sequence[int], high: int, limit: int, measure: Measure
+) -> tuple[int, int]:
+    """The first of starts from which no more than limit leads to high, and how much.
+
+    (high, 0) where there is none. Sums of words lead to it, since only the first word of a run,
+    which loses the space before it, has another size than within a sentence.
+    """
+    # The space before a word is counted with it, as in the tokeniser's own words.
+    words = [text[max(0, a - 1) : b - 1] for a, b in pairwise(starts)]
+    counts = measure.count([*words, *(text[max(0, start - 1) : high] for start in starts[-1:])])
+    # Negated, so that the sums from each start to the end rise with the start.
+    sums = [-total for total in accumulate(reversed(counts))][::-1]
+    guess = max(0, bisect_left(sums, -limit) - _NEIGHBOURS)
+    for at in range(guess, len(starts), 2 * _NEIGHBOURS):
+        near = starts[at : at + 2 * _NEIGHBOURS]
+        exact = zip(near, measure.count([text[start:high] for start in near]), strict=True)
+        fitting = next((found for found in exact if found[1] <= limit), None)
+        if fitting:
+            return fitting
+    return high, 0

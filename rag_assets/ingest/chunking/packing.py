@@ -1,0 +1,217 @@
+"""Filling passages with units: the part that all chunkers share."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rag_assets.common.tokens import count_text
+from rag_assets.ingest.chunking.cuts import Rank
+from rag_assets.ingest.chunking.graphemes import is_boundary
+from rag_assets.ingest.chunking.measure import Measure
+from rag_assets.ingest.chunking.overlap import overlap_start
+from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.regions import Region, find_regions
+from rag_assets.ingest.chunking.sections import common_path
+from rag_assets.ingest.chunking.units import Grammar, Units, find_units
+from rag_assets.ingest.parsing.model import ParsedText
+
+# (regions, their units) → ranges of units, low to high (exclusive), that no passage reaches across.
+Grouping: TypeAlias = Callable[[Sequence[Region], Units], Iterable[tuple[int, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large passages are, in the measure of their chunker.
+
+    Attributes:
+        size: what no passage exceeds.
+        overlap: how much a passage repeats, at most, of the one before it.
+        by_sentence: whether the repetition begins with a sentence where a whole one fits.
+    """
+
+    size: int
+    overlap: int
+    by_sentence: bool = False
+
+    @property
+    def whole(self) -> int:
+        """Up to this size a block is kept whole, even if that leaves a quarter of the overlap."""
+        return self.size - -(-self.overlap // 4)
+
+
+def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Grouping) -> list[Passage]:
+    """The passages of a document, in order; every non-blank character is in at least one.
+
+    - A passage ends at the best place in the last three quarters of what fits, by the ranks of
+      the units. A table or a code block that would fit whole is not cut at all.
+    - A passage that continues a group repeats the last words, or sentences, of the one before it.
+      Nothing is repeated into another group, or across a masked span.
+    - Text around a masked span stands in a passage of its own, as small as a sentence or line, so
+      that dropping it takes little else along.
+    - Front matter is left out: it is metadata. So is white space at both ends.
+    - The heading path is what the paths of all text that is not overlap have in common.
+
+    Time and memory grow in proportion to the text, whatever it looks like.
+    """
+    regions = find_regions(parsed)
+    units = find_units(parsed.text, regions, parsed.masked, grammar)
+    packer = _Packer(parsed.text, regions, units, grammar.measure, limits)
+    return [
+        passage
+        for low, high in grouping(regions, units)
+        for run_low, run_high in _runs(units.masked, low, high)
+        for passage in packer.pack(run_low, run_high)
+    ]
+
+
+def one_group(_: Sequence[Region], units: Units) -> Iterator[tuple[int, int]]:
+    """The whole document, headings or not."""
+    yield 0, len(units.starts)
+
+
+def _runs(masked: Sequence[bool], low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Cut a range of units wherever masked ones begin or end."""
+    start = low
+    for index in range(low + 1, high):
+        if masked[index] != masked[index - 1]:
+            yield start, index
+            start = index
+    if start < high:
+        yield start, high
+
+
+class _Packer:
+    """Fills passages with units, never looking back further than one passage."""
+
+    def __init__(
+        self, text: str, regions: Sequence[Region], units: Units, measure: Measure, limits: Limits
+    ) -> None:
+        self._text, self._regions, self._units = text, regions, units
+        self._measure, self._limits = measure, limits
+
+    def pack(self, low: int, high: int) -> Iterator[Passage]:
+        """Passages for units low to high (exclusive); the first repeats nothing."""
+        previous: Passage | None = None
+        while low < high:
+            new_start = self._content_start(low)
+            if new_start is None:
+                low += 1
+                continue
+            low, previous = self._next(low, high, new_start, previous)
+            yield previous
+
+    def _next(
+        self, low: int, high: int, new_start: int, previous: Passage | None
+    ) -> tuple[int, Passage]:
+        """One passage from unit low on, and the unit after it."""
+        overlap = self._overlap_before(low) if previous else 0
+        while True:
+            start = self._repeat(previous, overlap, new_start) if previous else new_start
+            stop, end, size = self._fill(low, high, start, new_start)
+            if size <= self._limits.size or start == new_start:
+                tokens = size if self._measure.in_tokens else count_text(self._text[start:end])
+                path = common_path(self._touched(low, stop))
+                return stop, Passage(start, new_start, end, path, tokens)
+            overlap //= 2  # a first unit so large that it needs some of the overlap's room
+
+    def _fill(self, low: int, high: int, start: int, new_start: int) -> tuple[int, int, int]:
+        """Where a passage from start stops: the unit after it, its last character, its size.
+
+        It holds unit low in any case; so it may be over the limit, but only for the overlap.
+        """
+        budget = self._limits.size
+        if start < new_start:
+            budget -= self._measure.of(self._text[start:new_start])
+        while True:
+            stop = self._best_stop(low, high, budget)
+            end = self._content_end(low, stop)
+            size = self._measure.of(self._text[start:end])
+            if size <= self._limits.size or stop == low + 1:
+                return stop, end, size
+            # Joined, units can have a few tokens more than their sum: leave out as many.
+            budget = min(budget, self._units.size(low, stop)) - (size - self._limits.size)
+
+    def _best_stop(self, low: int, high: int, budget: int) -> int:
+        """The best place to end a passage that begins with unit low; at least one unit after it."""
+        totals, ranks = self._units.totals, self._units.ranks
+        fits = max(bisect_right(totals, totals[low] + budget, low, high + 1) - 1, low + 1)
+        if fits >= high:
+            return high
+        best = fits
+        for stop in range(fits - 1, low, -1):
+            if 4 * (totals[stop] - totals[low]) < budget:
+                break
+            if ranks[stop] > ranks[best]:
+                best = stop
+        return self._spare_block(low, best)
+
+    def _spare_block(self, low: int, stop: int) -> int:
+        """Stop before a table or code block rather than inside one that fits a passage whole."""
+        region = self._units.region[stop]
+        first, after = self._units.first[region], self._units.first[region + 1]
+        if not low < first < stop or self._units.ranks[first] is Rank.HEADING:
+            return stop
+        if self._regions[region].kind not in {"table", "code"}:
+            return stop
+        return first if self._units.size(first, after) <= self._limits.whole else stop
+
+    def _overlap_before(self, low: int) -> int:
+        """How much may be repeated before unit low."""
+        region = self._units.region[low]
+        first, after = self._units.first[region], self._units.first[region + 1]
+        size = self._units.size(first, after)
+        whole = low == first and self._regions[region].kind in {"table", "code"}
+        if whole and size <= self._limits.whole:
+            return min(self._limits.overlap, self._limits.size - size)
+        return self._limits.overlap
+
+    def _repeat(self, previous: Passage, overlap: int, new_start: int) -> int:
+        """Where a passage starts that repeats the end of the previous one.
+
+        Nothing is repeated across more blank characters than the limit has tokens or
+        characters: they could leave no room.
+        """
+        if overlap == 0 or new_start - previous.end > self._limits.size:
+            return new_start
+        span = (previous.start, previous.end)
+        start = overlap_start(self._text, *span, overlap, self._measure)
+        if self._limits.by_sentence:
+            start = self._sentence_start(start, previous.end)
+        return start if start < previous.end else new_start
+
+    def _sentence_start(self, low: int, high: int) -> int:
+        """Where the first sentence in text[low:high] begins; low where none does."""
+        starts, ranks = self._units.starts, self._units.ranks
+        for unit in range(max(0, bisect_right(starts, low) - 1), bisect_left(starts, high)):
+            if ranks[unit] < Rank.SENTENCE and ranks[unit] is not Rank.HEADING:
+                continue
+            start = self._content_start(unit)
+            if start is not None and low <= start < high:
+                return start
+        return low
+
+    def _content_start(self, unit: int) -> int | None:
+        """Where the first word of a unit begins; None for a blank unit."""
+        start, end = self._units.starts[unit], self._units.ends[unit]
+        content = self._text[start:end].lstrip()
+        if not content:
+            return None
+        at = end - len(content)
+        # A space may carry a mark: the two are one character.
+        return at if at == start or is_boundary(self._text, at) else at - 1
+
+    def _content_end(self, low: int, stop: int) -> int:
+        """The end of the last word in units low to stop (exclusive), of which one is not blank."""
+        while stop > low:
+            start = self._units.starts[stop - 1]
+            content = self._text[start : self._units.ends[stop - 1]].rstrip()
+            if content:
+                return start + len(content)
+            stop -= 1
+        return self._units.ends[low]
+
+    def _touched(self, low: int, stop: int) -> Sequence[Region]:
+        return self._regions[self._units.region[low] : self._units.region[stop - 1] + 1]

@@ -1,0 +1,118 @@
+"""From the spans a chunker chose to chunks with their place in the document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Protocol
+
+from rag_assets.ingest.chunking.model import Chunk, text_hash
+from rag_assets.ingest.parsing.model import Block, ParsedText
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A span that becomes a chunk.
+
+    Attributes:
+        start, end: character offsets into ParsedText.text, half open; includes the overlap.
+        new_start: where that begins which the passage before did not hold.
+        heading_path: headings above the new text, outermost first.
+        token_count: cl100k_base tokens of text[start:end].
+    """
+
+    start: int
+    new_start: int
+    end: int
+    heading_path: tuple[str, ...]
+    token_count: int
+
+
+class Chunker(Protocol):
+    """Cuts one document into passages."""
+
+    def split(self, parsed: ParsedText) -> list[Passage]:
+        """The passages in order: starts, new starts and ends never decrease."""
+        ...
+
+
+def locate(parsed: ParsedText, passages: Iterable[Passage]) -> Iterator[Chunk]:
+    """Chunks for passages, in order, numbered from 0; one walk through the text for all."""
+    starts, ends = _Cursor(parsed.text), _Cursor(parsed.text)
+    places = _Places(parsed.blocks)
+    for ordinal, passage in enumerate(passages):
+        text = parsed.text[passage.start : passage.end]
+        starts.advance(passage.start)
+        ends.advance(passage.end - 1)
+        place = places.of(passage.new_start, passage.end)
+        yield Chunk(
+            ordinal=ordinal,
+            text=text,
+            start=passage.start,
+            end=passage.end,
+            byte_start=starts.byte,
+            line_start=starts.line if parsed.has_lines else None,
+            line_end=ends.line if parsed.has_lines else None,
+            page=place.page,
+            slide=place.slide,
+            sheet=place.sheet,
+            row_start=place.row_start,
+            row_end=place.row_end,
+            heading_path=passage.heading_path,
+            token_count=passage.token_count,
+            text_sha256=text_hash(parsed.title, passage.heading_path, text),
+        )
+
+
+class _Cursor:
+    """Byte and line of a position that only moves forward.
+
+    Lines end with a line feed, as editors and git count them.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._ascii = text.isascii()
+        self._pos = 0
+        self.byte = 0
+        self.line = 1
+
+    def advance(self, pos: int) -> None:
+        if pos <= self._pos:
+            return
+        self.line += self._text.count("\n", self._pos, pos)
+        if self._ascii:
+            self.byte = pos
+        else:
+            self.byte += len(self._text[self._pos : pos].encode("utf-8", "surrogatepass"))
+        self._pos = pos
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    page: int | None = None
+    slide: int | None = None
+    sheet: str | None = None
+    row_start: int | None = None
+    row_end: int | None = None
+
+
+class _Places:
+    """Where a span stands, by the blocks it touches; spans only move forward."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = blocks
+        self._first = 0
+
+    def of(self, start: int, end: int) -> _Place:
+        while self._first < len(self._blocks) and self._blocks[self._first].end <= start:
+            self._first += 1
+        if self._first == len(self._blocks):
+            return _Place()
+        first = self._blocks[self._first]
+        at = range(self._first, len(self._blocks))
+        touched = takewhile(lambda block: block.start < end, map(self._blocks.__getitem__, at))
+        rows = [b.row for b in touched if b.row is not None and b.sheet == first.sheet]
+        row_start, row_end = (rows[0], rows[-1]) if rows else (None, None)
+        return _Place(first.page, first.slide, first.sheet, row_start, row_end)

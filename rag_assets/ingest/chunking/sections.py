@@ -1,0 +1,92 @@
+"""Sections of a document, and which small ones share a chunk.
+
+A section is a run of headings with the text below the last of them: a heading without text of
+its own stays with what follows, so that no heading is ever parted from the first text below it.
+
+A section that leaves over half of a chunk empty takes in the sections after it, as long as all
+fit and none is above the first: siblings and children join, the next chapter does not. So a
+change log gives passages of a useful size and no chunk speaks about two chapters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from rag_assets.ingest.chunking.regions import Region
+from rag_assets.ingest.chunking.units import Units
+
+_NO_HEADING = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Regions low to high (exclusive), and the highest level among its headings (0: none)."""
+
+    low: int
+    high: int
+    level: int
+
+
+def find_sections(
+    regions: Sequence[Region], start: int = 0, end: int | None = None
+) -> Iterator[Section]:
+    """Sections of regions start to end (exclusive), in order, without gaps."""
+    end = len(regions) if end is None else end
+    low, level, in_headings = start, _NO_HEADING, True
+    for index in range(start, end):
+        region = regions[index]
+        if region.kind != "heading":
+            in_headings = False
+        elif in_headings and index > low:
+            level = min(level, region.level)
+        else:
+            if index > low:
+                yield Section(low, index, level)
+            low, level, in_headings = index, region.level, True
+    if start < end:
+        yield Section(low, end, level)
+
+
+def group_sections(
+    regions: Sequence[Region], units: Units, limit: int
+) -> Iterator[tuple[int, int]]:
+    """Ranges of units (low, high exclusive) that no chunk reaches across."""
+    return join_sections(find_sections(regions), units, limit)
+
+
+def join_sections(
+    sections: Iterable[Section], units: Units, limit: int
+) -> Iterator[tuple[int, int]]:
+    """Ranges of units for sections, small neighbours together."""
+    group: Section | None = None
+    for section in sections:
+        if group is not None and _joins(group, section, units, limit):
+            group = Section(group.low, section.high, group.level)
+            continue
+        if group is not None:
+            yield units.first[group.low], units.first[group.high]
+        group = section
+    if group is not None:
+        yield units.first[group.low], units.first[group.high]
+
+
+def _joins(group: Section, section: Section, units: Units, limit: int) -> bool:
+    low, middle, high = (units.first[at] for at in (group.low, section.low, section.high))
+    return (
+        section.level >= group.level
+        and 2 * units.size(low, middle) < limit
+        and units.size(low, high) <= limit
+    )
+
+
+def common_path(regions: Sequence[Region]) -> tuple[str, ...]:
+    """The headings above all text in these regions; headings count only where there is no text."""
+    paths = [region.heading_path for region in regions if region.kind != "heading"]
+    return _shared(paths or [region.heading_path for region in regions])
+
+
+def _shared(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    columns = takewhile(lambda column: len(set(column)) == 1, zip(*paths, strict=False))
+    return tuple(column[0] for column in columns)

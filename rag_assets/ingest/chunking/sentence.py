@@ -1,0 +1,68 @@
+"""The sentence-aware chunker: whole sentences by Unicode's rules, limits in characters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rag_assets.ingest.chunking.cuts import Rank
+from rag_assets.ingest.chunking.graphemes import is_boundary
+from rag_assets.ingest.chunking.measure import CHARACTERS
+from rag_assets.ingest.chunking.packing import Limits, one_group, pack
+from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.units import Grammar
+from rag_assets.ingest.parsing.model import ParsedText
+
+# A line end that is no blank line: the text goes on. Bounded, so that blanks are walked once.
+_SOFT_LINE_END = re.compile(r"\r?\n(?![ \t\r]{0,64}\n)")
+_LONGEST_GAP = 64
+
+
+class SentenceChunker:
+    """Cuts a document between sentences, as Unicode's segmentation (UAX 29) finds them.
+
+    - A sentence is torn only if it leaves no room for a quarter of the overlap beside it; then
+      between words. A line of code, of a table, of a list counts as a sentence. Of several places
+      the end of a paragraph is best (see pack). Headings stay with the text below them.
+    - Every passage but the first repeats the last whole sentences of the one before it, or its
+      last words where not even one sentence fits the overlap.
+
+    Args:
+        max_characters: Unicode code points; within the range of ChunkParameters.
+        overlap: Unicode code points, at most half of max_characters.
+    """
+
+    def __init__(self, max_characters: int, overlap: int) -> None:
+        self._limits = Limits(max_characters, overlap, by_sentence=True)
+        longest = self._limits.whole
+        self._grammar = Grammar(CHARACTERS, longest, longest, unicode_sentence_cuts)
+
+    def split(self, parsed: ParsedText) -> list[Passage]:
+        """The passages of a document, in order."""
+        return pack(parsed, self._grammar, self._limits, one_group)
+
+
+def unicode_sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+    """Places between sentences; blank lines rank higher.
+
+    Unicode's rules end a sentence at every line end; here a paragraph's lines go on, since most
+    text files are wrapped.
+    """
+    from unicode_segmentation_rs import unicode_sentences
+
+    # Same length: a lone surrogate, which has no UTF-8, becomes one question mark.
+    prose = text[start:end].encode("utf-8", "replace").decode("utf-8")
+    prose = _SOFT_LINE_END.sub(lambda line_end: " " * len(line_end[0]), prose)
+    at = 0
+    for sentence in unicode_sentences(prose):
+        # Runs without a letter or digit are left out: they belong to the sentence before.
+        found = prose.index(sentence, at)
+        at = found + len(sentence)
+        cut = start + at - len(sentence.lstrip())
+        if cut > start and is_boundary(text, cut):
+            yield cut, Rank.PARAGRAPH if _follows_blank_line(text, cut) else Rank.SENTENCE
+
+
+def _follows_blank_line(text: str, at: int) -> bool:
+    before = text[max(0, at - _LONGEST_GAP) : at]
+    return before.count("\n", len(before.rstrip())) > 1

@@ -1,0 +1,152 @@
+"""The smallest pieces a document is cut into, each with its size and the rank of its start.
+
+A chunker never measures candidates one by one: it adds up the units' sizes, counted in one go,
+and counts only what it chose. Cuts lie where the tokeniser's own words begin (before a space,
+after a line end), so that the sums are nearly exact.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+from rag_assets.ingest.chunking.cuts import Cuts, Rank, grapheme_cuts, line_cuts, words_cuts
+from rag_assets.ingest.chunking.masks import touching
+from rag_assets.ingest.chunking.measure import Measure
+from rag_assets.ingest.chunking.regions import Region
+from rag_assets.ingest.parsing.model import MaskedSpan
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """What a chunker takes for a unit.
+
+    Attributes:
+        measure: tells the size of a unit.
+        longest: the size that no unit exceeds; at least 4, since one character may be four tokens.
+        after_heading: the same for a unit right after a heading, which must find room beside it.
+        prose: where a paragraph, or a line over `longest`, is cut into sentences.
+        lines: where code, tables, lists and rows are cut.
+    """
+
+    measure: Measure
+    longest: int
+    after_heading: int
+    prose: Cuts
+    lines: Cuts = line_cuts
+
+
+class _Piece(NamedTuple):
+    start: int
+    end: int
+    rank: Rank
+    region: int
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Units in order; unit k is text[starts[k]:ends[k]].
+
+    Attributes:
+        ranks: how good a cut before the unit is.
+        region: index of the region the unit belongs to.
+        totals: size of all units before the k-th; one longer than the rest.
+        first: index of each region's first unit, and one more for the end.
+        masked: whether a masked span touches the unit.
+    """
+
+    starts: list[int]
+    ends: list[int]
+    ranks: list[Rank]
+    region: list[int]
+    totals: list[int]
+    first: list[int]
+    masked: list[bool]
+
+    def size(self, low: int, high: int) -> int:
+        """About how large units low to high (exclusive) are together."""
+        return self.totals[high] - self.totals[low]
+
+
+def find_units(
+    text: str, regions: Sequence[Region], masked: Sequence[MaskedSpan], grammar: Grammar
+) -> Units:
+    """Cut regions into units.
+
+    Paragraphs are cut into sentences, code, tables, lists and rows into lines; what is too long
+    for a unit then into sentences, words, and visible characters.
+    """
+    pieces = [
+        piece
+        for index in range(len(regions))
+        for piece in _cut_region(text, regions, index, grammar)
+    ]
+    sizes = grammar.measure.count([text[piece.start : piece.end] for piece in pieces])
+    for cuts in (grammar.prose, words_cuts, grapheme_cuts(max(1, grammar.longest // 4))):
+        pieces, sizes = _refine(text, pieces, sizes, cuts, grammar)
+    return _assemble(pieces, sizes, len(regions), masked)
+
+
+def _cut_region(
+    text: str, regions: Sequence[Region], index: int, grammar: Grammar
+) -> Iterator[_Piece]:
+    region, before = regions[index], regions[index - 1] if index else None
+    below_heading = before is not None and before.kind == "heading" and before.end == region.start
+    rank = Rank.HEADING if below_heading else Rank.BLOCK
+    whole = _Piece(region.start, region.end, rank, index)
+    if region.kind == "heading":
+        return iter((whole,))
+    return _cut(text, whole, grammar.prose if region.kind == "paragraph" else grammar.lines)
+
+
+def _cut(text: str, piece: _Piece, cuts: Cuts) -> Iterator[_Piece]:
+    """The parts of a piece; white space at its end stays with the last."""
+    content = text[piece.start : piece.end].rstrip()
+    start, rank = piece.start, piece.rank
+    for at, cut_rank in cuts(text, start, start + len(content)):
+        yield _Piece(start, at, rank, piece.region)
+        start, rank = at, cut_rank
+    yield _Piece(start, piece.end, rank, piece.region)
+
+
+def _room(piece: _Piece, grammar: Grammar) -> int:
+    return grammar.after_heading if piece.rank is Rank.HEADING else grammar.longest
+
+
+def _refine(
+    text: str, pieces: list[_Piece], sizes: list[int], cuts: Cuts, grammar: Grammar
+) -> tuple[list[_Piece], list[int]]:
+    """Cut the pieces that are too long and measure their parts."""
+    long = [size > _room(piece, grammar) for piece, size in zip(pieces, sizes, strict=True)]
+    if not any(long):
+        return pieces, sizes
+    parts = [list(_cut(text, piece, cuts)) for piece, cut in zip(pieces, long, strict=True) if cut]
+    counts = iter(
+        grammar.measure.count([text[part.start : part.end] for each in parts for part in each])
+    )
+    refined: list[_Piece] = []
+    refined_sizes: list[int] = []
+    cut_pieces = iter(parts)
+    for piece, size, cut in zip(pieces, sizes, long, strict=True):
+        these = next(cut_pieces) if cut else [piece]
+        refined += these
+        refined_sizes += [next(counts) for _ in these] if cut else [size]
+    return refined, refined_sizes
+
+
+def _assemble(
+    pieces: Sequence[_Piece], sizes: Sequence[int], regions: int, masked: Sequence[MaskedSpan]
+) -> Units:
+    region = [piece.region for piece in pieces]
+    return Units(
+        starts=[piece.start for piece in pieces],
+        ends=[piece.end for piece in pieces],
+        ranks=[piece.rank for piece in pieces],
+        region=region,
+        totals=[0, *accumulate(sizes)],
+        first=[bisect_left(region, index) for index in range(regions + 1)],
+        masked=[bool(found) for found in touching(masked, pieces)],
+    )

@@ -1,0 +1,160 @@
+"""Credentials in tables: below a column, or beside a label, that promises one.
+
+Where a name stands over or before a value there is no doubt what the value is, so that anything but
+a placeholder, a type or a sentence is taken for a credential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
+from rag_assets.privacy.secrets.names import ANCHORS, promise_of
+from rag_assets.privacy.secrets.values import Promise, is_cell_secret
+
+VERSION = 2
+"""Raised whenever other cells are found than before; a part of keys."""
+
+_RULE = "credential-column"
+_DELIMITERS = "|,;\t"
+_MOST_COLUMNS = 500
+_PAIR = 2
+
+
+class _Cell(NamedTuple):
+    start: int
+    end: int
+
+
+class _Columns(NamedTuple):
+    """Which columns hold credentials, by position, and what parts the cells of a row."""
+
+    delimiter: str
+    named: dict[int, Promise]
+
+
+def credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
+    """Find the cells below a column, or beside a label, whose name promises a credential."""
+    columns: _Columns | None = None
+    for block in parsed.blocks:
+        if block.kind == "heading":
+            columns = _columns(parsed.text, block.start, block.end)
+        elif block.kind == "row":
+            yield from _in_row(parsed.text, _Cell(block.start, block.end), columns)
+        elif block.kind == "table":
+            yield from _in_table(parsed.text, block.start, block.end)
+
+
+def _in_table(text: str, start: int, end: int) -> Iterator[MaskedSpan]:
+    """A table of lines, the first of which names the columns."""
+    lines = list(_lines(text, start, end))
+    columns = _columns(text, *lines[0]) if lines else None
+    for line in lines[1:] if columns is not None and columns.named else lines:
+        yield from _in_row(text, _Cell(*line), columns)
+
+
+def _in_row(text: str, row: _Cell, columns: _Columns | None) -> Iterator[MaskedSpan]:
+    if columns is not None and columns.named:
+        yield from _below(text, row, columns)
+    elif _mentions(text, row):
+        yield from _beside(text, row)
+
+
+def _columns(text: str, start: int, end: int) -> _Columns | None:
+    for delimiter in _DELIMITERS:
+        cells = list(_cells(text, start, end, delimiter))
+        if len(cells) > 1:
+            named = _named(text, cells) if _mentions(text, _Cell(start, end)) else {}
+            if named or delimiter == "|":
+                return _Columns(delimiter, named)
+    return None
+
+
+def _named(text: str, cells: Sequence[_Cell]) -> dict[int, Promise]:
+    promises = ((n, promise_of(text[cell.start : cell.end])) for n, cell in enumerate(cells))
+    return {n: promise for n, promise in promises if promise is not None}
+
+
+def _mentions(text: str, place: _Cell) -> bool:
+    """Whether it is worth taking a line apart."""
+    lowered = text[place.start : place.end].lower()
+    return any(word in lowered for word in ANCHORS)
+
+
+def _below(text: str, row: _Cell, columns: _Columns) -> Iterator[MaskedSpan]:
+    for number, cell in enumerate(_cells(text, row.start, row.end, columns.delimiter)):
+        promise = columns.named.get(number)
+        if promise is not None and is_cell_secret(promise, text[cell.start : cell.end]):
+            yield MaskedSpan(cell.start, cell.end, _RULE)
+
+
+def _beside(text: str, row: _Cell) -> Iterator[MaskedSpan]:
+    """A row of a label and its value: whatever else there is of it would describe the label."""
+    for delimiter in _DELIMITERS:
+        cells = [c for c in _cells(text, row.start, row.end, delimiter) if c.end > c.start]
+        if len(cells) < _PAIR:
+            continue
+        promise = promise_of(text[cells[0].start : cells[0].end])
+        value = text[cells[1].start : cells[1].end]
+        if promise is not None and is_cell_secret(promise, value, described=len(cells) > _PAIR):
+            yield MaskedSpan(cells[1].start, cells[1].end, _RULE)
+        return
+
+
+def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
+    """Cells of one record without quotation marks, code marks and blanks around them."""
+    at = start
+    for _ in range(_MOST_COLUMNS):
+        stop = text.find(delimiter, _after_quotation(text, at, end), end)
+        stop = end if stop < 0 else stop
+        yield _trimmed(text, at, stop)
+        if stop == end:
+            return
+        at = stop + 1
+
+
+def _after_quotation(text: str, start: int, end: int) -> int:
+    """Where the quotation ends that begins a cell; a doubled mark in it is one of its characters.
+
+    The cell's own start where it is not quoted, or the quotation is never closed.
+    """
+    if not text.startswith('"', start):
+        return start
+    close = text.find('"', start + 1, end)
+    while close >= 0 and text.startswith('"', close + 1, end):
+        close = text.find('"', close + 2, end)
+    return max(close, start)
+
+
+def _trimmed(text: str, start: int, end: int) -> _Cell:
+    inner = text[start:end].lstrip(" \t\"'`")
+    start = end - len(inner)
+    end = start + len(inner.rstrip(" \t\"'`\r\n"))
+    for mark in ("**", "__"):
+        if (
+            end - start > 2 * len(mark)
+            and text.startswith(mark, start)
+            and text.endswith(mark, start, end)
+        ):
+            return _Cell(start + len(mark), end - len(mark))
+    return _Cell(start, end)
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    at = start
+    for line in text[start:end].splitlines(keepends=True):
+        yield at, at + len(line.rstrip("\r\n"))
+        at += len(line)
+
+
+def joined(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
+    """Spans in order, those that overlap made one under the first one's rule."""
+    done: list[MaskedSpan] = []
+    for span in sorted(spans, key=lambda s: (s.start, s.end)):
+        if done and span.start < done[-1].end:
+            last = done[-1]
+            done[-1] = MaskedSpan(last.start, max(last.end, span.end), last.rule)
+        else:
+            done.append(span)
+    return tuple(done)

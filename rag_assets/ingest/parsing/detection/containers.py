@@ -1,0 +1,140 @@
+"""What a ZIP archive or an OLE2 file really is: an Office document, or something nobody reads.
+
+Called before a document's limits are set: nothing here may be costly, whatever the file.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.detection.signatures import ARCHIVE_HINT
+from rag_assets.ingest.parsing.media_types import DOCX, OOXML, PPTX, XLSX
+
+ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
+OLE2_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+_CENTRAL_ENTRY = b"PK\x01\x02"
+_MOST_ENTRIES = 20_000
+_MOST_BYTES = 1 << 20
+_READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ENCRYPTED = 1  # a flag of an entry
+_MAIN_PART = re.compile(rb"application/vnd\.([\w.-]{1,80})\.main(?:\+xml)?[\"']", re.IGNORECASE)
+_XLSB = b"ms-excel.sheet.binary"
+_FAMILIES = {  # what occurs in the content type of a main part
+    b"wordprocessingml": DOCX,
+    b"ms-word": DOCX,
+    b"presentationml": PPTX,
+    b"ms-powerpoint": PPTX,
+    b"spreadsheetml": XLSX,
+    b"ms-excel": XLSX,
+}
+_MIME_TYPES = {  # how the entry "mimetype" begins
+    b"application/vnd.oasis.opendocument.text": "an OpenDocument text",
+    b"application/vnd.oasis.opendocument.spreadsheet": "an OpenDocument spreadsheet",
+    b"application/vnd.oasis.opendocument.presentation": "an OpenDocument presentation",
+    b"application/vnd.oasis.opendocument": "an OpenDocument file",
+    b"application/epub+zip": "an e-book (EPUB)",
+}
+_ENTRIES = {  # an entry that no other kind of archive has
+    "AndroidManifest.xml": "an Android program",
+    "META-INF/MANIFEST.MF": "a Java archive",
+    "Index/Document.iwa": "a Pages, Numbers or Keynote document",
+    "visio/document.xml": "a Visio drawing",
+}
+_SAVE_AS = "save it as DOCX, PPTX, XLSX or PDF"
+_STREAMS = {  # a stream that no other kind of OLE2 file has
+    "__properties_version1.0": ("an Outlook message (.msg)", "save it as EML"),
+    "WordDocument": ("a Word document of the format before 2007", "save it as DOCX"),
+    "PowerPoint Document": ("a PowerPoint file of the format before 2007", "save it as PPTX"),
+    "Workbook": ("an Excel workbook of the format before 2007", "save it as XLSX"),
+    "Book": ("an Excel workbook of the format before 2007", "save it as XLSX"),
+    "VisioDocument": ("a Visio drawing", "save it as PDF"),
+}
+
+
+def type_of_zip(data: bytes, media_type: str | None) -> str:
+    """The Office format of a ZIP archive, by the content type of its main part.
+
+    Args:
+        data: the archive.
+        media_type: what its source says it is; decides where it has several main parts.
+
+    Raises:
+        DocumentRejected: it is no Office document, or too damaged to tell.
+    """
+    if data.count(_CENTRAL_ENTRY) > _MOST_ENTRIES:
+        raise DocumentRejected(
+            f"it is an archive of more than {_MOST_ENTRIES:,} entries", hint=ARCHIVE_HINT
+        )
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            kinds = list(_main_parts(archive))
+            if not kinds:
+                raise _no_document(archive)
+    except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, RuntimeError):
+        raise DocumentRejected(
+            "it is a damaged or truncated ZIP archive or Office document",
+            hint="copy the file again",
+        ) from None
+    return media_type if media_type is not None and media_type in kinds else kinds[0]
+
+
+def type_of_ole2(data: bytes, media_type: str | None) -> str:
+    """The Office format that an OLE2 file is encrypted around, as its source says it is.
+
+    Raises:
+        DocumentRejected: it is of a format before 2007, or its name does not tell the format.
+    """
+    if _has_stream(data, "EncryptedPackage"):
+        if media_type is not None and media_type in OOXML:
+            return media_type
+        raise DocumentRejected(
+            "it is an encrypted Office document whose name does not say of which kind",
+            hint="name it .docx, .pptx or .xlsx",
+        )
+    for stream, (meaning, hint) in _STREAMS.items():
+        if _has_stream(data, stream):
+            raise DocumentRejected(f"it is {meaning}", hint=hint)
+    raise DocumentRejected("it is an OLE2 file of an unknown kind", hint=_SAVE_AS)
+
+
+def _main_parts(archive: zipfile.ZipFile) -> Iterator[str]:
+    # Without NUL bytes UTF-16 reads like ASCII.
+    content_types = _beginning(archive, "[Content_Types].xml").replace(b"\0", b"")
+    for found in _MAIN_PART.finditer(content_types):
+        name = found[1].lower()
+        if _XLSB in name:
+            raise DocumentRejected("it is a binary Excel workbook (.xlsb)", hint="save it as XLSX")
+        yield from (kind for mark, kind in _FAMILIES.items() if mark in name)
+
+
+def _no_document(archive: zipfile.ZipFile) -> DocumentRejected:
+    mime_type = _beginning(archive, "mimetype")
+    meanings = [
+        *(meaning for mark, meaning in _MIME_TYPES.items() if mime_type.startswith(mark)),
+        *(meaning for name, meaning in _ENTRIES.items() if name in archive.NameToInfo),
+    ]
+    if meanings:
+        return DocumentRejected(f"it is {meanings[0]}", hint=_SAVE_AS)
+    return DocumentRejected("it is a ZIP archive", hint=ARCHIVE_HINT)
+
+
+def _beginning(archive: zipfile.ZipFile, name: str) -> bytes:
+    """The first megabyte of an entry; nothing if it is not there or not simply deflated."""
+    entry = archive.NameToInfo.get(name)
+    if entry is None or entry.flag_bits & _ENCRYPTED or entry.compress_type not in _READABLE:
+        return b""
+    with archive.open(entry) as stream:
+        return stream.read(_MOST_BYTES)
+
+
+def _has_stream(data: bytes, name: str) -> bool:
+    """Whether an OLE2 file lists a stream: the name to 64 bytes, then its length with the end."""
+    raw = name.encode("utf-16-le")
+    return raw.ljust(64, b"\0") + struct.pack("<H", len(raw) + 2) in data

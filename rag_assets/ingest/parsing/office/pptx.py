@@ -1,0 +1,164 @@
+"""PPTX: each slide's title, text, tables and notes, in the order of the slides.
+
+Read from the XML itself: see docs/decisions/0015-office-parsers.md. Hidden slides, dates, footers,
+slide numbers and charts are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.office.ooxml import R_ID, Package
+from rag_assets.ingest.parsing.office.pptx_text import A, blocks_of, table_lines, text_of
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.outline import first_title, heading_name
+from rag_assets.ingest.parsing.pieces import Piece, assembled, bounded, clean
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+_P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+_P14 = "{http://schemas.microsoft.com/office/powerpoint/2010/main}"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
+_DIAGRAM_DATA = R_ID.replace("}id", "}dm")
+_TITLES = frozenset({"title", "ctrTitle"})
+_LEFT_OUT = frozenset({"dt", "ftr", "hdr", "sldNum", "sldImg"})
+_LISTS = frozenset({"body", "obj"})  # placeholders whose paragraphs are items
+_GROUPS = frozenset({f"{_P}grpSp", f"{_MC}AlternateContent", f"{_MC}Choice"})
+_NO_TITLE = "PowerPoint Presentation"  # what PowerPoint itself calls every presentation
+
+
+@dataclass(frozen=True, slots=True)
+class _Slide:
+    """A slide that is shown: its number from 1, its part, and the section it begins, if any."""
+
+    number: int
+    part: str
+    section: str | None = None
+
+
+def warm_up() -> None:
+    """Load what reads XML."""
+    from lxml import etree  # noqa: F401
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Read a presentation; see registry.ParseFunction.
+
+    Raises:
+        DocumentRejected: it is encrypted, damaged, too long, or holds no text.
+    """
+    package = Package(data, options, limits)
+    root = package.main_xml()
+    listed = [(s.get("id", ""), s.get(R_ID, "")) for s in root.iter(f"{_P}sldId")]
+    limits.check_pages(len(listed))
+    sections = _sections(root)
+    slides = list(_slides(package, listed, sections))
+    level = 2 if sections else 1
+    pieces = list(bounded((p for s in slides for p in _slide(package, s, level)), limits))
+    if not pieces:
+        raise DocumentRejected("no text on any slide that is shown")
+    text, blocks = assembled(pieces)
+    opening = [p.text for p in pieces if p.slide == pieces[0].slide and p.level == level]
+    title = _title(package, opening) or first_title(blocks)
+    return ParsedText(text, blocks, title, pages=len(listed), has_lines=False)
+
+
+def _title(package: Package, opening: list[str]) -> str | None:
+    """What stands as the title on the first slide, else in the properties."""
+    if opening and opening[0] != "Slide 1":
+        return heading_name(opening[0])
+    title = package.title()
+    return None if title == _NO_TITLE else title
+
+
+def _sections(root: _Element) -> dict[str, str]:
+    """The names of sections by the id of the slide they begin with; none if there is but one."""
+    found: dict[str, str] = {}
+    for section in root.iter(f"{_P14}section"):
+        first = next(section.iter(f"{_P14}sldId"), None)
+        name = clean(" ".join(section.get("name", "").split()))
+        if first is not None and name:
+            found[first.get("id", "")] = name
+    return found if len(found) > 1 else {}
+
+
+def _slides(
+    package: Package, listed: list[tuple[str, str]], sections: dict[str, str]
+) -> Iterator[_Slide]:
+    parts = {r.id: r.part for r in package.related(package.main) if r.kind == "slide"}
+    for number, (slide_id, relation) in enumerate(listed, start=1):
+        if relation in parts:
+            yield _Slide(number, parts[relation], sections.get(slide_id))
+
+
+def _slide(package: Package, slide: _Slide, level: int) -> Iterator[Piece]:
+    if slide.section is not None:
+        yield Piece("heading", slide.section, 1, slide=slide.number)
+    root = package.xml(slide.part)
+    if root is None or root.get("show") in {"0", "false"}:
+        return
+    shapes = list(_shapes(root))
+    title = next((t for s in shapes if _role(s) in _TITLES and (t := _shape_text(s))), "")
+    content = [p for s in shapes if _role(s) not in _TITLES for p in _content(package, slide, s)]
+    content = [piece for piece in (*content, *_notes(package, slide)) if piece.text]
+    if title or content:
+        name = " ".join(title.split()) or f"Slide {slide.number}"
+        yield Piece("heading", name, level, slide=slide.number)
+    yield from (replace(piece, slide=slide.number) for piece in content)
+
+
+def _shapes(node: _Element) -> Iterator[_Element]:
+    """Shapes and frames in the order in which they are drawn, also those in groups."""
+    tree = node.find(f"{_P}cSld/{_P}spTree") if node.tag in {f"{_P}sld", f"{_P}notes"} else node
+    for child in () if tree is None else tree:
+        if child.tag in {f"{_P}sp", f"{_P}graphicFrame"}:
+            yield child
+        elif child.tag in _GROUPS:
+            yield from _shapes(child)
+
+
+def _role(shape: _Element) -> str:
+    """Which placeholder a shape is; "" for none."""
+    found = shape.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
+    return found.get("type", "obj") if found is not None else ""
+
+
+def _shape_text(shape: _Element) -> str:
+    body = shape.find(f"{_P}txBody")
+    return text_of(body) if body is not None else ""
+
+
+def _content(package: Package, slide: _Slide, shape: _Element) -> Iterator[Piece]:
+    role = _role(shape)
+    if role in _LEFT_OUT:
+        return
+    body = shape.find(f"{_P}txBody")
+    if body is not None:
+        yield from blocks_of(body, is_list=role in _LISTS)
+    for table in shape.iter(f"{A}tbl"):
+        yield Piece("table", "\n".join(table_lines(table)))
+    for diagram in shape.iter(_DIAGRAM):
+        yield from _diagram(package, slide, diagram.get(_DIAGRAM_DATA, ""))
+
+
+def _diagram(package: Package, slide: _Slide, relation: str) -> Iterator[Piece]:
+    """What a SmartArt graphic says, as a list."""
+    part = next((r.part for r in package.related(slide.part) if r.id == relation), None)
+    root = package.xml(part) if part else None
+    texts = [] if root is None else map(text_of, root.iter("{*}t"))
+    yield Piece("list", "\n".join("- " + " ".join(text.split()) for text in texts if text))
+
+
+def _notes(package: Package, slide: _Slide) -> Iterator[Piece]:
+    root = package.relative(slide.part, "notesSlide")
+    shapes = [] if root is None else [s for s in _shapes(root) if _role(s) == "body"]
+    texts = [text for shape in shapes if (text := _shape_text(shape))]
+    if texts:
+        yield Piece("paragraph", "Notes: " + "\n".join(texts))

@@ -1,0 +1,210 @@
+"""XLSX: each sheet a section, its header a heading above its rows, each row a block.
+
+calamine reads the cells: values as they were last computed, no formula, no macro. What it gets is
+a copy of the workbook that holds nothing but sheets, styles and texts. Hidden sheets are left out.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from itertools import chain, compress
+from typing import TYPE_CHECKING, TypeAlias
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.office.ooxml import Package
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.pieces import Piece, assembled, bounded, clean
+from rag_assets.ingest.parsing.tables import names_columns, on_a_line, repeated
+
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet, CalamineWorkbook
+
+_NEEDED = frozenset({"worksheet", "sharedStrings", "styles"})
+_PACKAGE_PARTS = ("[Content_Types].xml", "_rels/.rels")
+_LARGEST_WHOLE = 1e15  # above, a spreadsheet itself does not know all digits
+# The reference of a cell, and that of one that holds something. Repetitions are bounded so that no
+# tag is walked twice.
+_REFERENCE = re.compile(rb"""r\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
+_FILLED = re.compile(
+    rb"""<(?:\w{1,20}:)?c\s[^<>]{0,200}?\br\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']"""
+    rb"""[^<>]{0,200}(?<!/)>"""
+)
+
+_Value: TypeAlias = int | float | str | bool | time | date | datetime | timedelta
+
+
+def warm_up() -> None:
+    """Load the libraries."""
+    import python_calamine  # noqa: F401
+    from lxml import etree  # noqa: F401
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Read a workbook; see registry.ParseFunction.
+
+    Raises:
+        DocumentRejected: it is encrypted, damaged, too large, or holds no text.
+    """
+    package = Package(data, options, limits)
+    workbook = _opened(_bare(package, limits))
+    names = _shown_sheets(workbook)
+    limits.check_pages(len(names))
+    found = chain.from_iterable(_sheet(workbook, name, limits) for name in names)
+    pieces = list(bounded(found, limits))
+    if not pieces:
+        raise DocumentRejected("no cell of a sheet that is shown holds anything")
+    text, blocks = assembled(pieces)
+    pages = len(workbook.sheet_names)
+    return ParsedText(text, blocks, package.title(), pages, has_lines=False)
+
+
+def _bare(package: Package, limits: ParseLimits) -> bytes:
+    """The workbook without all that no cell's value needs: pictures, macros, links, objects."""
+    related = package.related(package.main)
+    folder, _, name = package.main.rpartition("/")
+    relations = f"{folder}/_rels/{name}.rels".lstrip("/")
+    sheets = {r.part for r in related if r.kind == "worksheet"}
+    needed = [r.part for r in related if r.kind in _NEEDED]
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
+        for part in dict.fromkeys((*_PACKAGE_PARTS, package.main, relations, *needed)):
+            content = package.archive.read(part)
+            if part in sheets:
+                _check_extent(content, limits)
+            copy.writestr(zipfile.ZipInfo(part), content)
+    return target.getvalue()
+
+
+def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
+    """Refuse a sheet whose cells lie too far apart: calamine keeps room for all between them."""
+    cells = _extent(_REFERENCE.findall(sheet))
+    if cells > limits.cells:
+        # Empty cells with nothing but a format may lie anywhere, and take no room.
+        cells = _extent(_FILLED.findall(sheet))
+    if cells > limits.cells:
+        raise DocumentRejected(
+            f"a sheet reaches over {cells:,} cells, over the limit of {limits.cells:,}",
+            hint="split the sheet, or clear cells that lie far from all others",
+        )
+
+
+def _extent(references: list[tuple[bytes, bytes]]) -> int:
+    """How many cells the smallest rectangle has that holds all of these."""
+    if not references:
+        return 0
+    letters, numbers = map(set, zip(*references, strict=True))
+    columns, rows = [*map(_column, letters)], [*map(int, numbers)]
+    return (max(rows) - min(rows) + 1) * (max(columns) - min(columns) + 1)
+
+
+def _column(letters: bytes) -> int:
+    number = 0
+    for letter in letters.upper():
+        number = 26 * number + letter - ord("A") + 1
+    return number
+
+
+def _opened(data: bytes) -> CalamineWorkbook:
+    from python_calamine import CalamineError, CalamineWorkbook
+
+    try:
+        return CalamineWorkbook.from_filelike(io.BytesIO(data))
+    except CalamineError:
+        # Its message may quote the document.
+        raise _damaged() from None
+
+
+def _damaged() -> DocumentRejected:
+    return DocumentRejected("it is damaged: not a readable workbook")
+
+
+def _shown_sheets(workbook: CalamineWorkbook) -> list[str]:
+    from python_calamine import SheetTypeEnum, SheetVisibleEnum
+
+    return [
+        sheet.name
+        for sheet in workbook.sheets_metadata
+        if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
+    ]
+
+
+def _sheet(workbook: CalamineWorkbook, name: str, limits: ParseLimits) -> Iterator[Piece]:
+    from python_calamine import CalamineError
+
+    try:
+        sheet = workbook.get_sheet_by_name(name)
+    except CalamineError:
+        raise _damaged() from None
+    rows = _rows(sheet, limits)
+    if rows:
+        shown = clean(" ".join(name.split()))
+        yield Piece("heading", shown, 1, sheet=shown)
+        yield from _records(rows, shown)
+
+
+def _records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
+    """Lines above the table, its header, its rows; each with its number in the sheet."""
+    columns = max(sum(map(bool, row)) for row in rows.values())
+    above = True
+    for number, row in rows.items():
+        text = on_a_line(row)
+        if above and columns > 1 and sum(map(bool, row)) == 1:
+            yield Piece("paragraph", text.lstrip(" |"), sheet=sheet, row=number)
+        elif above and len(rows) > 1 and names_columns(row, columns):
+            yield Piece("heading", text.lstrip(" |"), 2, sheet=sheet, row=number)
+            above = False
+        else:
+            yield Piece("row", text, sheet=sheet, row=number)
+            above = False
+
+
+def _rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]]:
+    """The rows that hold anything, as texts, by their numbers; columns that hold nothing go."""
+    if sheet.start is None:
+        return {}
+    first_row, _ = sheet.start
+    rows = [list(map(_shown, row)) for row in sheet.to_python(skip_empty_area=True)]
+    _repeat_merged(sheet, rows, limits)
+    used = [any(column) for column in zip(*rows, strict=True)]
+    if not all(used):
+        rows = [list(compress(row, used)) for row in rows]
+    return {number: row for number, row in enumerate(rows, start=first_row + 1) if any(row)}
+
+
+def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLimits) -> None:
+    """Let a cell that spans several rows be read in each of them that holds anything else."""
+    first_row, first_column = sheet.start or (0, 0)
+    columns = range(first_column, first_column + sheet.width)
+    left = limits.cells
+    for (top, column), (bottom, _) in sheet.merged_cell_ranges or ():
+        below = rows[max(0, top + 1 - first_row) : bottom + 1 - first_row]
+        left -= len(below)
+        if left < 0:
+            raise _damaged()
+        if top >= first_row and column in columns and below:
+            value = repeated(rows[top - first_row][column - first_column])
+            for row in filter(any, below):
+                row[column - first_column] = value
+
+
+def _shown(value: _Value) -> str:
+    """A value as a reader would write it down."""
+    if isinstance(value, str):
+        text = " ".join(value.split())
+        return text if text.isprintable() else clean(text)
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float):
+        whole = value.is_integer() and abs(value) < _LARGEST_WHOLE
+        return str(int(value)) if whole else f"{value:.15g}"
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "minutes" if value.second == 0 else "seconds")
+    if isinstance(value, time):
+        return value.isoformat("minutes" if value.second == 0 else "seconds")
+    return str(value)

@@ -1,0 +1,128 @@
+"""A PDF as pdfium opens it: its pages, and whether it can be opened at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.detection.detect import PDF_MARK
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument, PdfPage
+
+_TAIL_BYTES = 4_096
+_NEEDS_PASSWORD = 4  # FPDF_ERR_PASSWORD
+SCANTY = 60
+"""Characters that a scanned page may hold: scanner apps stamp a line on each."""
+_MOST_OBJECTS = 500
+
+
+class PdfFile:
+    """An opened PDF.
+
+    Args:
+        data: the document; what stands before its mark is left out.
+        passwords: tried in order if it is encrypted.
+
+    Attributes:
+        data: from its mark on.
+        password: the one that opened it, if it took one.
+        document: what pdfium made of it.
+
+    Raises:
+        DocumentRejected: it is encrypted, cut short or damaged.
+    """
+
+    def __init__(self, data: bytes, passwords: Iterable[str] = ()) -> None:
+        self.data = data[data.find(PDF_MARK) :]
+        tail = self.data[-_TAIL_BYTES:]
+        if b"%%EOF" not in tail and b"startxref" not in tail:
+            # pdfium would make do with the pages that are left, and nobody would know.
+            raise DocumentRejected(
+                "it is truncated: the end of the PDF is missing", hint="copy the file again"
+            )
+        self.document, self.password = _opened(self.data, tuple(passwords))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.document.close()
+
+    def __len__(self) -> int:
+        """How many pages it has."""
+        return len(self.document)
+
+    @property
+    def title(self) -> str:
+        """The title in its properties; "" if there is none, or none that is text."""
+        try:
+            return str(self.document.get_metadata_value("Title"))
+        except UnicodeDecodeError:
+            return ""
+
+    @contextmanager
+    def page(self, number: int) -> Iterator[PdfPage]:
+        """One page, counted from 1.
+
+        Raises:
+            PdfiumError: it cannot be read.
+        """
+        page = self.document[number - 1]
+        try:
+            yield page
+        finally:
+            page.close()
+
+    def is_picture(self, number: int) -> bool:
+        """Whether a page shows something and holds hardly any text: it was scanned, or drawn."""
+        from pypdfium2 import PdfiumError
+        from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
+
+        try:
+            with self.page(number) as page:
+                text = page.get_textpage()
+                characters = text.count_chars()
+                text.close()
+                if characters > SCANTY:
+                    return False
+                objects = islice(page.get_objects(), _MOST_OBJECTS)
+                kinds = {drawn.type for drawn in objects}
+        except PdfiumError:
+            return False
+        return FPDF_PAGEOBJ_IMAGE in kinds or (not characters and bool(kinds))
+
+
+def no_text(pages: int, *, ocr: bool) -> DocumentRejected:
+    """Why a PDF with so many pages is no document: nothing on them is text."""
+    if ocr:
+        return DocumentRejected(f"no text, by OCR neither ({pages:,} pages)")
+    return DocumentRejected(
+        f"no text: scanned pages need OCR ({pages:,} without any text)",
+        hint="set parser.ocr: true for the tenant",
+    )
+
+
+def _opened(data: bytes, passwords: tuple[str, ...]) -> tuple[PdfDocument, str | None]:
+    import pypdfium2 as pdfium
+
+    for password in (None, *passwords):
+        try:
+            return pdfium.PdfDocument(data, password=password), password
+        except pdfium.PdfiumError as error:
+            if getattr(error, "err_code", None) != _NEEDS_PASSWORD:
+                raise DocumentRejected("it is damaged: not a readable PDF") from None
+    tried = "none of parser.passwords opens it" if passwords else "needs a password"
+    raise DocumentRejected(
+        f"it is encrypted, {tried}",
+        hint="give its password in parser.passwords, or store a copy without one",
+    )

@@ -1,0 +1,132 @@
+"""Pages of a PDF as liteparse lays them out in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.model import BlockKind
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.pdf.file import PdfFile
+from rag_assets.ingest.parsing.pdf.text import plain
+from rag_assets.ingest.parsing.pieces import DEEPEST_LEVEL, Piece, clean
+
+if TYPE_CHECKING:
+    from liteparse import LayoutBlock, LiteParse, ParsedPage
+
+_BATCH_PAGES = 32
+_LEAST_KEPT = 0.6
+_KINDS: Mapping[str, BlockKind] = {
+    "heading": "heading",
+    "paragraph": "paragraph",
+    "list_item": "list",
+    "table": "table",
+    "code": "code",
+    "grid_fallback": "code",
+}
+
+
+@cache
+def warm_up() -> None:
+    """Load the libraries, and let pdfium reserve its gigabyte of address space, once.
+
+    Done before a limit is set, so that the limit is about the document.
+    """
+    from liteparse import LiteParse, ParseError
+
+    with suppress(ParseError):
+        LiteParse(ocr_enabled=False, num_workers=1, quiet=True).parse(b"%PDF-")
+
+
+class PageLayout:
+    """Lays out the pages of one PDF.
+
+    Args:
+        file: the PDF.
+        options: what the tenant chose.
+        limits: for the document.
+    """
+
+    def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
+        self._file = file
+        self._options = options
+        self._limits = limits
+
+    def pages(self) -> Iterator[tuple[int, list[Piece]]]:
+        """The readable pages by number from 1, each with its pieces.
+
+        Raises:
+            DocumentRejected: it is damaged beyond single pages.
+        """
+        from liteparse import ParseError
+
+        parser = self._parser(keep_headers_footers=self._options.keep_headers_footers)
+        try:
+            for batch in parser.parse_batches(self._file.data, batch_size=_BATCH_PAGES):
+                stripped = [page.page_num for page in batch.result.pages if _lost_text(page)]
+                whole = self._whole_pages(stripped)
+                for page in batch.result.pages:
+                    yield page.page_num, list(_pieces(whole.get(page.page_num, page)))
+        except ParseError:
+            # Its message may quote the document.
+            raise DocumentRejected("it is damaged: its pages cannot be read") from None
+
+    def _whole_pages(self, numbers: list[int]) -> dict[int, ParsedPage]:
+        """Pages with their headers and footers, for those that would have little left without."""
+        if not numbers:
+            return {}
+        target = ",".join(map(str, numbers))
+        parser = self._parser(keep_headers_footers=True, target_pages=target)
+        return {page.page_num: page for page in parser.parse(self._file.data).pages}
+
+    def _parser(self, *, keep_headers_footers: bool, target_pages: str | None = None) -> LiteParse:
+        from liteparse import LiteParse
+
+        return LiteParse(
+            ocr_enabled=False,
+            output_format="markdown",
+            image_mode="off",
+            extract_links=False,
+            extract_blocks=True,
+            keep_headers_footers=keep_headers_footers,
+            target_pages=target_pages,
+            max_pages=self._limits.pages,
+            continue_on_page_error=True,
+            password=self._file.password,
+            num_workers=1,
+            quiet=True,
+        )
+
+
+def _pieces(page: ParsedPage) -> Iterator[Piece]:
+    for block in page.blocks or []:
+        kind = _KINDS.get(block.kind)
+        text = clean(_text_of(block)) if kind else ""
+        if kind is not None and text:
+            level = min(block.level or 1, DEEPEST_LEVEL) if kind == "heading" else 0
+            yield Piece(kind, text, level, page.page_num)
+
+
+def _lost_text(page: ParsedPage) -> bool:
+    """Whether most of a page was taken for headers: forms and slides resemble each other."""
+    kept = sum(_visible(_text_of(block)) for block in page.blocks or [])
+    return kept < _LEAST_KEPT * _visible(page.text)
+
+
+def _visible(text: str) -> int:
+    return sum(map(len, text.split()))
+
+
+def _text_of(block: LayoutBlock) -> str:
+    if block.kind == "table":
+        rows = [*([block.header] if block.header else []), *(block.rows or [])]
+        return "\n".join(" | ".join(cell.text for cell in row) for row in rows)
+    if block.lines:
+        return "\n".join(block.lines)
+    # Only running text comes as Markdown; headings and cells are as they stand on the page.
+    text = block.text or "" if block.kind == "heading" else plain(block.text or "")
+    return f"{block.marker} {text}" if block.kind == "list_item" and block.marker else text

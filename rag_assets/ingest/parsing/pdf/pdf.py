@@ -1,0 +1,134 @@
+"""PDF: blocks from liteparse, outline and title from pdfium, scanned pages by OCR if it is on.
+
+The text is the blocks joined by blank lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.outline import first_title, heading_name
+from rag_assets.ingest.parsing.pdf.file import SCANTY, PdfFile, no_text
+from rag_assets.ingest.parsing.pdf.layout import PageLayout, warm_up
+from rag_assets.ingest.parsing.pdf.ocr import PageReader, more_seconds
+from rag_assets.ingest.parsing.pdf.outline import Bookmarks, bookmarks_of
+from rag_assets.ingest.parsing.pieces import Piece, assembled, bounded
+from rag_assets.ingest.parsing.titles import sensible_title
+
+__all__ = ["more_seconds", "parse", "warm_up"]
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Extract the text of a PDF block by block; see registry.ParseFunction.
+
+    Raises:
+        DocumentRejected: it is encrypted, cut short, damaged, too long, or holds no text.
+    """
+    with PdfFile(data, options.passwords) as file:
+        limits.check_pages(len(file))
+        reading = _Reading(file, options, limits)
+        pieces = list(bounded(reading.pieces(), limits))
+        if not pieces:
+            raise reading.no_text()
+        text, blocks = assembled(_with_outline(pieces, bookmarks_of(file)))
+        given = sensible_title(file.title)
+        return ParsedText(
+            text,
+            blocks,
+            title=given or _title_page(pieces) or first_title(blocks),
+            pages=len(file),
+            ocr_pages=reading.ocr_pages,
+            has_lines=False,
+            notes=reading.notes(),
+        )
+
+
+class _Reading:
+    """Goes through the pages once, and counts what became of them."""
+
+    def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
+        self._file = file
+        self._options = options
+        self._limits = limits
+        self._layout = PageLayout(file, options, limits)
+        self._readable = 0
+        self._pictures = 0
+        self.ocr_pages = 0
+
+    def pieces(self) -> Iterator[Piece]:
+        with ExitStack() as stack:
+            reader: PageReader | None = None
+            for number, pieces in self._layout.pages():
+                self._readable += 1
+                if _scanty(pieces) and self._file.is_picture(number):
+                    self._pictures += 1
+                    if self._options.ocr:
+                        reader = reader or stack.enter_context(
+                            PageReader(self._options.ocr_languages, self._options.ocr_data)
+                        )
+                        yield from self._read(reader, number) or pieces
+                        continue
+                yield from pieces
+
+    def no_text(self) -> DocumentRejected:
+        """Why nothing was found."""
+        if not self._readable:
+            return DocumentRejected("it is damaged: none of its pages can be read")
+        return no_text(len(self._file), ocr=self._options.ocr)
+
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know who misses something of the document."""
+        pages = len(self._file)
+        facts = []
+        if unreadable := pages - self._readable:
+            facts.append(f"{unreadable:,} of {pages:,} pages are damaged and left out")
+        if self._pictures > self.ocr_pages:
+            left = self._pictures - self.ocr_pages
+            facts.append(f"{left:,} of {pages:,} pages are pictures without text, OCR is off")
+        return tuple(facts)
+
+    def _read(self, reader: PageReader, number: int) -> list[Piece]:
+        self.ocr_pages += 1
+        if self.ocr_pages > self._limits.ocr_pages:
+            raise DocumentRejected(
+                f"it has more than {self._limits.ocr_pages:,} scanned pages",
+                hint="split the document",
+            )
+        with self._file.page(number) as page:
+            return [Piece("paragraph", text, page=number) for text in reader.paragraphs(page)]
+
+
+def _scanty(pieces: Sequence[Piece]) -> bool:
+    return sum(len(piece.text) for piece in pieces) <= SCANTY
+
+
+def _title_page(pieces: list[Piece]) -> str | None:
+    """The largest heading of the first page, which an outline seldom lists."""
+    headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
+    return heading_name(min(headings, key=lambda p: p.level).text) if headings else None
+
+
+def _with_outline(pieces: list[Piece], bookmarks: Bookmarks) -> list[Piece]:
+    """Let the outline say what a heading is, where it knows any of the headings found.
+
+    Type sizes make too many headings; an outline of other words (slide names, say) makes none.
+    """
+    levels = [bookmarks.level(piece.page or 0, piece.text) for piece in pieces]
+    confirmed = (
+        piece.kind == "heading" and level for piece, level in zip(pieces, levels, strict=True)
+    )
+    if not any(confirmed):
+        return pieces
+    return [_judged(piece, level) for piece, level in zip(pieces, levels, strict=True)]
+
+
+def _judged(piece: Piece, level: int) -> Piece:
+    if level and piece.kind in {"heading", "paragraph"}:
+        return replace(piece, kind="heading", level=level)
+    return replace(piece, kind="paragraph", level=0) if piece.kind == "heading" else piece

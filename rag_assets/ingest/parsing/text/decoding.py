@@ -1,0 +1,50 @@
+"""Bytes of a text document → its characters."""
+
+from __future__ import annotations
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.limits import ParseLimits
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def decoded(data: bytes, limits: ParseLimits) -> str:
+    """The text without its byte order mark: it is no part of the text, and nobody can cite it.
+
+    Raises:
+        DocumentRejected: it is neither UTF-8 nor marked UTF-16, empty, or too long.
+    """
+    text = _utf16(data) if data.startswith(UTF16_MARKS) else _utf8(data)
+    if not text.strip():
+        raise DocumentRejected("it is empty")
+    limits.check_characters(len(text))
+    return text
+
+
+def _utf8(data: bytes) -> str:
+    nul = data.find(b"\0")
+    if nul >= 0:
+        raise DocumentRejected(f"it is not text: NUL byte at offset {nul:,}")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # error.start does not count the mark that utf-8-sig took off.
+        at = error.start + (len(_UTF8_MARK) if data.startswith(_UTF8_MARK) else 0)
+        raise DocumentRejected(
+            f"it is not UTF-8 text: invalid byte at offset {at:,}", hint="save it as UTF-8"
+        ) from None
+
+
+def _utf16(data: bytes) -> str:
+    """What spreadsheets and older editors call Unicode text; only a mark makes it certain."""
+    try:
+        text = data.decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise DocumentRejected(
+            f"it is not UTF-16 text, although its mark says so: error at offset {error.start:,}",
+            hint="save it as UTF-8",
+        ) from None
+    if "\0" in text:
+        raise DocumentRejected("it is not text: NUL character in what its mark says is UTF-16")
+    return text

@@ -1,0 +1,116 @@
+"""CSV and TSV: the source itself is the text, and each record of it a block.
+
+A record ends where its last quotation mark is closed. In a file in which one is never closed,
+quotation marks mean nothing, and each line is a record. Nothing walks the text twice.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.media_types import TSV
+from rag_assets.ingest.parsing.model import Block, ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.outline import heading_name
+from rag_assets.ingest.parsing.tables import names_columns, on_a_line
+from rag_assets.ingest.parsing.text.decoding import decoded
+from rag_assets.ingest.parsing.text.lines import Line, split_lines
+
+_DELIMITERS = ",;\t|"
+_SAMPLE_RECORDS = 50
+_SAMPLE_CHARACTERS = 65_536
+_QUOTE = '"'
+
+
+class _Record(NamedTuple):
+    """A record: its number from 1, blank ones counted, and where it stands."""
+
+    number: int
+    start: int
+    end: int
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Read a delimited file; see registry.ParseFunction."""
+    text = decoded(data, limits)
+    delimiter = "\t" if media_type == TSV else _delimiter(text[:_SAMPLE_CHARACTERS])
+    return ParsedText(text=text, blocks=tuple(_blocks(text, delimiter)))
+
+
+def _blocks(text: str, delimiter: str) -> Iterator[Block]:
+    records = iter(_records(text, delimiter))
+    path: tuple[str, ...] = ()
+    if (first := next(records, None)) is None:
+        return
+    cells = _cells(text[first.start : first.end], delimiter)
+    if names_columns(cells, len(cells)):
+        path = (heading_name(on_a_line(cells)),)
+        yield Block("heading", first.start, first.end, path, 1, row=first.number)
+    else:
+        yield Block("row", first.start, first.end, row=first.number)
+    for number, start, end in records:
+        yield Block("row", start, end, path, row=number)
+
+
+def _records(text: str, delimiter: str) -> list[_Record]:
+    lines = list(split_lines(text))
+    quoted = _quoted(lines, delimiter) if _QUOTE in text else None
+    if quoted is not None:
+        return quoted
+    return [_Record(n, line.start, line.end) for n, line in enumerate(lines, 1) if not line.blank]
+
+
+def _quoted(lines: list[Line], delimiter: str) -> list[_Record] | None:
+    """The records of a text with quotation marks; None if one of these is never closed."""
+    records: list[_Record] = []
+    number = 0
+    start: int | None = None
+    for line in lines:
+        inside = start is not None
+        if start is None:
+            number += 1
+            start = line.start
+        if _is_open(line.text, delimiter, inside=inside):
+            continue
+        if inside or not line.blank:
+            records.append(_Record(number, start, line.end))
+        start = None
+    return records if start is None else None
+
+
+def _is_open(line: str, delimiter: str, *, inside: bool) -> bool:
+    """Whether a line ends within quotation marks; a mark opens them only where a field begins."""
+    if _QUOTE not in line:
+        return inside
+    for field in line.split(delimiter):
+        if not inside and not field.startswith(_QUOTE):
+            continue
+        # Marks within a field come in pairs, so that an odd number of them changes the state.
+        if field.count(_QUOTE) % 2:
+            inside = not inside
+    return inside
+
+
+def _delimiter(sample: str) -> str:
+    """What parts the fields: gives most records of a sample the same number, more than one."""
+
+    def evenness(delimiter: str) -> tuple[int, int]:
+        records = islice(_records(sample, delimiter), _SAMPLE_RECORDS)
+        counts = Counter(len(_cells(sample[r.start : r.end], delimiter)) for r in records)
+        fields, records_alike = counts.most_common(1)[0] if counts else (1, 0)
+        return (records_alike, fields) if fields > 1 else (0, 0)
+
+    return max(_DELIMITERS, key=evenness)
+
+
+def _cells(record: str, delimiter: str) -> list[str]:
+    try:
+        rows = list(csv.reader([record], delimiter=delimiter))
+    except csv.Error:  # a field that is longer than the module's limit, or a line end in it
+        return [record]
+    return [" ".join(cell.split()) for cell in rows[0]] if rows else []

@@ -1,0 +1,189 @@
+"""reStructuredText: the source itself is the text, so that every offset is an offset into it.
+
+Blocks follow the block structure of docutils as far as sections, literal blocks, lists, tables and
+directives need it; inline markup is left as it is. A title is a line of its own with an adornment
+below, and perhaps above; styles of adornment are levels in the order in which they appear. Each
+line is looked at a bounded number of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.model import Block, BlockKind, ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.outline import Outline, first_title, heading_name
+from rag_assets.ingest.parsing.pieces import DEEPEST_LEVEL
+from rag_assets.ingest.parsing.text.decoding import decoded
+from rag_assets.ingest.parsing.text.lines import Line, split_lines
+from rag_assets.ingest.parsing.text.rst_lines import (
+    CODE,
+    TABLES,
+    directive,
+    indent_of,
+    is_adornment,
+    is_explicit,
+    is_for_readers,
+    is_grid_border,
+    is_list_item,
+    is_simple_border,
+    is_transition,
+)
+
+_DOCTEST = ">>> "
+_LITERAL = "::"
+_LEAST_UNDERLINE = 4
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Parse a reStructuredText file; see registry.ParseFunction."""
+    return parse_rst(decoded(data, limits))
+
+
+def parse_rst(text: str) -> ParsedText:
+    """Find the blocks and the title of a reStructuredText document.
+
+    Every character that is not white space belongs to exactly one block.
+    """
+    blocks = tuple(_Parser(text).blocks())
+    return ParsedText(text=text, blocks=blocks, title=first_title(blocks))
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lines = list(split_lines(text))
+        self._outline = Outline()
+        self._styles: list[tuple[str, bool]] = []
+        self._at = 0
+        self._literal_follows = False
+
+    def blocks(self) -> Iterator[Block]:
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            if line.blank:
+                self._at += 1
+            else:
+                yield self._title() or self._body(line)
+
+    def _title(self) -> Block | None:
+        """A title with its adornments, if one begins here."""
+        first = self._at
+        over = is_adornment(self._text_at(first)) and self._underlined(first + 1)
+        title = first + 1 if over else first
+        under = self._text_at(title + 1).rstrip()
+        if over and under != self._text_at(first).rstrip():
+            return None
+        if not over and (not self._underlined(first) or self._text_at(first)[:1].isspace()):
+            return None
+        self._at = title + 2
+        self._literal_follows = False
+        level = self._level(under[0], over=over)
+        path = self._outline.enter(level, heading_name(self._text_at(title)))
+        return self._block("heading", first, path, level)
+
+    def _underlined(self, at: int) -> bool:
+        """Whether a line of text has an adornment below it.
+
+        As docutils has it: a few signs of punctuation are text, unless the title is as short.
+        """
+        title, under = self._text_at(at).strip(), self._text_at(at + 1)
+        least = min(len(title), _LEAST_UNDERLINE)
+        return (
+            bool(title)
+            and not is_transition(title)
+            and is_adornment(under)
+            and len(under.rstrip()) >= least
+        )
+
+    def _level(self, character: str, *, over: bool) -> int:
+        style = (character, over)
+        if style not in self._styles:
+            self._styles.append(style)
+        return min(self._styles.index(style) + 1, DEEPEST_LEVEL)
+
+    def _body(self, line: Line) -> Block:
+        first = self._at
+        kind, skip = self._container(line)
+        skip()
+        self._literal_follows = kind == "paragraph" and self._ends_with_colons()
+        return self._block(kind, first, () if kind == "front_matter" else self._outline.path)
+
+    def _container(self, line: Line) -> tuple[BlockKind, Callable[[], None]]:
+        """What begins on a line, and how to get past it."""
+        text = line.text
+        if is_explicit(text):
+            return self._explicit(text), self._skip_with_body
+        if indent_of(text):
+            return "code" if self._literal_follows else "paragraph", self._skip_indented
+        if is_simple_border(text):
+            return "table", self._skip_simple_table
+        if is_list_item(text):
+            return "list", self._skip_list
+        if is_grid_border(text):
+            return "table", self._skip_lines
+        return "code" if text.startswith(_DOCTEST) else "paragraph", self._skip_paragraph
+
+    @staticmethod
+    def _explicit(text: str) -> BlockKind:
+        name = directive(text)
+        if name in CODE:
+            return "code"
+        if name in TABLES:
+            return "table"
+        return "paragraph" if is_for_readers(text) else "front_matter"
+
+    def _skip_lines(self) -> None:
+        while self._at < len(self._lines) and not self._lines[self._at].blank:
+            self._at += 1
+
+    def _skip_indented(self) -> None:
+        """All that is indented, blank lines between included."""
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            if not line.blank and not indent_of(line.text):
+                return
+            self._at += 1
+
+    def _skip_with_body(self) -> None:
+        self._at += 1
+        self._skip_indented()
+
+    def _skip_simple_table(self) -> None:
+        """To the border that a blank line follows: borders stand below the head as well."""
+        while self._at < len(self._lines):
+            border = is_simple_border(self._text_at(self._at))
+            self._at += 1
+            if self._at == len(self._lines) or (border and self._lines[self._at].blank):
+                return
+
+    def _skip_list(self) -> None:
+        """All items with what is indented below them."""
+        while self._at < len(self._lines) and is_list_item(self._text_at(self._at)):
+            if self._underlined(self._at):
+                return
+            self._skip_with_body()
+
+    def _skip_paragraph(self) -> None:
+        """To the next blank line, or to a directive, before which people forget it."""
+        self._at += 1
+        while self._at < len(self._lines) and not self._lines[self._at].blank:
+            if is_explicit(self._text_at(self._at)):
+                return
+            self._at += 1
+
+    def _ends_with_colons(self) -> bool:
+        last = self._at - 1
+        while self._lines[last].blank:
+            last -= 1
+        return self._lines[last].text.rstrip().endswith(_LITERAL)
+
+    def _text_at(self, at: int) -> str:
+        return self._lines[at].text if at < len(self._lines) else ""
+
+    def _block(self, kind: BlockKind, first: int, path: tuple[str, ...], level: int = 0) -> Block:
+        last = self._at - 1
+        while last > first and self._lines[last].blank:
+            last -= 1
+        return Block(kind, self._lines[first].start, self._lines[last].end, path, level)

@@ -1,0 +1,43 @@
+"""Source code and settings as text: the source itself is the text, every line where it was.
+
+A block begins with a line that is not indented and follows a blank one: as a rule a definition
+with its comment, or a group of settings. Nothing of any language is known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.model import Block, ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.text.decoding import decoded
+from rag_assets.ingest.parsing.text.lines import Line, split_lines
+
+_CLOSING = ")]}"
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Parse a file of source code or settings; see registry.ParseFunction."""
+    text = decoded(data, limits)
+    return ParsedText(text=text, blocks=tuple(_blocks(text)))
+
+
+def _blocks(text: str) -> Iterator[Block]:
+    first: Line | None = None
+    last: Line | None = None
+    after_blank = False
+    for line in split_lines(text):
+        if not line.blank:
+            if first is not None and last is not None and after_blank and _begins(line.text):
+                yield Block("code", first.start, last.end)
+                first = None
+            first = first or line
+            last = line
+        after_blank = line.blank
+    if first is not None and last is not None:
+        yield Block("code", first.start, last.end)
+
+
+def _begins(line: str) -> bool:
+    return not line[0].isspace() and line[0] not in _CLOSING

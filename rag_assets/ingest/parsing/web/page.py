@@ -1,0 +1,230 @@
+"""HTML: headings, paragraphs, lists, tables and code as a reader sees them.
+
+Left out are scripts and styles, what is hidden, navigation, forms' controls and a page's footer;
+and everything around <main> where a page has exactly one. Nothing that it names is fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.model import BlockKind, ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.outline import first_title, heading_name
+from rag_assets.ingest.parsing.pieces import Piece, assembled, bounded, clean
+from rag_assets.ingest.parsing.tables import on_a_line, repeated
+from rag_assets.ingest.parsing.titles import sensible_title
+from rag_assets.ingest.parsing.web.tree import (
+    BLOCKS,
+    flat_text,
+    is_seen,
+    page_text,
+    page_tree,
+    preformatted,
+)
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+_HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
+_LISTS = frozenset({"ul", "ol", "dir"})
+_STRUCTURED = (*_HEADINGS, "table", "pre")  # what no line of a list or table can hold
+_LINE_BREAK = "\x1e"  # no character of a text: kept apart from line ends, which mean nothing
+_MOST_SPANNED = 1_000
+
+
+class _Spanning(NamedTuple):
+    """A cell that rows below have as well: its text, in how many more, over how many columns."""
+
+    text: str
+    rows: int
+    columns: int
+
+
+def warm_up() -> None:
+    """Load what reads HTML."""
+    from lxml import etree  # noqa: F401
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Read a web page; see registry.ParseFunction.
+
+    Raises:
+        DocumentRejected: it is too long, nested too deeply, or holds no text.
+    """
+    found, named = read_page(page_text(data, limits))
+    pieces = list(bounded(found, limits))
+    if not pieces:
+        raise DocumentRejected("it holds no text that a reader would see")
+    text, blocks = assembled(pieces)
+    first = [piece.text for piece in pieces if piece.level == 1]
+    title = heading_name(first[0]) if len(first) == 1 else named or first_title(blocks)
+    return ParsedText(text, blocks, title, has_lines=False)
+
+
+def read_page(text: str) -> tuple[list[Piece], str | None]:
+    """The pieces of a page, and the title in its head.
+
+    Raises:
+        DocumentRejected: it is nested too deeply.
+    """
+    root = page_tree(text)
+    if root is None:
+        return [], None
+    title = root.find("head/title")
+    named = sensible_title(flat_text(title)) if title is not None else None
+    page = _Page()
+    page.read(_main(root))
+    return page.pieces, named
+
+
+def _main(root: _Element) -> _Element:
+    """Where the page's own text is."""
+    found = [e for e in root.iter("main", "div") if e.tag == "main" or e.get("role") == "main"]
+    if len(found) == 1 and is_seen(found[0]) and flat_text(found[0]):
+        return found[0]
+    body = root.find("body")
+    return root if body is None else body
+
+
+class _Page:
+    """Collects pieces; running text waits until the block that it belongs to ends."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+        self._waiting: list[str] = []
+        self._readers: dict[str, Callable[[_Element], None]] = {
+            **dict.fromkeys(_HEADINGS, self._heading),
+            **dict.fromkeys(_LISTS, self._list),
+            "dl": self._definitions,
+            "table": self._table,
+            "pre": self._code,
+        }
+
+    def read(self, element: _Element) -> None:
+        """Read an element as blocks."""
+        self._end_paragraph()
+        self._content(element)
+        self._end_paragraph()
+
+    def _content(self, element: _Element) -> None:
+        self._waiting.append(element.text or "")
+        for child in element:
+            tag = child.tag
+            if tag == "br":
+                self._waiting.append(_LINE_BREAK)
+            elif not is_seen(child):
+                pass
+            elif tag in self._readers:
+                self._end_paragraph()
+                self._readers[tag](child)
+            elif tag in BLOCKS:
+                self.read(child)
+            else:
+                self._content(child)
+            self._waiting.append(child.tail or "")
+
+    def _end_paragraph(self) -> None:
+        lines = "".join(self._waiting).split(_LINE_BREAK)
+        self._waiting.clear()
+        self._add("paragraph", "\n".join(" ".join(line.split()) for line in lines))
+
+    def _add(self, kind: BlockKind, text: str, level: int = 0) -> None:
+        text = clean(text) if kind != "code" else text
+        if text:
+            self.pieces.append(Piece(kind, text, level))
+
+    def _heading(self, element: _Element) -> None:
+        name = flat_text(element).rstrip("¶ ")  # the mark with which many pages link to a heading
+        self._add("heading", name, _HEADINGS[element.tag])
+
+    def _code(self, element: _Element) -> None:
+        self._add("code", preformatted(element))
+
+    def _list(self, element: _Element) -> None:
+        if next(element.iterdescendants(*_STRUCTURED), None) is not None:
+            self.read(element)
+        else:
+            self._add("list", "\n".join(_items(element, "")))
+
+    def _definitions(self, element: _Element) -> None:
+        if next(element.iterdescendants(*_STRUCTURED, *_LISTS), None) is not None:
+            self.read(element)
+            return
+        marks = {"dt": "- ", "dd": "  "}
+        found = ((e.tag, flat_text(e)) for e in element.iter(*marks) if is_seen(e))
+        self._add("list", "\n".join(marks[tag] + text for tag, text in found if text))
+
+    def _table(self, element: _Element) -> None:
+        rows = [list(_cells(row)) for row in _rows(element)]
+        inside = element.iterdescendants(*_STRUCTURED)
+        if next(inside, None) is not None or max(map(len, rows), default=0) < 2:  # noqa: PLR2004
+            self.read(element)  # laid out with a table
+            return
+        for caption in element.iterchildren("caption"):
+            self._add("paragraph", flat_text(caption))
+        self._add("table", "\n".join(filter(None, _lines(rows))))
+
+
+def _items(element: _Element, indent: str) -> Iterator[str]:
+    """Each item of a list on a line, those of lists in it below, indented."""
+    number = 0
+    for child in element:
+        if child.tag in _LISTS:
+            yield from _items(child, indent + "  ")
+        elif is_seen(child):
+            number += 1
+            marker = f"{number}." if element.tag == "ol" else "-"
+            if text := flat_text(child, _LISTS):
+                yield f"{indent}{marker} {text}"
+            for inner in _inner_lists(child):
+                yield from _items(inner, indent + "  ")
+
+
+def _inner_lists(element: _Element) -> Iterator[_Element]:
+    for child in element:
+        if child.tag in _LISTS:
+            yield child
+        elif is_seen(child):
+            yield from _inner_lists(child)
+
+
+def _rows(table: _Element) -> Iterator[_Element]:
+    for child in table:
+        if child.tag == "tr" and is_seen(child):
+            yield child
+        elif child.tag in {"thead", "tbody", "tfoot"} and is_seen(child):
+            yield from (row for row in child.iterchildren("tr") if is_seen(row))
+
+
+def _cells(row: _Element) -> Iterator[_Element]:
+    return (cell for cell in row.iterchildren("td", "th") if is_seen(cell))
+
+
+def _lines(rows: list[list[_Element]]) -> Iterator[str]:
+    """Each row on a line; a cell that spans several rows is repeated in each."""
+    spanning: dict[int, _Spanning] = {}
+    for row in rows:
+        shown: list[str] = []
+        column = 0
+        for cell in (*row, None):
+            while (above := spanning.pop(column, None)) is not None:
+                shown.append(above.text)
+                if above.rows > 1:
+                    spanning[column] = above._replace(rows=above.rows - 1)
+                column += above.columns
+            if cell is not None:
+                shown.append(flat_text(cell))
+                columns = _span(cell, "colspan")
+                if (more := _span(cell, "rowspan") - 1) > 0:
+                    spanning[column] = _Spanning(repeated(shown[-1]), more, columns)
+                column += columns
+        yield clean(on_a_line(shown))
+
+
+def _span(cell: _Element, attribute: str) -> int:
+    value = cell.get(attribute, "1").strip()[:4]
+    return max(1, min(int(value), _MOST_SPANNED)) if value.isdecimal() else 1

@@ -1,0 +1,211 @@
+"""One worker process as its parent sees it: start it, hand it a document, end it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rag_assets.common.errors import (
+    DocumentRejected,
+    DocumentTimeout,
+    DocumentTooCostly,
+    ServiceUnavailable,
+)
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.records import from_record
+from rag_assets.ingest.parsing.workers.messages import read_message, write_message
+
+_WORKER = "rag_assets.ingest.parsing.workers.worker"
+_STARTUP_SECONDS = 120.0
+_KEPT = ("PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
+# An allocation that fails in native code aborts; the kernel kills what outgrows the machine.
+_OUT_OF_MEMORY = (-signal.SIGABRT, -signal.SIGKILL)
+
+
+class WorkerUnavailable(ServiceUnavailable):
+    """No worker process could be started: an installation's fault and no document's."""
+
+
+class WorkerProcess:
+    """A process that parses one document after another.
+
+    Args:
+        limits: for each document.
+        cache_dir: where its scanner keeps compiled rules, if anywhere.
+    """
+
+    def __init__(self, limits: ParseLimits, cache_dir: Path | None) -> None:
+        self._limits = limits
+        self._ready = False
+        self._killed = threading.Event()
+        self._process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-P", "-m", _WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=scrubbed_environment(os.environ),
+            cwd=tempfile.gettempdir(),
+            start_new_session=True,
+        )
+        settings = {"limits": asdict(limits), "cache_dir": str(cache_dir) if cache_dir else None}
+        with suppress(OSError):
+            self._write(settings)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take another document."""
+        return self._process.poll() is None and not self._killed.is_set()
+
+    def parse(
+        self, data: bytes, media_type: str | None, options: ParseOptions
+    ) -> ParsedText | DocumentRejected:
+        """Parse one document; afterwards the process may have ended.
+
+        Raises:
+            WorkerUnavailable: it did not even start.
+        """
+        self._await_ready()
+        with _Deadline(self._limits.seconds, self) as deadline:
+            try:
+                self._write({"media_type": media_type, "options": asdict(options)}, data)
+                answer = self._read()
+                if answer is not None and "more_seconds" in answer[0]:
+                    deadline.extend(float(answer[0]["more_seconds"]))
+                    answer = self._read()
+            except OSError:
+                answer = None
+        if answer is None:
+            return self._cause_of_death(deadline)
+        return self._result(*answer)
+
+    def kill(self) -> None:
+        """End it now; safe from any thread, and more than once."""
+        self._killed.set()
+        with suppress(OSError):
+            self._process.kill()
+
+    def close(self) -> None:
+        """End it and give back all it held."""
+        self.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+    def _await_ready(self) -> None:
+        """Wait until it has loaded all it needs, which is not at a document's expense."""
+        if self._ready:
+            return
+        with _Deadline(_STARTUP_SECONDS, self):
+            answer = self._read()
+        if answer is None:
+            if self._killed.is_set():
+                return
+            raise WorkerUnavailable(
+                f"a parser process ended while it started (exit code {self._process.wait()})",
+                hint=f"see what `python -m {_WORKER} < /dev/null` says",
+            )
+        self._ready = True
+
+    def _result(self, answer: dict[str, Any], text: bytes) -> ParsedText | DocumentRejected:
+        if "parsed" in answer:
+            return from_record({**answer["parsed"], "text": text.decode()})
+        if "too_costly" in answer:
+            # What an exhausted process still holds is unknown: begin afresh.
+            self.kill()
+            return _too_costly()
+        if "late" in answer:
+            return DocumentTimeout(str(answer["late"]))
+        return DocumentRejected(str(answer["rejected"]), hint=answer.get("hint"))
+
+    def _cause_of_death(self, deadline: _Deadline) -> DocumentRejected:
+        if not deadline.passed:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=5)
+        code = self._process.poll()
+        self.kill()
+        if deadline.passed or code == -signal.SIGXCPU:
+            return DocumentTimeout(
+                f"it took longer than {deadline.seconds:g} s to parse",
+                hint="a larger parser.seconds gives it more",
+            )
+        if code in _OUT_OF_MEMORY:
+            return _too_costly()
+        return DocumentRejected(f"its parser crashed (exit code {code})")
+
+    def _write(self, header: Mapping[str, Any], data: bytes = b"") -> None:
+        if self._process.stdin is not None:
+            write_message(self._process.stdin, header, data)
+
+    def _read(self) -> tuple[dict[str, Any], bytes] | None:
+        return None if self._process.stdout is None else read_message(self._process.stdout)
+
+
+class _Deadline:
+    """Kills a worker that does not answer in time, which ends the read that waits for it."""
+
+    def __init__(self, seconds: float, worker: WorkerProcess) -> None:
+        self.seconds = seconds
+        self.passed = False
+        self._worker = worker
+        self._timer = self._started(seconds)
+
+    def __enter__(self) -> _Deadline:
+        return self
+
+    def extend(self, seconds: float) -> None:
+        """Give it so much more, from now on."""
+        self._timer.cancel()
+        self.seconds += seconds
+        self._timer = self._started(self.seconds)
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _started(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self._give_up)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _give_up(self) -> None:
+        self.passed = True
+        self._worker.kill()
+
+
+def _too_costly() -> DocumentTooCostly:
+    return DocumentTooCostly(
+        "it needs more memory than one document may use",
+        hint="split the document; a larger parser.memory_mb gives it more",
+    )
+
+
+def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What a worker's Python needs, and nothing that could be a key."""
+    root = str(Path(__file__).resolve().parents[4])
+    return {
+        **{name: environ[name] for name in _KEPT if name in environ},
+        "PYTHONPATH": root,
+        "PYTHONUTF8": "1",
+        # Threads of native libraries would multiply address space and gain nothing.
+        "OMP_NUM_THREADS": "1",
+        "RAYON_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "2",
+    }

@@ -1,0 +1,132 @@
+"""The process in which documents are parsed, scanned and masked.
+
+Started by the pool as `python -m rag_assets.ingest.parsing.workers.worker`. It takes documents from
+standard input and answers on standard output, one message each (see messages.py): first its
+settings, then `{"ready": true}` back once the scanner is loaded, then one answer per document,
+before which it may ask for time (`{"more_seconds": 40}`). It ends when standard input closes,
+thus also when its parent is killed, even in the midst of a document.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+from pathlib import Path
+from typing import IO, Any
+
+from rag_assets.common.errors import ConfigurationError, DocumentRejected, DocumentTimeout
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.records import to_record
+from rag_assets.ingest.parsing.workers.confinement import Confinement, limit_document, limit_process
+from rag_assets.ingest.parsing.workers.messages import (
+    packed,
+    read_message,
+    write_message,
+    write_packed,
+)
+from rag_assets.privacy.secrets.scanner import SecretScanner
+
+_Message = tuple[dict[str, Any], bytes]
+
+
+def main() -> None:
+    """Serve until standard input closes."""
+    from rag_assets.ingest.parsing.parse import prepare_for
+
+    # Whatever prints must not end up between two messages.
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    settings = read_message(sys.stdin.buffer)
+    if settings is None:
+        return
+    limits = ParseLimits(**settings[0]["limits"])
+    cache = settings[0]["cache_dir"]
+    scanner = SecretScanner(Path(cache) if cache else None, timeout=limits.seconds)
+    documents: queue.SimpleQueue[_Message] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(sys.stdin.buffer, documents), daemon=True).start()
+    _prepare(scanner)
+    limit_process()
+    confinement = Confinement()
+    write_message(out, {"ready": True})
+    while True:
+        header, data = documents.get()
+        options = ParseOptions.from_record(header["options"])
+        prepare_for(data, header["media_type"], options)
+        limit_document(limits)
+        if more := _more_seconds(data, header["media_type"], options, limits):
+            write_message(out, {"more_seconds": more})
+            limit_document(limits, more)
+        with confinement:
+            answer, text = _answer(data, header["media_type"], options, scanner, limits)
+        write_packed(out, answer, text)
+
+
+def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
+    """Hand on what arrives; the end of it is the end of the process, whatever it is doing."""
+    while (message := read_message(stream)) is not None:
+        documents.put(message)
+    os._exit(0)
+
+
+def _prepare(scanner: SecretScanner) -> None:
+    """Load all that documents need, so that no document pays for it, in time or in memory."""
+    from rag_assets.ingest.parsing import masked, parse  # noqa: F401
+    from rag_assets.ingest.parsing.text import markdown  # noqa: F401
+
+    scanner.load()
+
+
+def _more_seconds(
+    data: bytes, media_type: str | None, options: ParseOptions, limits: ParseLimits
+) -> float:
+    from rag_assets.ingest.parsing.parse import more_seconds
+
+    try:
+        return more_seconds(data, media_type, options, limits)
+    except Exception:
+        return 0.0  # parsing fails of the same, and says so
+
+
+def _answer(
+    data: bytes,
+    media_type: str | None,
+    options: ParseOptions,
+    scanner: SecretScanner,
+    limits: ParseLimits,
+) -> tuple[bytes, bytes]:
+    """The answer to one document: its record with the text beside it, or why there is none."""
+    from rag_assets.ingest.parsing.masked import masked
+    from rag_assets.ingest.parsing.parse import parse
+
+    try:
+        parsed = parse(data, media_type, options, limits)
+        record = to_record(masked(parsed, scanner))
+        text = record.pop("text").encode()
+        return packed({"parsed": record}), text
+    except BaseException as error:  # a panic of a library written in Rust is no Exception
+        return packed(_refusal(error)), b""
+
+
+def _refusal(error: BaseException) -> dict[str, Any]:
+    match error:
+        case DocumentTimeout():
+            return {"late": error.message}
+        case DocumentRejected() | ConfigurationError():
+            return {"rejected": error.message, "hint": error.hint}
+        case MemoryError():
+            return {"too_costly": True}
+        case TimeoutError():
+            return {"late": "scanning it for credentials took too long"}
+        case RecursionError():
+            reason = "it is nested too deeply"
+        case _:
+            # A parser may fail in any way, and its own message may quote the document.
+            reason = f"its parser failed ({type(error).__name__})"
+    return {"rejected": reason, "hint": None}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""Comparing a listing with what is known: pure planning, no file is touched here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from rag_assets.common.errors import DocumentRejected, DocumentVanished
+from rag_assets.ingest.sources.digests import Digest
+from rag_assets.ingest.sources.model import ListedDocument, ListingFacts
+
+ChangeKind: TypeAlias = Literal["added", "changed", "touched", "rejected"]
+
+_SUSPICIOUS_COUNT = 20
+_SUSPICIOUS_PERCENT = 30
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDocument:
+    """What the catalog remembers of a document of this source.
+
+    Attributes:
+        document_id: see model.document_id.
+        facts: as of its last listing.
+        content_sha256: of the content read then; None if it was rejected.
+        listed_at_ns: when that listing began, in nanoseconds since the epoch.
+        modified_at: when that content was made.
+        deleted: whether the document has been removed since.
+    """
+
+    document_id: str
+    facts: ListingFacts
+    content_sha256: str | None
+    listed_at_ns: int
+    modified_at: datetime
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of a suspect once it was hashed.
+
+    Attributes:
+        document: as listed now.
+        kind: added (new, or back after a deletion), changed (other content), touched (same
+            content; only its listing facts and time need be kept) or rejected.
+        content_sha256: of the content read, None if it was rejected.
+        modified_at: when the content was made; of touched documents what was known before.
+        error: why it was rejected.
+    """
+
+    document: ListedDocument
+    kind: ChangeKind
+    content_sha256: str | None
+    modified_at: datetime
+    error: DocumentRejected | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListingDiff:
+    """A whole listing against the known rows.
+
+    Attributes:
+        added, changed, touched, rejected: see Change.
+        unchanged_count: documents that did not even have to be hashed.
+        removed: ids of known documents that the listing no longer holds.
+        vanished_count: documents that went away after they were listed; the next listing
+            decides, until then they stay as they are.
+    """
+
+    added: tuple[Change, ...]
+    changed: tuple[Change, ...]
+    touched: tuple[Change, ...]
+    rejected: tuple[Change, ...]
+    unchanged_count: int
+    removed: frozenset[str]
+    vanished_count: int
+
+
+class Comparison:
+    """One listing against the known rows, as a stream: memory holds the known rows alone.
+
+    Feed the listing through suspects(), what comes out through a hasher, and that through
+    judge(); afterwards ask for removed().
+
+        comparison = Comparison(known)
+        suspects = comparison.suspects(source.list())
+        for change in comparison.judge(hash_documents(source, suspects)):
+            ...
+        removed = comparison.removed()
+
+    Args:
+        known: every row of this source, deleted ones too.
+    """
+
+    def __init__(self, known: Iterable[KnownDocument]) -> None:
+        self._known = {row.document_id: row for row in known}
+        self._unseen = {key for key, row in self._known.items() if not row.deleted}
+        self._whole = False
+        self.unchanged_count = 0
+        self.vanished_count = 0
+
+    def suspects(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
+        """Those listed documents that must be hashed: new, back, different, racy or rejected."""
+        for document in listed:
+            self._unseen.discard(document.document_id)
+            if self._is_unchanged(document):
+                self.unchanged_count += 1
+            else:
+                yield document
+        self._whole = True
+
+    def judge(self, digests: Iterable[Digest]) -> Iterator[Change]:
+        """What became of each suspect; those that vanished are only counted."""
+        for document, outcome in digests:
+            if isinstance(outcome, DocumentVanished):
+                self.vanished_count += 1
+            elif isinstance(outcome, DocumentRejected):
+                yield Change(document, "rejected", None, document.modified_at, outcome)
+            else:
+                yield self._change(document, outcome)
+
+    def removed(self) -> frozenset[str]:
+        """Ids of known documents that the listing does not hold.
+
+        Raises:
+            RuntimeError: the listing has not been read to its end, so nothing is known missing.
+        """
+        if not self._whole:
+            raise RuntimeError("the listing was not read to its end")
+        return frozenset(self._unseen)
+
+    def _is_unchanged(self, document: ListedDocument) -> bool:
+        row = self._known.get(document.document_id)
+        return (
+            row is not None
+            and not row.deleted
+            # What was rejected is looked at again: the limit may have been raised.
+            and row.content_sha256 is not None
+            and document.facts.unchanged_since(row.facts, row.listed_at_ns)
+        )
+
+    def _change(self, document: ListedDocument, content_sha256: str) -> Change:
+        row = self._known.get(document.document_id)
+        if row is None or row.deleted:
+            return Change(document, "added", content_sha256, document.modified_at)
+        same = row.content_sha256 == content_sha256
+        # What was merely written again was made when it was.
+        made = row.modified_at if same and not document.said.modified_at else document.modified_at
+        # Of a record something did change, if not its text.
+        touched = same and document.revision is None
+        return Change(document, "touched" if touched else "changed", content_sha256, made)
+
+
+def diff_listing(
+    listed: Iterable[ListedDocument],
+    known: Iterable[KnownDocument],
+    hash_all: Callable[[Iterator[ListedDocument]], Iterable[Digest]],
+) -> ListingDiff:
+    """The whole difference at once, for sources whose changes fit into memory.
+
+    Args:
+        listed: what the source holds now; errors of the iterator pass through.
+        known: every row of this source, deleted ones too.
+        hash_all: reads what must be read, such as a partial of hash_documents.
+    """
+    comparison = Comparison(known)
+    by_kind: dict[ChangeKind, list[Change]] = {
+        "added": [],
+        "changed": [],
+        "touched": [],
+        "rejected": [],
+    }
+    for change in comparison.judge(hash_all(comparison.suspects(listed))):
+        by_kind[change.kind].append(change)
+    return ListingDiff(
+        added=tuple(by_kind["added"]),
+        changed=tuple(by_kind["changed"]),
+        touched=tuple(by_kind["touched"]),
+        rejected=tuple(by_kind["rejected"]),
+        unchanged_count=comparison.unchanged_count,
+        removed=comparison.removed(),
+        vanished_count=comparison.vanished_count,
+    )
+
+
+def deletions_suspicious(removed: int, known: int) -> bool:
+    """Whether a person should look before so many of a source's documents are deleted.
+
+    Args:
+        removed: documents that the listing no longer holds.
+        known: documents of the source that were there before.
+    """
+    return removed > _SUSPICIOUS_COUNT and removed * 100 > known * _SUSPICIOUS_PERCENT

@@ -1,0 +1,80 @@
+"""The hashes of many documents, read side by side."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
+
+Digest: TypeAlias = tuple[ListedDocument, str | DocumentRejected]
+
+# A task of its own costs as much as a small file, and one large file is enough for a task.
+_BATCH_DOCUMENTS = 16
+_BATCH_BYTES = 4 << 20
+
+
+def hash_documents(
+    source: DocumentSource, documents: Iterable[ListedDocument], workers: int = 4
+) -> Iterator[Digest]:
+    """Read documents in threads and yield each with its SHA-256, in the order given.
+
+    At most a few batches and a piece of content per worker are held at a time, and no more is
+    taken from the documents than is being worked on.
+
+    Args:
+        source: where the documents were listed.
+        documents: those to hash.
+        workers: how many threads read.
+
+    Yields:
+        The document with its SHA-256 as 64 hexadecimal digits, or with the reason why it was
+        rejected (DocumentVanished: leave it to the next listing).
+    """
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    todo = _batches(documents)
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="hash")
+    under_way: deque[Future[list[Digest]]] = deque()
+    try:
+        while True:
+            while len(under_way) < workers * 2 and (batch := next(todo, None)):
+                under_way.append(pool.submit(_hash_batch, source, batch))
+            if not under_way:
+                return
+            yield from under_way.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _batches(documents: Iterable[ListedDocument]) -> Iterator[list[ListedDocument]]:
+    batch: list[ListedDocument] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += document.size
+        if len(batch) == _BATCH_DOCUMENTS or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _hash_batch(source: DocumentSource, batch: list[ListedDocument]) -> list[Digest]:
+    return [(document, _hash(source, document)) for document in batch]
+
+
+def _hash(source: DocumentSource, document: ListedDocument) -> str | DocumentRejected:
+    if document.content_sha256 is not None:
+        return document.content_sha256
+    digest = hashlib.sha256()
+    try:
+        for piece in source.stream(document.path, max_bytes=source.max_bytes):
+            digest.update(piece)
+    except DocumentRejected as rejected:
+        # Without its traceback, which would keep the piece last read.
+        return rejected.with_traceback(None)
+    return digest.hexdigest()

@@ -1,0 +1,154 @@
+"""A folder of files as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from rag_assets.common.errors import ConfigurationError, ListingFailed
+from rag_assets.ingest.parsing.media_types import DOCUMENT_SUFFIXES, media_type_of
+from rag_assets.ingest.sources.globs import compile_globs
+from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
+from rag_assets.ingest.sources.opening import stream_file
+from rag_assets.ingest.sources.walk import Selection, Tally, walk_root
+
+DEFAULT_INCLUDE = tuple(f"**/*{suffix}" for suffix in DOCUMENT_SUFFIXES)
+DEFAULT_MAX_BYTES = 50 * 1024 * 1024
+
+SourceName = Annotated[str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=63)]
+
+_LATEST_NS = 1 << 62  # the year 2116
+
+
+class FilesConfig(BaseModel):
+    """Which files of which folder.
+
+    Globs are those of .gitignore, except that they ignore the case of ASCII letters. A file is
+    taken if an include glob matches it or a folder above it, and no exclude glob does. `.git` is
+    never entered.
+
+    Attributes:
+        name: the source's given name; part of every document's identity.
+        root: the folder; operators only.
+        include: globs below the root; later ones override, `!` negates. By default all formats of
+            documents, not source code: a folder may hold a build's output too.
+        exclude: globs below the root that are not taken.
+        gitignore: whether .gitignore files at and below the root count.
+        max_bytes: a larger file is listed, but reading it is refused.
+        follow_links: links are never followed.
+        scope: the access scope of its documents, where it is not the tenant's.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: Literal["files"] = "files"
+    name: SourceName
+    root: Path
+    include: tuple[str, ...] = Field(default=DEFAULT_INCLUDE, min_length=1)
+    exclude: tuple[str, ...] = ()
+    gitignore: bool = True
+    max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0)
+    follow_links: Literal[False] = False
+    scope: str | None = Field(default=None, min_length=1, max_length=256)
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _usable(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+        compile_globs(globs, ignore_case=True)
+        return globs
+
+
+class FilesSource:
+    """Lists and reads the files of one folder.
+
+    Args:
+        config: which files of which folder.
+        allowed_roots: folders that the root must lie in or be; none: any folder will do.
+        forbidden: the project's own state; the root may not lie in, be or contain any of it.
+
+    Raises:
+        ConfigurationError: the root may not be used.
+    """
+
+    def __init__(
+        self,
+        config: FilesConfig,
+        allowed_roots: Iterable[Path] = (),
+        forbidden: Iterable[Path] = (),
+    ) -> None:
+        self._config = config
+        # Links above and at the root are the operator's; from here on none is followed.
+        self._root = config.root.expanduser().resolve()
+        self._selection = Selection.of(config.include, config.exclude, gitignore=config.gitignore)
+        _require_usable(config.name, self._root, tuple(allowed_roots), tuple(forbidden))
+
+    @property
+    def name(self) -> str:
+        """The source's given name."""
+        return self._config.name
+
+    @property
+    def max_bytes(self) -> int:
+        """Size in bytes above which reading a file is refused."""
+        return self._config.max_bytes
+
+    def list(self, tally: Tally | None = None) -> Iterator[ListedDocument]:
+        """The wanted files, folder by folder in a stable order.
+
+        Take the time before the first is asked for: that is when the listing began.
+
+        Args:
+            tally: counts what was seen besides.
+
+        Raises:
+            ListingFailed: a folder could not be listed; what was yielded is not all.
+        """
+        name = self._config.name
+        files = walk_root(self._root, self._selection, Tally() if tally is None else tally)
+        try:
+            for path, facts in files:
+                yield ListedDocument(
+                    source=name,
+                    path=path,
+                    document_id=document_id(name, path),
+                    uri=uri_of(name, path),
+                    media_type=media_type_of(path),
+                    size=facts.st_size,
+                    mtime_ns=_storable(facts.st_mtime_ns),
+                    ctime_ns=_storable(facts.st_ctime_ns),
+                    inode=facts.st_ino,
+                )
+        except ListingFailed as error:
+            raise ListingFailed(f"source {name}: {error.message}", hint=error.hint) from error
+
+    def read(self, document_path: str, *, max_bytes: int) -> bytes:
+        """The content of one file; see DocumentSource.read."""
+        return b"".join(self.stream(document_path, max_bytes=max_bytes))
+
+    def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
+        """The content of one file in pieces; see DocumentSource.stream."""
+        return stream_file(self._root, document_path, max_bytes=max_bytes)
+
+
+def _require_usable(
+    name: str, root: Path, allowed: tuple[Path, ...], forbidden: tuple[Path, ...]
+) -> None:
+    if allowed and not any(root.is_relative_to(folder.resolve()) for folder in allowed):
+        raise ConfigurationError(
+            f"source {name}: {root} lies in none of the allowed roots",
+            hint="move the documents, or add a folder above them to RAG_ASSETS_ALLOWED_ROOTS",
+        )
+    for state in (folder.resolve() for folder in forbidden):
+        if root.is_relative_to(state) or state.is_relative_to(root):
+            raise ConfigurationError(
+                f"source {name}: {root} overlaps the project's own state in {state}",
+                hint="name a folder that holds documents only, such as one beside it",
+            )
+
+
+def _storable(nanoseconds: int) -> int:
+    """A file's time within what a database stores; anybody can set any time of a file."""
+    return max(-_LATEST_NS, min(nanoseconds, _LATEST_NS))

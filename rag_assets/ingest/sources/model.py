@@ -1,0 +1,182 @@
+"""What a source lists, and what the chain asks of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from rag_assets.common.hashing import key_of
+from rag_assets.common.times import from_nanoseconds, whole_milliseconds
+
+RACY_NS = 2_000_000_000
+"""A file modified this shortly before its listing may change again without a new mtime."""
+
+FUTURE_NS = 3_600_000_000_000
+"""A file dated this far ahead was dated by hand: the next write gives it another mtime."""
+
+READ_AGAIN_NS = 0
+"""When a document was listed that is to be read again, whatever its facts say."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListingFacts:
+    """What a listing tells about a file without reading it.
+
+    Attributes:
+        size: bytes.
+        mtime_ns, ctime_ns: nanoseconds since the epoch, by the file system's clock.
+        inode: number of the file within its file system.
+    """
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    def unchanged_since(self, other: ListingFacts, listed_at_ns: int) -> bool:
+        """Whether the content is surely what it was when the other facts were listed.
+
+        Equal facts are not enough: a file written again within the clock's granularity keeps
+        its mtime. So the mtime must also have been 2 s old when the other listing began.
+
+        Args:
+            other: the facts of the previous listing.
+            listed_at_ns: when the previous listing began, in nanoseconds since the epoch;
+                READ_AGAIN_NS if nothing may be concluded from it.
+        """
+        if listed_at_ns == READ_AGAIN_NS:
+            return False
+        settled = self.mtime_ns + RACY_NS <= listed_at_ns
+        return self == other and (settled or self.mtime_ns > listed_at_ns + FUTURE_NS)
+
+
+@dataclass(frozen=True, slots=True)
+class SaidOfDocument:
+    """What a source says of a document beside its content; files say nothing.
+
+    Attributes:
+        title: None: the one found in its content.
+        uri: its address where people read it; None: made of source and path.
+        access_scope: None: its source's, else the tenant's.
+        modified_at: when its present content was made.
+    """
+
+    title: str | None = None
+    uri: str | None = None
+    access_scope: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    modified_at: datetime | None = None
+
+
+NOTHING_SAID = SaidOfDocument()
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """One document as its source lists it; nothing of its content has been read.
+
+    Attributes:
+        source: the source's given name.
+        path: POSIX path or id within the source, exactly as the source has it; bytes of a file
+            name that are no UTF-8 are kept as lone surrogates (surrogateescape).
+        document_id: see document_id().
+        uri: printable ASCII form of source and path, for people, tables and logs.
+        media_type: guessed from the suffix, None when that says nothing.
+        size, mtime_ns, ctime_ns, inode: see ListingFacts.
+        source_type: what kind of document the source holds.
+        content_sha256: of its content, where the source knows it without reading.
+        revision: of a pushed record; None for all else.
+        said: what the source says of it.
+    """
+
+    source: str
+    path: str
+    document_id: str
+    uri: str
+    media_type: str | None
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    source_type: str = "file"
+    content_sha256: str | None = None
+    revision: int | None = None
+    said: SaidOfDocument = NOTHING_SAID
+
+    @property
+    def modified_at(self) -> datetime:
+        """When its source says that the content was made, else was written: UTC, milliseconds."""
+        if self.said.modified_at is not None:
+            return whole_milliseconds(self.said.modified_at)
+        # A record's time of change is when it was pushed; a file's moves when its owner does.
+        return from_nanoseconds(self.mtime_ns if self.revision is None else self.ctime_ns)
+
+    @property
+    def facts(self) -> ListingFacts:
+        """The facts that decide whether the document must be hashed again."""
+        return ListingFacts(self.size, self.mtime_ns, self.ctime_ns, self.inode)
+
+
+class DocumentSource(Protocol):
+    """A place that holds documents."""
+
+    @property
+    def name(self) -> str:
+        """The name given in the tenant's configuration; part of every document_id."""
+        ...
+
+    @property
+    def max_bytes(self) -> int:
+        """Size in bytes above which a document of this source is refused."""
+        ...
+
+    def list(self) -> Iterator[ListedDocument]:
+        """Everything the source holds; the iterator reads on as it is consumed.
+
+        Raises:
+            ListingFailed: something cannot be listed. What was yielded before is not the whole
+                source, so nothing may be concluded from what is missing.
+        """
+        ...
+
+    def read(self, document_path: str, *, max_bytes: int) -> bytes:
+        """The whole content of one document.
+
+        Raises:
+            DocumentTooLarge: it holds more than max_bytes; at most one byte more was read.
+            DocumentVanished: it is gone; the next listing will say so.
+            DocumentRejected: it is not, or no longer, something that may be read.
+        """
+        ...
+
+    def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
+        """The content of one document in pieces of at most 1 MiB; errors as in read()."""
+        ...
+
+
+def document_id(source: str, path: str) -> str:
+    """The document's identity: it survives a move of the whole source to another machine.
+
+    Args:
+        source: the source's given name.
+        path: the document's path or id within the source, never an absolute path.
+    """
+    return key_of("document", source, path)
+
+
+def uri_of(source: str, path: str) -> str:
+    """Source and path as one printable ASCII string; any file name has one, and only one."""
+    return f"{quote_from_bytes(_encoded(source), safe='')}/{quote_from_bytes(_encoded(path))}"
+
+
+def path_of(uri: str) -> str:
+    """The path within the source that uri_of() was given."""
+    return unquote_to_bytes(uri.partition("/")[2]).decode("utf-8", "surrogateescape")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,127 @@
+"""Opening folders and files below a root without ever following a link.
+
+Every component is opened relative to the one before it (openat with O_NOFOLLOW), so nothing that
+is swapped for a link in the meantime leads elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rag_assets.common.errors import DocumentRejected, DocumentTooLarge, DocumentVanished
+
+PIECE_BYTES = 1 << 20
+
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# To pass through a folder takes no permission to list it, where the system offers that.
+_PASS = _FOLDER | getattr(os, "O_PATH", os.O_RDONLY)
+_LIST = _FOLDER | os.O_RDONLY
+# Never wait for the other end of a FIFO, nor become a terminal's owner.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def open_root(root: Path) -> int:
+    """A descriptor to list an absolute, resolved folder by; the caller closes it."""
+    return open_below(None, root.parts)
+
+
+def open_below(folder: int | None, names: Sequence[str]) -> int:
+    """A descriptor to list the folder by that is reached by names; the caller closes it."""
+    with _passed(folder, names[:-1]) as last:
+        return os.open(names[-1], _LIST, dir_fd=last)
+
+
+def open_regular(name: str, folder: int | None) -> int | None:
+    """A descriptor of a regular file directly in a folder, None if it is something else."""
+    descriptor = os.open(name, _FILE, dir_fd=folder)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
+    """The content of a regular file below a root, in pieces of at most 1 MiB.
+
+    Args:
+        root: absolute, resolved folder.
+        path: POSIX path below it.
+        max_bytes: refuse a file that is, or grows while it is read, larger than this.
+
+    Raises:
+        DocumentTooLarge, DocumentVanished, DocumentRejected: see DocumentSource.read.
+    """
+    names = path.split("/")
+    if "\0" in path or any(name in ("", ".", "..") for name in names):
+        raise DocumentRejected(f"not a path within the source: {path!r}")
+    with _judged(path):
+        with _passed(None, [*root.parts, *names[:-1]]) as folder:
+            descriptor = open_regular(names[-1], folder)
+        if descriptor is None:
+            raise DocumentRejected(f"not a regular file: {path!r}")
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            size = os.fstat(descriptor).st_size
+            if size > max_bytes:
+                raise _too_large(path, max_bytes)
+            left = max_bytes
+            # One byte more than there should be: a small file then takes one allocation.
+            while piece := file.read(min(PIECE_BYTES, left + 1, size + 1)):
+                left -= len(piece)
+                if left < 0:
+                    raise _too_large(path, max_bytes)
+                yield piece
+
+
+@contextmanager
+def _passed(start: int | None, names: Sequence[str]) -> Iterator[int | None]:
+    """The last of the folders reached by names one after the other, open until left."""
+    reached: int | None = None
+    try:
+        for name in names:
+            below = os.open(name, _PASS, dir_fd=start if reached is None else reached)
+            if reached is not None:
+                os.close(reached)
+            reached = below
+        yield start if reached is None else reached
+    finally:
+        if reached is not None:
+            os.close(reached)
+
+
+@contextmanager
+def _judged(path: str) -> Iterator[None]:
+    """Say what an error of the operating system means for one document."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DocumentVanished(f"gone since it was listed: {path!r}") from error
+    except UnicodeEncodeError as error:
+        raise DocumentRejected(f"not a file name: {path!r}") from error
+    except PermissionError as error:
+        raise DocumentRejected(
+            f"no permission to read {path!r}", hint="let the service's user read the file"
+        ) from error
+    except OSError as error:
+        raise DocumentRejected(
+            f"cannot be read: {path!r} ({error.strerror})",
+            hint="a link or a special file in its path is refused",
+        ) from error
+
+
+def _too_large(path: str, max_bytes: int) -> DocumentTooLarge:
+    return DocumentTooLarge(
+        f"over the limit of {readable_size(max_bytes)}: {path!r}",
+        hint="raise max_bytes of the source, or exclude the file",
+    )
+
+
+def readable_size(size: int) -> str:
+    """A number of bytes for people: the largest unit that leaves no fraction."""
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if size and size % 1024**power == 0:
+            return f"{size // 1024**power} {unit}"
+    return f"{size} bytes"

@@ -1,0 +1,142 @@
+"""Records that an application pushes, as a source: pages, comments, rows of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rag_assets.common.errors import DocumentTooLarge, DocumentVanished
+from rag_assets.ingest.sources.files import SourceName
+from rag_assets.ingest.sources.model import ListedDocument, SaidOfDocument, document_id, uri_of
+from rag_assets.ingest.sources.opening import PIECE_BYTES, readable_size
+
+MAX_RECORD_BYTES = 1 << 20
+"""Of a record's text, in UTF-8."""
+
+
+class RecordsConfig(BaseModel):
+    """Records that an application pushes over HTTP, one document each.
+
+    Attributes:
+        name: the source's given name; part of every document's identity.
+        scope: the access scope of records that name none, where it is not the tenant's.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: Literal["records"] = "records"
+    name: SourceName
+    scope: str | None = Field(default=None, min_length=1, max_length=256)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRecord:
+    """A record as it is listed, without its text.
+
+    Attributes:
+        source_type: what kind of thing it is to its application: page, comment.
+        source_id: which one of that kind.
+        revision: a number that it never had before, new whenever anything of it changes.
+        size: bytes of its text in UTF-8.
+        changed_ns: when it was pushed, in nanoseconds since the epoch.
+    """
+
+    source_type: str
+    source_id: str
+    document_id: str
+    revision: int
+    size: int
+    changed_ns: int
+    media_type: str
+    content_sha256: str
+    said: SaidOfDocument
+
+
+class RecordShelf(Protocol):
+    """Where the records of one tenant are kept."""
+
+    def listed(self, source: str) -> Iterator[KeptRecord]:
+        """Every record of one source, streamed, without the texts."""
+        ...
+
+    def text(self, source: str, document_id: str) -> str | None:
+        """The text of one record; None if there is none any more."""
+        ...
+
+
+class RecordsSource:
+    """Lists and reads the records of one source.
+
+    Args:
+        config: which source.
+        shelf: where the tenant's records are.
+    """
+
+    def __init__(self, config: RecordsConfig, shelf: RecordShelf) -> None:
+        self._config = config
+        self._shelf = shelf
+
+    @property
+    def name(self) -> str:
+        """The source's given name."""
+        return self._config.name
+
+    @property
+    def max_bytes(self) -> int:
+        """Bytes that no record's text exceeds."""
+        return MAX_RECORD_BYTES
+
+    def list(self) -> Iterator[ListedDocument]:
+        """The records, streamed.
+
+        Their revisions tell every change, so that no clock decides whether one must be read.
+        """
+        name = self._config.name
+        for record in self._shelf.listed(name):
+            path = record_path(record.source_type, record.source_id)
+            yield ListedDocument(
+                source=name,
+                path=path,
+                document_id=record.document_id,
+                uri=uri_of(name, path),
+                media_type=record.media_type,
+                size=record.size,
+                mtime_ns=0,
+                ctime_ns=record.changed_ns,
+                inode=record.revision,
+                source_type=record.source_type,
+                content_sha256=record.content_sha256,
+                revision=record.revision,
+                said=record.said,
+            )
+
+    def read(self, document_path: str, *, max_bytes: int) -> bytes:
+        """The text of one record in UTF-8; see DocumentSource.read."""
+        name = self._config.name
+        text = self._shelf.text(name, document_id(name, document_path))
+        if text is None:
+            raise DocumentVanished(f"gone since it was listed: {document_path!r}")
+        data = text.encode()
+        if len(data) > max_bytes:
+            limit = readable_size(max_bytes)
+            raise DocumentTooLarge(f"over the limit of {limit}: {document_path!r}")
+        return data
+
+    def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
+        """The text of one record in pieces; see DocumentSource.stream."""
+        data = self.read(document_path, max_bytes=max_bytes)
+        for start in range(0, len(data), PIECE_BYTES):
+            yield data[start : start + PIECE_BYTES]
+
+
+def record_path(source_type: str, source_id: str) -> str:
+    """The path of a record within its source: no kind holds a slash, so each has its own."""
+    return f"{source_type}/{source_id}"
+
+
+def record_document_id(source: str, source_type: str, source_id: str) -> str:
+    """The id of the document that a record is."""
+    return document_id(source, record_path(source_type, source_id))

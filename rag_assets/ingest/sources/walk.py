@@ -1,0 +1,294 @@
+"""Walking a folder that others write to at the same time.
+
+The walk follows no link, never recurses, keeps a bounded number of descriptors open and one
+folder's names in memory. Anything that cannot be listed ends it with ListingFailed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources.globs import (
+    MAX_GITIGNORE_BYTES,
+    Rules,
+    compile_gitignore,
+    compile_globs,
+)
+from rag_assets.ingest.sources.opening import open_below, open_regular, open_root
+
+GITIGNORE = ".gitignore"
+_ALWAYS_SKIPPED = frozenset({".git"})
+_KEPT_OPEN = 64  # descriptors; a folder deeper than this is opened again on the way back
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a walk came across besides the files it yielded.
+
+    Attributes:
+        folders: folders that were read.
+        links: symbolic links, none of which is followed.
+        special: FIFOs, sockets, devices.
+        vanished: files and folders that went away between two looks.
+    """
+
+    folders: int = 0
+    links: int = 0
+    special: int = 0
+    vanished: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which files of a folder are wanted.
+
+    Attributes:
+        include: a file is wanted if it, or a folder above it, is matched.
+        exclude: what is matched is skipped, folders with all below them.
+        gitignore: whether each folder's .gitignore counts too.
+    """
+
+    include: Rules
+    exclude: Rules
+    gitignore: bool
+
+    @classmethod
+    def of(cls, include: Sequence[str], exclude: Sequence[str], *, gitignore: bool) -> Selection:
+        """Compile globs; they ignore the case of ASCII letters, so that SCAN.PDF is a *.pdf.
+
+        Raises:
+            ValueError: a glob is malformed.
+        """
+        return cls(
+            compile_globs(include, ignore_case=True),
+            compile_globs(exclude, ignore_case=True),
+            gitignore,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ignores:
+    """The rules of one .gitignore, where its folder's path ends, and those further up."""
+
+    rules: Rules
+    base: int
+    above: _Ignores | None
+
+    def ignore(self, folder: bytes, name: bytes, *, is_folder: bool) -> bool:
+        """Whether the deepest .gitignore that knows the entry ignores it."""
+        scope: _Ignores | None = self
+        while scope is not None:
+            verdict = scope.rules.decide(folder[scope.base :], name, is_folder=is_folder)
+            if verdict is not None:
+                return verdict
+            scope = scope.above
+        return False
+
+
+@dataclass(slots=True)
+class _Folder:
+    """A folder on the way from the root to where the walk is."""
+
+    name: str
+    descriptor: int
+    included: bool
+    ignores: _Ignores | None
+    pending: list[str] = field(default_factory=list)
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def walk_root(
+    root: Path, selection: Selection, tally: Tally
+) -> Iterator[tuple[str, os.stat_result]]:
+    """The regular files below a folder that are wanted, with their POSIX paths, in a stable order.
+
+    Args:
+        root: absolute, resolved folder.
+        selection: which files are wanted.
+        tally: counts what else was seen.
+
+    Raises:
+        ListingFailed: something could not be listed, or was replaced while it was.
+    """
+    descriptor = _open_root(root)
+    walk = _Walk(descriptor, selection, tally)
+    try:
+        identity = os.fstat(descriptor)
+        yield from walk.run()
+        again = _open_root(root)
+        try:
+            if not os.path.samestat(identity, os.fstat(again)):
+                raise ListingFailed("the root was replaced while it was listed")
+        finally:
+            os.close(again)
+    finally:
+        walk.close()
+
+
+class _Walk:
+    """One walk: the stack of folders from the root to where it is."""
+
+    def __init__(self, root: int, selection: Selection, tally: Tally) -> None:
+        self._selection = selection
+        self._tally = tally
+        self._stack = [_Folder("", root, included=False, ignores=None)]
+
+    def close(self) -> None:
+        while self._stack:
+            self._stack.pop().close()
+
+    def run(self) -> Iterator[tuple[str, os.stat_result]]:
+        yield from self._files()
+        while self._stack:
+            if not self._stack[-1].pending:
+                self._stack.pop().close()
+            elif self._descend(self._stack[-1].pending.pop()):
+                yield from self._files()
+
+    def _path(self) -> str:
+        """Path of the folder the walk is in, empty or ending in a slash."""
+        return "".join(f"{folder.name}/" for folder in self._stack[1:])
+
+    def _descend(self, name: str) -> bool:
+        """Make a sub-folder the current one; False if it is gone."""
+        parent = self._stack[-1]
+        path = self._path()
+        try:
+            if parent.descriptor < 0:
+                names = [folder.name for folder in self._stack[_KEPT_OPEN:]]
+                anchor = self._stack[_KEPT_OPEN - 1].descriptor
+                parent.descriptor = open_below(anchor, names)
+            descriptor = open_below(parent.descriptor, [name])
+        except FileNotFoundError:
+            self._tally.vanished += 1
+            return False
+        except OSError as error:
+            raise _failure(f"the folder {path + name!r}", error) from error
+        if len(self._stack) > _KEPT_OPEN:
+            parent.close()
+        verdict = self._selection.include.decide(_bytes(path), _bytes(name), is_folder=True)
+        included = parent.included if verdict is None else verdict
+        self._stack.append(_Folder(name, descriptor, included, parent.ignores))
+        return True
+
+    def _files(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Read the current folder: note its sub-folders, yield its files."""
+        folder = self._stack[-1]
+        path = self._path()
+        try:
+            if self._selection.gitignore:
+                folder.ignores = _read_ignores(folder, path)
+            names = self._scan(folder, _bytes(path))
+        except FileNotFoundError:  # an open folder that has been deleted
+            self._tally.vanished += 1
+            return
+        except OSError as error:
+            raise _failure(f"the folder {path or '.'!r}", error) from error
+        self._tally.folders += 1
+        names.sort(reverse=True)
+        folder.pending.sort(reverse=True)
+        while names:
+            name = names.pop()
+            try:
+                facts = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
+            except FileNotFoundError:
+                self._tally.vanished += 1
+                continue
+            except OSError as error:
+                raise _failure(repr(path + name), error) from error
+            if stat.S_ISREG(facts.st_mode):
+                yield path + name, facts
+
+    def _scan(self, folder: _Folder, path: bytes) -> list[str]:
+        """Names of the wanted files of a folder; its wanted sub-folders become pending."""
+        names = []
+        with os.scandir(folder.descriptor) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if not self._skipped(folder, path, entry.name, is_folder=True):
+                        folder.pending.append(entry.name)
+                elif entry.is_file(follow_symlinks=False):
+                    if self._wanted(folder, path, entry.name):
+                        names.append(entry.name)
+                elif entry.is_symlink():
+                    self._tally.links += 1
+                else:
+                    self._tally.special += 1
+        return names
+
+    def _wanted(self, folder: _Folder, path: bytes, name: str) -> bool:
+        included = self._selection.include.decide(path, _bytes(name), is_folder=False)
+        if included is None:
+            included = folder.included
+        return included and not self._skipped(folder, path, name, is_folder=False)
+
+    def _skipped(self, folder: _Folder, path: bytes, name: str, *, is_folder: bool) -> bool:
+        raw = _bytes(name)
+        return (
+            name in _ALWAYS_SKIPPED
+            or self._selection.exclude.decide(path, raw, is_folder=is_folder) is True
+            or (
+                folder.ignores is not None and folder.ignores.ignore(path, raw, is_folder=is_folder)
+            )
+        )
+
+
+def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
+    """The rules that hold in a folder: its own .gitignore's, before those from above."""
+    try:
+        descriptor = open_regular(GITIGNORE, folder.descriptor)
+    except FileNotFoundError:
+        return folder.ignores
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link or a socket: git reads neither
+            return folder.ignores
+        raise
+    if descriptor is None:
+        return folder.ignores
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(MAX_GITIGNORE_BYTES + 1)
+    try:
+        rules = compile_gitignore(content)
+    except ValueError as error:
+        raise ListingFailed(
+            f"{path + GITIGNORE!r} cannot be used: {error}",
+            hint="shorten it, or set gitignore: false for the source",
+        ) from error
+    return _Ignores(rules, len(_bytes(path)), folder.ignores)
+
+
+def _open_root(root: Path) -> int:
+    try:
+        return open_root(root)
+    except OSError as error:
+        raise _failure(f"the root {str(root)!r}", error) from error
+
+
+def _failure(what: str, error: OSError) -> ListingFailed:
+    """What an error of the operating system means for a listing."""
+    if isinstance(error, FileNotFoundError):
+        return ListingFailed(f"{what} is missing", hint="create it, or mount what belongs there")
+    if isinstance(error, PermissionError):
+        return ListingFailed(
+            f"no permission to list {what}", hint="let the service's user read it, or exclude it"
+        )
+    if isinstance(error, NotADirectoryError) or error.errno == errno.ELOOP:
+        return ListingFailed(
+            f"{what} is not a folder, or was replaced while it was listed",
+            hint="if it is a link, name the folder it leads to",
+        )
+    return ListingFailed(f"{what} cannot be listed: {error.strerror}")
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")

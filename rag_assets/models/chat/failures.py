@@ -1,0 +1,45 @@
+"""What a provider's failure means to whoever waits for an answer."""
+
+from __future__ import annotations
+
+from rag_assets.common.errors import (
+    ChatError,
+    ChatFailed,
+    ChatRefused,
+    ChatUnavailable,
+    EmbedderRefused,
+    EmbedderUnavailable,
+    EmbeddingError,
+    InputRejected,
+    KeyUnreadable,
+    NoProviderKey,
+    PromptRejected,
+)
+
+
+def failure_of_chat(error: EmbeddingError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
+    """The failure of an answer that a failure on the way to the provider stands for.
+
+    Args:
+        error: as connections name it.
+        model: provider and model, for the message.
+    """
+    if isinstance(error, NoProviderKey | KeyUnreadable):
+        return error.with_traceback(None)
+    failure: ChatError
+    match error:
+        case EmbedderUnavailable():
+            failure = ChatUnavailable(error.message, retry_after=error.retry_after)
+        case EmbedderRefused():
+            hint = "raise it at the provider" if error.fault == "quota" else error.hint
+            failure = ChatRefused(error.message, hint=hint, fault=error.fault)
+        case InputRejected():
+            failure = PromptRejected(
+                f"{model} rejects the request",
+                hint="it may be longer than the model reads: ask with a smaller token_budget or"
+                " max_tokens",
+            )
+        case _:
+            failure = ChatFailed(error.message)
+    failure.requests = error.requests
+    return failure

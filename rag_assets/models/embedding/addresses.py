@@ -1,0 +1,114 @@
+"""Which servers a tenant's embedder may be sent to: judged by URL and by address, without asking.
+
+A tenant names a server, and this process connects to it: without these rules a tenant could reach
+whatever this machine reaches, such as a cloud's metadata service or a neighbour's database.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from urllib.parse import urlsplit
+
+from rag_assets.common.errors import EmbedderRefused
+from rag_assets.common.private_endpoints import Address, PrivateEndpoints
+
+_UNICAST = IPv6Network("2000::/3")  # all that IANA has given out of IPv6
+_NAT64 = IPv6Network("64:ff9b::/96")
+# What ipaddress calls global, in this or an earlier Python, though nobody's server is there.
+_NOBODYS = (
+    IPv4Network("192.0.0.0/24"),  # protocol assignments
+    IPv4Network("192.88.99.0/24"),  # relays of 6to4
+    IPv6Network("2001::/23"),  # protocol assignments, Teredo and ORCHID among them
+    IPv6Network("2001:db8::/32"),  # documentation
+    IPv6Network("3fff::/20"),  # documentation
+    IPv6Network("5f00::/16"),  # segment routing
+)
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address belongs to a server on the public internet.
+
+    An address that carries another one is as public as that one: IPv4-mapped, NAT64, 6to4.
+    """
+    carried = _carried(address)
+    if carried is not None:
+        return is_public(carried)
+    if address.is_multicast or not address.is_global:
+        return False
+    if isinstance(address, IPv6Address) and address not in _UNICAST:
+        return False
+    return not any(address in network for network in _NOBODYS)
+
+
+def _carried(address: Address) -> IPv4Address | None:
+    if isinstance(address, IPv4Address):
+        return None
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour
+
+
+def normal_base_url(url: str) -> str:
+    """A base_url as requests and ids use it: without a slash at its end, its host in lower case.
+
+    Raises:
+        ValueError: it is no URL that an embedder could be reached by. Does not quote it, since a
+            malformed one may hold a password.
+    """
+    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        raise ValueError("base_url holds characters that a URL does not have")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("base_url is not a URL") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("base_url must begin with https:// (or http://) and name a server")
+    if "@" in parts.netloc:
+        raise ValueError("base_url must hold no user and no password; a key goes into api_key")
+    if "?" in url or "#" in url:
+        raise ValueError("base_url must end with its path: no ? and no #")
+    if port == 0:
+        raise ValueError("base_url has a port that is none")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    where = host if port is None else f"{host}:{port}"
+    return f"{parts.scheme}://{where}{parts.path.rstrip('/')}"
+
+
+def permitted(
+    resolved: list[str], *, scheme: str, host: str, port: int, allowed: PrivateEndpoints
+) -> list[str]:
+    """The addresses of a server that may be connected to: all of them, or none.
+
+    Args:
+        resolved: what its name leads to.
+        scheme, host, port: of the URL.
+        allowed: what the operator lets through.
+
+    Raises:
+        EmbedderRefused: one of them is not public, or the connection would not be encrypted, and
+            the operator does not let it through.
+    """
+    if allowed.names(host, port):
+        return resolved
+    addresses = [ip_address(text) for text in resolved]
+    if all(allowed.holds(address) for address in addresses):
+        return resolved
+    if scheme != "https":
+        raise refused(
+            f"base_url is not encrypted: {host}:{port}",
+            hint="use https://, or let the operator add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
+        )
+    if not all(is_public(address) or allowed.holds(address) for address in addresses):
+        raise refused(
+            f"base_url leads to an address that is not public: {host}:{port}",
+            hint="if that is meant, let the operator add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
+        )
+    return resolved
+
+
+def refused(message: str, *, hint: str | None = None) -> EmbedderRefused:
+    """A refusal of our own, before anything was sent."""
+    error = EmbedderRefused(message, hint=hint)
+    error.requests = 0
+    return error

@@ -1,0 +1,281 @@
+"""Driving an embedder over many texts: batches, checks, keeping, outages, bad inputs.
+
+What is done is kept within seconds, whatever becomes of the rest:
+
+- the embedder does not answer, refuses everything, or the budget is spent: nothing more is sent,
+  calls under way may end, the outcome says so;
+- it rejects a batch: halves are tried until the single texts at fault are found; others go through;
+- a text is longer than it takes: that text is reported, and never sent;
+- the deadline passes: nothing more is sent, and the outcome counts what remains;
+- it returns bad vectors: likewise, and then the error goes on;
+- something unforeseen happens, or the run is cancelled: the good vectors so far are kept, then the
+  error goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TypeAlias
+
+from rag_assets.common.errors import (
+    BadVectors,
+    EmbedderRefused,
+    EmbeddingError,
+    EmbeddingHalted,
+    InputRejected,
+    OutOfTime,
+)
+from rag_assets.models.embedding.keeping import Keep, Keeper
+from rag_assets.models.embedding.outcome import EmbedOutcome, EmbedProgress
+from rag_assets.models.embedding.packing import Batch, EmbedItem, Packer
+from rag_assets.models.embedding.protocol import Answer, Budget, Charge, Embedder
+from rag_assets.models.embedding.vectors import checked_vectors
+
+_PROBE = "A sentence that any embedder takes."
+
+
+async def embed_all(
+    embedder: Embedder,
+    items: Iterable[EmbedItem],
+    *,
+    keep: Keep,
+    flush_items: int = 512,
+    flush_seconds: float = 3.0,
+    deadline: float | None = None,
+    progress: Callable[[EmbedProgress], None] | None = None,
+    budget: Budget | None = None,
+) -> EmbedOutcome:
+    """Embed texts and keep their vectors as they come.
+
+    Texts are sent in the order given, so that at a deadline the first documents of a slice are
+    complete rather than all of them begun. A key given twice is embedded once.
+
+    Args:
+        embedder: called within its limits, and closed at the end.
+        items: what to embed; held in memory, so a slice and not a corpus.
+        keep: writes keys and their vectors, shape (len(keys), dimensions); called in a thread,
+            never twice at once, while embedding goes on.
+        flush_items: vectors handed to keep at most at once, and as soon as there are so many.
+        flush_seconds: how long a vector waits for others at most.
+        deadline: time.monotonic() after which no further call begins; those under way may end,
+            and the first call has its turn awaited even beyond it, so that there is progress.
+        progress: called in this thread after each call to the embedder.
+        budget: what may be spent; without one, anything.
+
+    Raises:
+        BadVectors: wrong count or dimension, not finite, or zero; none of that call is kept.
+        Exception: whatever else embedder or keep raise; what was good before is kept.
+    """
+    drive = _Drive(embedder, items, Keeper(keep, group_size=flush_items, seconds=flush_seconds))
+    drive.deadline, drive.progress, drive.budget = deadline, progress, budget
+    try:
+        await drive.run()
+    except BaseException as error:  # cancellation too: its vectors are paid for
+        try:
+            await drive.abandon()
+        except Exception as second:  # the first error is the one to report
+            error.add_note(f"vectors made before could not be kept: {second}")
+        raise
+    finally:
+        await embedder.close()
+    return drive.outcome()
+
+
+_Call: TypeAlias = "asyncio.Task[Answer]"
+
+
+class _Drive:
+    """The state of one embed_all; everything happens in the event loop's thread."""
+
+    def __init__(self, embedder: Embedder, items: Iterable[EmbedItem], keeper: Keeper) -> None:
+        self.deadline: float | None = None
+        self.progress: Callable[[EmbedProgress], None] | None = None
+        self.budget: Budget | None = None
+        self._embedder = embedder
+        self._keeper = keeper
+        self._items = list({item.key: item for item in items}.values())
+        self._queue: deque[Batch] = deque()
+        self._calls: dict[_Call, Batch] = {}
+        self._rejected: dict[str, str] = {}
+        self._outage: EmbeddingHalted | None = None
+        self._bad: BadVectors | None = None
+        self._begun = self._late = False
+        self._done = self._requests = self._retries = self._tokens = 0
+        # Whether it is known to take any text at all: else one rejection may mean all of them.
+        self._trusted = False
+        self._probing = asyncio.Lock()
+        self._started = time.monotonic()
+
+    async def run(self) -> None:
+        """Send, take and keep until nothing is left or nothing more may be sent."""
+        packer = Packer(self._items, self._embedder, counted=self.budget is not None)
+        self._rejected = packer.rejected
+        try:
+            await self._drive(packer)
+        finally:
+            await packer.stop()
+        await self._keeper.drain()
+        if self._bad is not None:
+            raise self._bad
+
+    async def _drive(self, packer: Packer) -> None:
+        while True:
+            self._queue.extend(packer.take())
+            self._send()
+            if not self._calls and not ((self._queue or packer.tasks) and self._may_send()):
+                break
+            pause = self._keeper.start_if_due()
+            waiting = {*self._calls, *self._keeper.tasks, *packer.tasks}
+            await asyncio.wait(waiting, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+            self._keeper.finish()
+            for call in [call for call in self._calls if call.done()]:
+                self._take(call)
+
+    async def abandon(self) -> None:
+        """Stop the calls under way and keep what has come of those that had ended."""
+        for call in self._calls:
+            call.cancel()
+        if self._calls:
+            await asyncio.wait(self._calls)
+        for call, batch in self._calls.items():
+            if not call.cancelled() and call.exception() is None:
+                self._add(batch, call.result())
+        await self._keeper.drain()
+
+    def outcome(self) -> EmbedOutcome:
+        """What came of it, once run() has ended."""
+        return EmbedOutcome(
+            embedded=self._keeper.kept,
+            rejected=MappingProxyType(self._rejected),
+            remaining=len(self._items) - self._keeper.kept - len(self._rejected),
+            requests=self._requests,
+            retries=self._retries,
+            tokens=self._tokens,
+            outage=self._outage,
+            seconds=time.monotonic() - self._started,
+        )
+
+    def _may_send(self) -> bool:
+        in_time = self.deadline is None or time.monotonic() < self.deadline
+        return in_time and not self._late and self._outage is None and self._bad is None
+
+    def _send(self) -> None:
+        """Begin as many calls as may be under way, unless keeping cannot follow."""
+        limit = max(1, self._embedder.limits.concurrency)
+        while self._queue and len(self._calls) < limit and self._may_send():
+            if self._keeper.behind:
+                return
+            batch = self._queue.popleft()
+            # Where a minute allows few calls, drives that each give up in time would never end.
+            deadline = self.deadline if self._begun else None
+            self._calls[asyncio.create_task(self._ask(batch, deadline))] = batch
+            self._begun = True
+
+    async def _ask(self, batch: Batch, deadline: float | None) -> Answer:
+        """A batch's vectors, paid for and checked."""
+        texts = [item.text for item in batch.items]
+        try:
+            answer = await self._pay_for(texts, batch.tokens, deadline)
+        except InputRejected as error:
+            await self._require_trust(error, deadline)
+            raise
+        vectors = checked_vectors(
+            answer.vectors,
+            count=len(texts),
+            dimensions=self._embedder.dimensions,
+            source=self._embedder.embedder_id,
+        )
+        self._trusted = True
+        return replace(answer, vectors=vectors)
+
+    async def _pay_for(self, texts: Sequence[str], tokens: int, deadline: float | None) -> Answer:
+        """One call, whose price is set aside before it and settled after it."""
+        if self.budget is None:
+            return await self._embedder.embed(texts, deadline=deadline)
+        self.budget.reserve(tokens)
+        charge = Charge()
+        try:
+            answer = await self._embedder.embed(texts, deadline=deadline)
+            charge = Charge(answer.tokens, answer.requests, len(texts))
+        except EmbeddingError as error:
+            charge = Charge(error.tokens, error.requests)
+            raise
+        finally:
+            self.budget.settle(tokens, charge)
+        return answer
+
+    async def _require_trust(self, rejection: InputRejected, deadline: float | None) -> None:
+        """Tell a bad text from an embedder that takes none, before halving costs a call a text.
+
+        Raises:
+            EmbedderRefused: it rejects a text that nothing is wrong with.
+        """
+        async with self._probing:
+            if self._trusted:
+                return
+            self._requests += 1
+            try:
+                [tokens] = self._embedder.count_tokens([_PROBE])
+                self._tokens += (await self._pay_for([_PROBE], tokens, deadline)).tokens
+            except InputRejected:
+                raise EmbedderRefused(
+                    f"{self._embedder.embedder_id} rejects every text: {rejection.message}",
+                    hint="check the embedder's model, dimensions and base_url",
+                ) from None
+            self._trusted = True
+
+    def _take(self, call: _Call) -> None:
+        batch = self._calls.pop(call)
+        try:
+            answer = call.result()
+        except EmbeddingHalted as error:
+            # Without its traceback, whose frames would hold on to the batch.
+            self._outage = self._outage or error.with_traceback(None)
+            self._count(error)
+        except BadVectors as error:
+            # Calls under way are paid for too: they may end, and are settled.
+            self._bad = self._bad or error.with_traceback(None)
+            self._count(error)
+        except OutOfTime:
+            self._late = True
+            self._queue.appendleft(batch)
+        except InputRejected as error:
+            self._count(error)
+            self._narrow_down(batch, error)
+        else:
+            self._add(batch, answer)
+        if self.progress is not None:
+            self.progress(self._state())
+
+    def _count(self, error: EmbeddingError) -> None:
+        self._tokens += error.tokens
+        self._requests += error.requests
+        self._retries += max(0, error.requests - 1)
+
+    def _add(self, batch: Batch, answer: Answer) -> None:
+        self._keeper.add([item.key for item in batch.items], answer.vectors)
+        self._done += len(batch.items)
+        self._tokens += answer.tokens
+        self._requests += answer.requests
+        self._retries += answer.requests - 1
+
+    def _narrow_down(self, batch: Batch, error: InputRejected) -> None:
+        if len(batch.items) == 1:
+            self._rejected[batch.items[0].key] = error.message
+        else:
+            self._queue.extendleft(reversed(batch.halves()))
+
+    def _state(self) -> EmbedProgress:
+        return EmbedProgress(
+            done=self._done,
+            rejected=len(self._rejected),
+            total=len(self._items),
+            requests=self._requests,
+            tokens=self._tokens,
+            seconds=time.monotonic() - self._started,
+        )

@@ -1,0 +1,86 @@
+"""An embedder without a model, for tests and benchmarks."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from rag_assets.common.errors import InputRejected
+from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
+from rag_assets.models.embedding.vectors import MAX_BATCH, unit
+
+DEFAULT_DIMENSIONS = 384
+
+
+def deterministic_embedder_id(dimensions: int = DEFAULT_DIMENSIONS) -> str:
+    """Return the embedder_id of a DeterministicEmbedder of that many dimensions."""
+    return f"deterministic/hash@{dimensions}"
+
+
+class DeterministicEmbedder:
+    """Vectors made from a hash of the text: for tests and benchmarks only.
+
+    Equal texts have equal vectors on every machine and with every version of numpy; any two other
+    texts are about orthogonal, however close their meaning. So it finds nothing by meaning, but
+    it fills an index of any dimension at a known speed.
+
+    Args:
+        dimensions: length of every vector.
+        seconds_per_text: time a call takes for each of its texts, as a provider's would.
+    """
+
+    def __init__(self, dimensions: int = DEFAULT_DIMENSIONS, seconds_per_text: float = 0.0) -> None:
+        self._dimensions = dimensions
+        self._seconds_per_text = seconds_per_text
+
+    @property
+    def embedder_id(self) -> str:
+        """The id vectors are kept under; the time a text takes does not change it."""
+        return deterministic_embedder_id(self._dimensions)
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        return self._dimensions
+
+    @property
+    def limits(self) -> CallLimits:
+        """How much it takes at once."""
+        return CallLimits(texts=MAX_BATCH, concurrency=4)
+
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        purpose: Purpose = "document",
+        deadline: float | None = None,
+    ) -> Answer:
+        """One unit vector a text, in order, at once and whatever the purpose; see Embedder.embed.
+
+        Raises:
+            InputRejected: a text is empty or white space, as real embedders refuse it.
+        """
+        for position, text in enumerate(texts, start=1):
+            if not text.strip():
+                raise InputRejected(f"text {position} of {len(texts)} is empty")
+        await asyncio.sleep(self._seconds_per_text * len(texts))
+        vectors = np.empty((len(texts), self._dimensions), dtype=np.float32)
+        for row, text in enumerate(texts):
+            vectors[row] = self._vector(text)
+        return Answer(vectors, sum(self.count_tokens(texts)))
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """About a token for every four characters; nothing is charged."""
+        return [len(text) // 4 + 1 for text in texts]
+
+    async def close(self) -> None:
+        """It has no connections."""
+
+    def _vector(self, text: str) -> Vectors:
+        # surrogatepass: any str has a vector, also one that no file could hold.
+        seed = text.encode("utf-8", "surrogatepass")
+        stream = hashlib.shake_256(seed).digest(4 * self._dimensions)
+        return unit(np.frombuffer(stream, dtype="<i4").astype(np.float64)).astype(np.float32)

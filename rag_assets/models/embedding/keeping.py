@@ -1,0 +1,99 @@
+"""Handing vectors over to where they are kept, while further ones are being made."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from rag_assets.models.embedding.protocol import Vectors
+
+Keep: TypeAlias = Callable[[Sequence[str], Vectors], None]
+
+
+class Keeper:
+    """Collects vectors and keeps them in groups, one group at a time, in a thread.
+
+    A group is written when it is full, or when its first vector has waited long enough; so a crash
+    costs seconds of work, and the lake gets few, large appends.
+
+    Args:
+        keep: writes one group; may block, and is never called twice at once.
+        group_size: vectors in a group at most.
+        seconds: how long a vector waits at most before its group is written, full or not.
+    """
+
+    def __init__(self, keep: Keep, *, group_size: int, seconds: float) -> None:
+        self._keep = keep
+        self._group_size = group_size
+        self._seconds = seconds
+        self._keys: list[str] = []
+        self._vectors: list[Vectors] = []
+        self._since = 0.0
+        self._writing: asyncio.Task[None] | None = None
+        self._failed = False
+        self.kept = 0
+
+    @property
+    def behind(self) -> bool:
+        """Whether vectors come faster than they are kept: a group waits behind one in writing."""
+        return self._writing is not None and len(self._keys) >= self._group_size
+
+    @property
+    def tasks(self) -> set[asyncio.Task[None]]:
+        """The writing under way, if any."""
+        return set() if self._writing is None else {self._writing}
+
+    def add(self, keys: Sequence[str], vectors: Vectors) -> None:
+        """Take vectors of shape (len(keys), dimensions) over."""
+        if not self._keys:
+            self._since = time.monotonic()
+        self._keys.extend(keys)
+        self._vectors.append(vectors)
+
+    def start_if_due(self) -> float | None:
+        """Begin to write a group if it is time.
+
+        Returns:
+            Seconds until it may be time again; None if that depends on what comes first.
+        """
+        if self._writing is not None or not self._keys:
+            return None
+        wait = self._since + self._seconds - time.monotonic()
+        if len(self._keys) < self._group_size and wait > 0:
+            return wait
+        self._start()
+        return None
+
+    def finish(self) -> None:
+        """Take note of a writing that has ended, and raise what it raised."""
+        if self._writing is not None and self._writing.done():
+            writing, self._writing = self._writing, None
+            writing.result()
+
+    async def drain(self) -> None:
+        """Write everything that waits; nothing more once a writing has failed."""
+        while (self._writing is not None or self._keys) and not self._failed:
+            if self._writing is None:
+                self._start()
+            await asyncio.wait(self.tasks)
+            self.finish()
+
+    def _start(self) -> None:
+        vectors = np.concatenate(self._vectors)
+        size = self._group_size
+        self._writing = asyncio.create_task(self._write(self._keys[:size], vectors[:size]))
+        self._keys = self._keys[size:]
+        self._vectors = [vectors[size:]] if self._keys else []
+        self._since = time.monotonic()
+
+    async def _write(self, keys: Sequence[str], vectors: Vectors) -> None:
+        try:
+            await asyncio.to_thread(self._keep, keys, vectors)
+        except BaseException:
+            self._failed = True
+            raise
+        self.kept += len(keys)

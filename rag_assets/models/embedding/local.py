@@ -1,0 +1,225 @@
+"""Embedding on this machine's own cores, with a model from a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.common.errors import InputRejected
+from rag_assets.models.embedding.model_folder import ModelFolder, Pooling, describe_folder
+from rag_assets.models.embedding.network import Network
+from rag_assets.models.embedding.onnx_loading import encodable, load_tokenizer
+from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
+from rag_assets.models.embedding.vectors import unit
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+_BATCH = 32  # about half a second of two cores: often enough to report progress and to stop
+
+
+def available_cores() -> int:
+    """Cores this process may run on: what taskset or a container's cpuset leaves of them."""
+    if hasattr(os, "process_cpu_count"):  # from Python 3.13 on
+        return int(os.process_cpu_count() or 1)
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class OnnxEmbedder:
+    """An ONNX sentence-embedding model, run by onnxruntime on the CPU.
+
+    Each text is one call on one thread, and texts run side by side in a pool of threads. On a CPU
+    that is faster than padded batches, and a vector cannot depend on its company: it is the same
+    bit for bit whatever the order, the batch or the number of threads (on one kind of CPU;
+    another may round the last bits otherwise).
+
+    A text longer than the model's window is cut into consecutive windows, each embedded on its
+    own; its vector is the mean of their unit vectors, weighted by their tokens, normalised again.
+    Nothing of a text is left out. texts_windowed counts such texts.
+
+    The model is loaded at the first use, not when the object is made.
+
+    Args:
+        folder: a folder as model_folder describes it; by default the shipped all-MiniLM-L6-v2.
+        threads: texts embedded at once; by default the cores available to this process.
+        dimensions: see describe_folder.
+        pooling: see describe_folder.
+
+    Raises:
+        ConfigurationError: the folder does not hold a usable model (also at the first use).
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        threads: int | None = None,
+        *,
+        dimensions: int | None = None,
+        pooling: Pooling | None = None,
+    ) -> None:
+        self._model = describe_folder(folder, dimensions=dimensions, pooling=pooling)
+        self._threads = threads or available_cores()
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._tokenizer: Tokenizer | None = None
+        self._network: Network | None = None
+        self._windowed = 0
+
+    @property
+    def embedder_id(self) -> str:
+        """local/name@dimensions and a digest of weights, tokenizer, pooling and window."""
+        return self._model.embedder_id
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        return self._model.dimensions
+
+    @property
+    def window(self) -> int:
+        """Tokens the model reads at once, special ones included."""
+        return self._model.window
+
+    @property
+    def limits(self) -> CallLimits:
+        """How much it takes at once: the number of texts changes neither vectors nor speed.
+
+        Two calls, so that no thread waits while one ends.
+        """
+        return CallLimits(texts=_BATCH, concurrency=2)
+
+    @property
+    def texts_windowed(self) -> int:
+        """Texts embedded so far that were longer than the model's window."""
+        return self._windowed
+
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        purpose: Purpose = "document",
+        deadline: float | None = None,
+    ) -> Answer:
+        """One unit vector a text, in order, at once and whatever the purpose; see Embedder.embed.
+
+        Raises:
+            InputRejected: a text is empty, white space, or nothing the tokenizer keeps.
+            ConfigurationError: the model cannot be loaded.
+        """
+        for position, text in enumerate(texts, start=1):
+            if not text.strip():
+                raise _rejected(position, len(texts))
+        todo = deque(enumerate(texts))
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        tokens = np.zeros(len(texts), dtype=np.int64)
+        loop, pool = asyncio.get_running_loop(), self._thread_pool()
+        # A job per thread, not per text: the loop is woken rarely, and todo is where to stop.
+        jobs = [
+            loop.run_in_executor(pool, self._work_off, todo, vectors, tokens)
+            for _ in range(min(self._threads, len(texts)))
+        ]
+        try:
+            await asyncio.gather(*jobs)
+        finally:
+            todo.clear()  # after a failure or a cancellation no thread begins another text
+        return Answer(vectors, int(tokens.sum()))
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens the model reads for each text, special ones included; nothing is charged."""
+        tokenizer = self._loaded_tokenizer()
+        return [_tokens_of(_windows(tokenizer, text)) for text in texts]
+
+    async def close(self) -> None:
+        """It has no connections; the loaded model is kept for the next call."""
+
+    def unload(self) -> None:
+        """End the threads and let the model go; a later call would load it again."""
+        with self._lock:
+            pool, self._pool, self._network = self._pool, None, None
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+    def _work_off(
+        self,
+        todo: deque[tuple[int, str]],
+        vectors: Vectors,
+        tokens: npt.NDArray[np.int64],
+    ) -> None:
+        """Embed texts into their rows until none is left; runs in several threads at once."""
+        while True:
+            try:
+                index, text = todo.popleft()
+            except IndexError:
+                return
+            windows = _windows(self._loaded_tokenizer(), text)
+            vector = self._embed_one(windows)
+            if vector is None:
+                raise _rejected(index + 1, len(vectors))
+            vectors[index] = vector
+            tokens[index] = _tokens_of(windows)
+
+    def _embed_one(self, windows: list[Encoding]) -> Vectors | None:
+        """Return the vector of a text, or None if the tokenizer keeps nothing of it."""
+        network = self._loaded_network()
+        weights = [len(w.ids) - sum(w.special_tokens_mask) for w in windows]
+        if not any(weights):
+            return None
+        if len(windows) == 1:
+            return network.vector(windows[0]).astype(np.float32)
+        with self._lock:
+            self._windowed += 1
+        total = np.zeros(self.dimensions)
+        for window, weight in zip(windows, weights, strict=True):
+            total += weight * network.vector(window)
+        return unit(total).astype(np.float32)
+
+    def _thread_pool(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embed")
+            return self._pool
+
+    def _loaded_tokenizer(self) -> Tokenizer:
+        with self._lock:
+            if self._tokenizer is None:
+                self._tokenizer = _load_tokenizer(self._model)
+            return self._tokenizer
+
+    def _loaded_network(self) -> Network:
+        with self._lock:  # several threads start with the first texts; one of them loads
+            if self._network is None:
+                self._network = Network(self._model)
+            return self._network
+
+
+def _load_tokenizer(model: ModelFolder) -> Tokenizer:
+    tokenizer = load_tokenizer(model.tokenizer)
+    # What tokenizer.json says of both is for training; what is cut off comes as further windows.
+    tokenizer.enable_truncation(max_length=model.window, stride=0)
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _windows(tokenizer: Tokenizer, text: str) -> list[Encoding]:
+    """Cut a text into pieces of at most the model's window, special tokens in each."""
+    first = tokenizer.encode(encodable(text))
+    return [first, *first.overflowing]
+
+
+def _tokens_of(windows: list[Encoding]) -> int:
+    return sum(len(window.ids) for window in windows)
+
+
+def _rejected(position: int, count: int) -> InputRejected:
+    return InputRejected(f"text {position} of {count} is empty or holds nothing that can be read")

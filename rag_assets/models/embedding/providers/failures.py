@@ -1,0 +1,153 @@
+"""Names for what goes wrong at a provider: passing or not, the texts' fault or not.
+
+No message holds what the provider said: an answer may echo a key or a text.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from ssl import SSLCertVerificationError
+
+from rag_assets.common.errors import (
+    EmbedderRefused,
+    EmbedderUnavailable,
+    EmbeddingError,
+    Fault,
+    InputRejected,
+)
+
+_LONGEST_WAIT = 86_400.0
+"""A server may name any number of seconds: what is beyond a day is no better than a day."""
+
+_KEY_HINT = "set a key that it takes with `rag-assets keys set`"
+_PASSING = frozenset({408, 409, 425, 429})
+_OF_THE_INPUT = frozenset({400, 413, 422})
+_FAULTS: Mapping[int, Fault] = {401: "key", 402: "quota", 403: "key", 404: "model"}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that is none.
+
+    Attributes:
+        status: of HTTP.
+        headers: of the answer.
+        fault: what its body says, where the status does not.
+        retry_after: seconds that its body asks for.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    fault: Fault | None = None
+    retry_after: float | None = None
+
+
+def failure_of(refusal: Refusal, embedder: str) -> EmbeddingError:
+    """The error that a refusal stands for.
+
+    Args:
+        refusal: what the provider answered.
+        embedder: the embedder's id, for the message.
+    """
+    status = refusal.status
+    fault = refusal.fault or _FAULTS.get(status)
+    if fault is not None:
+        return _for_a_person(fault, status, embedder)
+    if status in _OF_THE_INPUT:
+        return InputRejected(f"{embedder} rejects a text (HTTP {status})")
+    if status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _passing(refusal, embedder)
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        return EmbedderRefused(
+            f"{embedder} redirects to another address (HTTP {status}), which is not followed",
+            hint="set base_url to where it leads, if that is meant",
+        )
+    return EmbedderRefused(
+        f"{embedder} refuses the request (HTTP {status})",
+        hint="check its model and base_url in tenants.yaml",
+    )
+
+
+def interruption_of(error: BaseException, embedder: str) -> EmbeddingError:
+    """The error that a connection's failure stands for: it is tried again.
+
+    An error of our own inside it, such as an address that is not permitted, is itself; a
+    certificate that does not verify is for a person.
+    """
+    for cause in _causes(error):
+        if isinstance(cause, EmbeddingError):
+            return cause
+        if isinstance(cause, SSLCertVerificationError):
+            return EmbedderRefused(
+                f"{embedder} shows a certificate that does not verify",
+                hint="check base_url, and the certificate of the server",
+            )
+        if isinstance(cause, TimeoutError) or "Timeout" in type(cause).__name__:
+            return EmbedderUnavailable(f"{embedder} did not answer in time")
+    return EmbedderUnavailable(f"{embedder} cannot be reached, or broke off")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that headers ask to wait, in any of the usual ways; None if they do not.
+
+    Args:
+        headers: with names in lower case, or indifferent to case.
+    """
+    milliseconds = _seconds(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    said = headers.get("retry-after")
+    seconds = _seconds(said)
+    if seconds is not None or said is None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _passing(refusal: Refusal, embedder: str) -> EmbedderUnavailable:
+    said = refusal.retry_after
+    wait = retry_after(refusal.headers) if said is None else said
+    wait = None if wait is None else min(wait, _LONGEST_WAIT)
+    slow = refusal.status == HTTPStatus.TOO_MANY_REQUESTS
+    what = "asks to slow down" if slow else "does not answer as it should"
+    return EmbedderUnavailable(f"{embedder} {what} (HTTP {refusal.status})", retry_after=wait)
+
+
+def _for_a_person(fault: Fault, status: int, embedder: str) -> EmbedderRefused:
+    if fault == "key":
+        return EmbedderRefused(
+            f"the key for {embedder} is refused (HTTP {status})", hint=_KEY_HINT, fault=fault
+        )
+    if fault == "quota":
+        return EmbedderRefused(
+            f"the quota for {embedder} is exhausted (HTTP {status})",
+            hint="raise it at the provider, then run `rag-assets sync`",
+            fault=fault,
+        )
+    return EmbedderRefused(
+        f"the provider knows no such model: {embedder} (HTTP {status})",
+        hint="check its model and base_url in tenants.yaml",
+        fault=fault,
+    )
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        seconds = float(text or "")
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__ or seen.__context__

@@ -1,0 +1,94 @@
+"""Which reranker a tenant has, as tenants.yaml says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
+
+from rag_assets.common.references import require_reference
+from rag_assets.models.embedding.addresses import normal_base_url
+
+MAX_FIRST = 100
+"""Passages that one search may have read again."""
+
+_OF_URL = ("model", "takes", "api_key")
+_OF_FOLDER = ("threads",)
+
+
+class RerankConfig(BaseModel):
+    """A second stage of searches: a slower model reads the first candidates again and orders them.
+
+    Either `folder` or `url` is given.
+
+    Attributes:
+        folder: the absolute folder of a cross-encoder, as ONNX with its tokenizer.json; operators
+            only.
+        threads: folder: passages read at once; by default the cores of this process.
+        url: the whole address of a rerank endpoint, such as https://api.cohere.com/v2/rerank. It
+            has to be public and encrypted unless the operator lets it through, and is sent the
+            question and the passages.
+        model: url: the model's name there.
+        takes: url: what a request calls the passages: "documents", as Cohere, Jina, Voyage and
+            vLLM do, or "texts", as Hugging Face's text-embeddings-inference does.
+        api_key: url: the environment variable that holds the key, as $NAME, instead of a key stored
+            for the provider "rerank". A server of one's own may need none.
+        first: candidates that are read again.
+        seconds: that they may take; a search that would take longer answers without.
+        by_default: whether searches are reranked that do not say.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    folder: Path | None = None
+    threads: int | None = Field(default=None, ge=1, le=1024)
+    url: str | None = Field(default=None, max_length=2000)
+    model: (
+        Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:/@-]+$", max_length=200)] | None
+    ) = None
+    takes: Literal["documents", "texts"] | None = None
+    api_key: str | None = None
+    first: int = Field(default=50, ge=2, le=MAX_FIRST)
+    seconds: float = Field(default=2.0, gt=0, le=30, allow_inf_nan=False)
+    by_default: bool = True
+
+    @field_validator("url")
+    @classmethod
+    def _url(cls, url: str | None) -> str | None:
+        try:
+            return None if url is None else normal_base_url(url)
+        except ValueError as error:
+            raise ValueError(str(error).replace("base_url", "url")) from None
+
+    @field_validator("api_key")
+    @classmethod
+    def _by_name(cls, reference: str | None) -> str | None:
+        if reference is not None:
+            require_reference("retrieval.rerank.api_key", reference)
+        return reference
+
+    @field_validator("folder")
+    @classmethod
+    def _absolute(cls, folder: Path | None) -> Path | None:
+        if folder is not None and not folder.is_absolute():
+            raise ValueError(f"folder must be absolute: {folder}")
+        return folder
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.folder is None) == (self.url is None):
+            raise ValueError("give either the folder of a model or the url of an endpoint")
+        foreign = _OF_URL if self.url is None else _OF_FOLDER
+        given = [name for name in foreign if getattr(self, name) is not None]
+        if given:
+            kind = "folder" if self.url is None else "url"
+            raise ValueError(f"with a {kind}, it takes no {', '.join(given)}")
+        return self

@@ -1,0 +1,210 @@
+"""Reranking on this machine's own cores, with a cross-encoder from a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_assets.common.errors import ConfigurationError, RerankFailed
+from rag_assets.models.embedding.local import available_cores
+from rag_assets.models.embedding.onnx_folder import find_tokenizer, find_weights, window_of
+from rag_assets.models.embedding.onnx_loading import (
+    encodable,
+    feed,
+    load_session,
+    load_tokenizer,
+    plan_inputs,
+)
+
+_OUTPUTS = ("logits", "scores", "score")
+_TWO_CLASSES = 2
+
+
+def require_cross_encoder(folder: Path) -> None:
+    """Load a folder's model and let it read a pair.
+
+    Raises:
+        ConfigurationError: the folder is missing, or holds no cross-encoder that can be used.
+    """
+    CrossEncoder(folder, threads=1).check()
+
+
+class CrossEncoder:
+    """An ONNX cross-encoder, run by onnxruntime on the CPU.
+
+    Each pair of question and passage is one call on one thread, and pairs run side by side in a
+    pool of threads. On a CPU that is as fast as padded batches, a score cannot depend on its
+    company, and where to stop is soon reached: a late search occupies no core for longer than one
+    passage takes.
+
+    What does not fit into the model's window is cut off the passage. A question is cut only where
+    it takes more than half of the window.
+
+    The model is loaded at the first use, not when the object is made.
+
+    Args:
+        folder: with the ONNX model, its tokenizer.json, and its window as onnx_folder finds it.
+        threads: pairs read at once, of all searches; by default the cores of this process.
+
+    Raises:
+        ConfigurationError: the folder lacks what is needed, or holds several models.
+    """
+
+    def __init__(self, folder: Path, threads: int | None = None) -> None:
+        self._weights = find_weights(folder)
+        self._tokenizer = find_tokenizer(folder)
+        self._window = window_of(folder)
+        self._threads = threads or available_cores()
+        self._id = "local/" + re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name)
+        self._lock = threading.Lock()
+        self._loading = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._pairs: _Pairs | None = None
+
+    @property
+    def reranker_id(self) -> str:
+        """The folder's name: no score is kept, so that it need not tell weights apart."""
+        return self._id
+
+    def check(self) -> None:
+        """Load the model and let it read a pair.
+
+        Raises:
+            ConfigurationError: it cannot be loaded, or is no cross-encoder.
+        """
+        self._loaded()
+
+    async def scores(
+        self, question: str, passages: Sequence[str], *, seconds: float
+    ) -> list[float]:
+        """One score for each passage; see Reranker.scores.
+
+        Raises:
+            RerankFailed: not all were read in time, or the model made something of one that is no
+                score.
+            ConfigurationError: the model cannot be used.
+        """
+        deadline = time.monotonic() + seconds
+        todo = deque(enumerate(passages))
+        scores = [math.nan] * len(passages)
+        loop, pool = asyncio.get_running_loop(), self._thread_pool()
+        jobs = [
+            loop.run_in_executor(pool, self._work_off, question, todo, scores, deadline)
+            for _ in range(min(self._threads, len(passages)))
+        ]
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*jobs)
+        except TimeoutError:
+            raise self._late() from None
+        finally:
+            todo.clear()  # after a failure or a cancellation no thread begins another pair
+        return scores
+
+    async def close(self) -> None:
+        """It has no connections; the loaded model is kept for the next call."""
+
+    def unload(self) -> None:
+        """End the threads and let the model go; a later call would load it again."""
+        with self._lock, self._loading:
+            pool, self._pool, self._pairs = self._pool, None, None
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+    def _work_off(
+        self,
+        question: str,
+        todo: deque[tuple[int, str]],
+        scores: list[float],
+        deadline: float,
+    ) -> None:
+        """Score passages into their places until none is left; runs in several threads at once."""
+        pairs = self._loaded()
+        asked = pairs.cut(question)
+        while todo:
+            if time.monotonic() >= deadline:
+                raise self._late()
+            try:
+                index, passage = todo.popleft()
+            except IndexError:
+                return
+            score = pairs.score(asked, passage)
+            if not math.isfinite(score):
+                raise RerankFailed(f"{self._id} returned a score that is no number", "malformed")
+            scores[index] = score
+
+    def _late(self) -> RerankFailed:
+        return RerankFailed(f"{self._id} was not ready in time", "late")
+
+    def _thread_pool(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="rerank")
+            return self._pool
+
+    def _loaded(self) -> _Pairs:
+        # Not the lock of the pool, which an event loop takes: loading takes seconds.
+        with self._loading:  # several threads start with the first passages; one of them loads
+            if self._pairs is None:
+                self._pairs = _Pairs(self._weights, self._tokenizer, self._window)
+            return self._pairs
+
+
+class _Pairs:
+    """A loaded cross-encoder: a question and a passage in, a score out."""
+
+    def __init__(self, weights: Path, tokenizer: Path, window: int) -> None:
+        self._session = load_session(weights)
+        self._inputs = plan_inputs(self._session, weights)
+        names = [node.name for node in self._session.get_outputs()]
+        self._output = next(name for name in (*_OUTPUTS, *names) if name in names)
+        self._most_asked = window // 2
+        self._plain = load_tokenizer(tokenizer)
+        self._plain.no_truncation()
+        self._plain.no_padding()
+        self._both = load_tokenizer(tokenizer)
+        self._both.no_padding()
+        self._both.enable_truncation(window, strategy="only_second")
+        self._require_scores(weights)
+
+    def cut(self, question: str) -> str:
+        """As much of a question as leaves half of the window to the passage."""
+        encoded = self._plain.encode(encodable(question), add_special_tokens=False)
+        if len(encoded.ids) <= self._most_asked:
+            return encodable(question)
+        return encodable(question)[: encoded.offsets[self._most_asked - 1][1]]
+
+    def score(self, question: str, passage: str) -> float:
+        """How well a passage answers; of two classes, the odds of the second, as a logarithm."""
+        values = self._answer(question, passage).reshape(-1)
+        return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
+
+    def _answer(self, question: str, passage: str) -> Any:
+        pair = self._both.encode(question, encodable(passage))
+        answer = self._session.run([self._output], feed(self._inputs, [pair]))[0]
+        return np.asarray(answer, np.float64)
+
+    def _require_scores(self, weights: Path) -> None:
+        try:
+            shape = self._answer("what is it?", "It is a passage of some words.").shape
+        except Exception as error:  # onnxruntime's and the tokenizer's own kinds
+            raise ConfigurationError(
+                f"the ONNX model cannot read a question with a passage: {weights}",
+                hint=str(error).splitlines()[0][:300] if str(error) else None,
+            ) from error
+        if shape not in {(1,), (1, 1), (1, _TWO_CLASSES)}:
+            raise ConfigurationError(
+                f"the ONNX model's output {self._output} has the shape {shape}, which is not one"
+                f" score a pair: {weights}",
+                hint="a reranker is a cross-encoder; a model that makes vectors is none",
+            )

@@ -1,0 +1,73 @@
+"""Leaving a reranker alone that keeps failing, so that not every search waits for it in vain."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from rag_assets.common.errors import RagAssetsError, RerankFailed
+from rag_assets.models.reranking.protocol import Reranker
+
+FAILURES = 3
+"""In a row, after which a reranker rests."""
+
+REST_SECONDS = 30.0
+"""How long; then one search tries it again."""
+
+
+class RestingReranker:
+    """A reranker that is not asked for a while after it failed several times in a row.
+
+    Args:
+        reranker: that may fail.
+        clock: seconds from anywhere.
+    """
+
+    def __init__(self, reranker: Reranker, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reranker = reranker
+        self._clock = clock
+        self._failures = 0
+        self._rests_until = 0.0
+
+    @property
+    def reranker_id(self) -> str:
+        """Of the reranker itself."""
+        return self._reranker.reranker_id
+
+    async def scores(
+        self, question: str, passages: Sequence[str], *, seconds: float
+    ) -> list[float]:
+        """One score for each passage; see Reranker.scores.
+
+        Raises:
+            RerankFailed: whatever went wrong, also where it was not asked.
+        """
+        self._require_turn()
+        try:
+            scores = await self._reranker.scores(question, passages, seconds=seconds)
+        except RerankFailed:
+            self._count()
+            raise
+        except RagAssetsError as error:
+            self._count()
+            raise RerankFailed(error.message, "not usable", hint=error.hint) from error
+        self._failures = 0
+        return scores
+
+    async def close(self) -> None:
+        """See Reranker.close."""
+        await self._reranker.close()
+
+    def _require_turn(self) -> None:
+        if self._failures < FAILURES:
+            return
+        now = self._clock()
+        if now < self._rests_until:
+            raise RerankFailed(f"{self.reranker_id} failed {self._failures} times", "resting")
+        # One tries; until it has succeeded, the others go on without.
+        self._rests_until = now + REST_SECONDS
+
+    def _count(self) -> None:
+        self._failures += 1
+        if self._failures >= FAILURES:
+            self._rests_until = self._clock() + REST_SECONDS

@@ -1,0 +1,306 @@
+"""What becomes of texts at a provider's batch API: looked after, and their vectors fetched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Set
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from rag_assets.billing.embedders import Embedders
+from rag_assets.billing.spending import used_of
+from rag_assets.common.errors import (
+    BadVectors,
+    BatchLost,
+    EmbedderRefused,
+    EmbedderUnavailable,
+    EmbeddingError,
+    EmbeddingHalted,
+    RagAssetsError,
+    TenantGone,
+)
+from rag_assets.common.formatting import counted
+from rag_assets.models.embedding.batch_api import GIVEN_UP, BatchApi, BatchResult, Standing, closing
+from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.embedding.protocol import Charge, Vectors
+from rag_assets.models.embedding.registry import EmbedderConfig, price_of
+from rag_assets.models.embedding.vectors import checked_vectors
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.storage.catalog.batches import EmbeddingBatch, due_to_poll
+from rag_assets.storage.catalog.catalog import Catalog
+
+_SUBMISSION = timedelta(hours=1)
+"""Longer than any submission takes."""
+_LISTED = timedelta(minutes=2)
+"""Longer than a provider takes to list a batch that it has."""
+_NOT_LISTED = "it is not among the provider's batches, and is looked for once more"
+_GROUP = 1_000
+_CONCURRENCY = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What came of the batches that had ended.
+
+    Attributes:
+        texts: whose vectors are in the lake now.
+        tokens: charged for them.
+        outage: why nothing may be sent before it is over.
+    """
+
+    texts: int = 0
+    tokens: int = 0
+    outage: EmbeddingHalted | None = None
+
+    def __add__(self, other: Collected) -> Collected:
+        return Collected(
+            self.texts + other.texts, self.tokens + other.tokens, self.outage or other.outage
+        )
+
+
+def collect(ctx: TenantContext) -> Collected:
+    """Fetch what has ended, and find out about submissions that were broken off."""
+    done = Collected()
+    for batch in ctx.catalog.batches.open(ctx.ref.id):
+        try:
+            if batch.state == "SUBMITTING":
+                _settle(ctx, batch)
+            elif batch.state == "ENDED":
+                done += _fetch(ctx, batch)
+        except EmbeddingError as error:
+            # What may be under way must not be sent again, nor what came back unusable.
+            halt = error if isinstance(error, EmbeddingHalted) else _passing(error)
+            done += Collected(outage=halt)
+    return done
+
+
+def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatch]) -> list[str]:
+    """Look how batches stand; documents of those that are done no longer wait.
+
+    Args:
+        catalog: where they are noted.
+        embedders: whose accounts they are on.
+        batches: open ones, of any tenants.
+
+    Returns:
+        what went wrong, one line each.
+    """
+    batches = list(batches)
+    if not batches:
+        return []
+
+    async def all_of_them() -> list[str | None]:
+        room = asyncio.Semaphore(_CONCURRENCY)
+
+        async def one(batch: EmbeddingBatch) -> str | None:
+            async with room:
+                return await _poll_one(catalog, embedders, batch)
+
+        return await asyncio.gather(*(one(batch) for batch in batches))
+
+    return [trouble for trouble in asyncio.run(all_of_them()) if trouble is not None]
+
+
+def due(batches: Iterable[EmbeddingBatch], now: datetime, most: int) -> list[EmbeddingBatch]:
+    """The batches to look at now, those first that were longest not looked at."""
+    ready = [batch for batch in batches if due_to_poll(batch, now)]
+    return sorted(ready, key=lambda batch: batch.polled_at)[:most]
+
+
+async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatch) -> str | None:
+    try:
+        api = embedders.batch_api(batch.ref, EmbedderConfig.model_validate(batch.embedder))
+        if batch.state == "SUBMITTING":
+            await closing(api, _recover(catalog, api, batch, locked=False))
+        elif batch.state == "ENDED":
+            # Whoever was to fetch it did not: let its documents call for a run once more.
+            catalog.batches.polled(batch.ref, batch.id, batch.error)
+            catalog.quarantine.release(batch.ref)
+        else:
+            _note(catalog, batch, await closing(api, api.standing(batch.batch_id or "")))
+    except TenantGone:
+        return None
+    except Exception as error:  # whatever one provider sends, the others' batches are looked at
+        said = f"its batch cannot be looked at ({type(error).__name__})"
+        trouble = error.advice if isinstance(error, RagAssetsError) else said
+        with suppress(TenantGone):
+            catalog.batches.polled(batch.ref, batch.id, trouble)
+        return f"{batch.ref.id}: {trouble}"
+    return None
+
+
+def _note(catalog: Catalog, batch: EmbeddingBatch, standing: Standing) -> None:
+    late = datetime.now(UTC) - batch.submitted_at > GIVEN_UP
+    if standing.state == "under way" and not late:
+        catalog.batches.polled(batch.ref, batch.id)
+        return
+    if standing.state == "ended":
+        catalog.batches.ended(batch.ref, batch.id)
+    elif standing.state == "under way":
+        hours = GIVEN_UP.total_seconds() / 3600
+        catalog.batches.failed(batch.ref, batch.id, f"it did not end within {hours:.0f} hours")
+    else:
+        catalog.batches.failed(batch.ref, batch.id, standing.reason or "for no given reason")
+    catalog.quarantine.release(batch.ref)
+
+
+def _settle(ctx: TenantContext, batch: EmbeddingBatch) -> None:
+    """Find out about a submission that was broken off, before anything else is sent.
+
+    Raises:
+        EmbedderUnavailable: that is not known yet.
+        EmbeddingError: the provider cannot be asked.
+    """
+    api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
+    if not asyncio.run(closing(api, _recover(ctx.catalog, api, batch, locked=True))):
+        raise EmbedderUnavailable(
+            "the provider may have taken a batch whose submission was broken off",
+            hint="it is looked for once more before its texts are sent again",
+            retry_after=_LISTED.total_seconds(),
+        )
+
+
+async def _recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> bool:
+    """Find out whether a submission that was broken off had been taken.
+
+    A provider's list may lack what is new: only what it lacks twice was not taken.
+
+    Args:
+        locked: whether the tenant's lock proves that nobody is at it just now.
+
+    Returns:
+        whether that is known now.
+    """
+    batch_id = await api.find(batch.tag, batch.submitted_at - _SUBMISSION)
+    now = datetime.now(UTC)
+    if batch_id is not None:
+        catalog.batches.submitted(batch.ref, batch.id, batch_id)
+        return True
+    if not locked and now - batch.submitted_at <= _SUBMISSION:
+        return False
+    if batch.error != _NOT_LISTED:
+        catalog.batches.polled(batch.ref, batch.id, _NOT_LISTED)
+        return False
+    if now - batch.polled_at < _LISTED:
+        return False
+    catalog.batches.forget(batch.ref, batch.id)
+    catalog.quarantine.release(batch.ref)
+    return True
+
+
+def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
+    """Take a batch's vectors over; once more does no harm.
+
+    Returns:
+        what came of it; nothing where it cannot be had, now or any more.
+
+    Raises:
+        EmbedderRefused: what came back is unusable.
+    """
+    api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
+    keys = ctx.catalog.batches.keys(ctx.ref.id, batch.embedder_id)[batch.id]
+    wanted = ctx.lake.missing_vectors(batch.embedder_id, keys)
+    fetching = _Fetching(ctx, batch, keys, wanted, api.dimensions)
+    try:
+        asyncio.run(closing(api, fetching.run(api)))
+    except BadVectors as error:
+        # The provider has charged all of it, and not only what was read.
+        _charge(ctx, batch, max(fetching.tokens, batch.tokens), fetching.texts)
+        ctx.catalog.batches.failed(ctx.ref, batch.id, error.message)
+        raise EmbedderRefused(
+            f"a batch came back unusable: {error.message}",
+            hint="check the embedder's model and dimensions; what is sent again is paid for again",
+        ) from None
+    except BatchLost as error:
+        ctx.catalog.batches.failed(ctx.ref, batch.id, error.message)
+        ctx.log(f"embeddings: batch {batch.batch_id} failed: {error.message}")
+        return Collected()
+    except EmbeddingHalted as error:
+        # It can be fetched later, and its texts are not sent again: nothing else need wait.
+        ctx.catalog.batches.polled(ctx.ref, batch.id, error.advice)
+        ctx.log(f"embeddings: batch {batch.batch_id} cannot be fetched: {error.advice}")
+        return Collected()
+    if not fetching.texts and fetching.refused:
+        ctx.catalog.batches.failed(ctx.ref, batch.id, "every text was refused")
+        return Collected()
+    cost = _charge(ctx, batch, fetching.tokens, fetching.texts)
+    ctx.catalog.batches.collected(ctx.ref, batch.id, tokens=fetching.tokens, cost=cost)
+    ctx.log(f"embeddings: {counted(fetching.texts, 'vector')} from batch {batch.batch_id}")
+    return Collected(fetching.texts, fetching.tokens)
+
+
+def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) -> float | None:
+    """Record what a batch cost; returns that in dollars, or None if no price is known."""
+    price = price_of(EmbedderConfig.model_validate(batch.embedder))
+    used = used_of(Charge(tokens, 1, texts), price, batch=True)
+    ctx.catalog.usage.add(ctx.ref, *provider_and_model(batch.embedder_id), used)
+    return None if price is None else used.cost
+
+
+def _passing(error: EmbeddingError) -> EmbedderUnavailable:
+    return EmbedderUnavailable(error.message, hint=error.hint)
+
+
+class _Fetching:
+    """The results of one batch on their way into the lake, a group at a time."""
+
+    def __init__(
+        self,
+        ctx: TenantContext,
+        batch: EmbeddingBatch,
+        keys: Set[str],
+        wanted: Set[str],
+        dimensions: int,
+    ) -> None:
+        self._ctx = ctx
+        self._batch = batch
+        self._outstanding = set(keys)
+        self._wanted = wanted
+        self._dimensions = dimensions
+        self._keys: list[str] = []
+        self._vectors: list[Vectors] = []
+        self.texts = self.tokens = self.refused = 0
+
+    async def run(self, api: BatchApi) -> None:
+        """Take every result; what comes of none stays lacking.
+
+        Raises:
+            BadVectors: one is unusable; those before it are kept, for they are paid for.
+            EmbeddingError: as BatchApi.results does.
+        """
+        try:
+            async for result in api.results(self._batch.batch_id or ""):
+                self._take(result)
+        finally:
+            self._keep()
+
+    def _take(self, result: BatchResult) -> None:
+        if result.key not in self._outstanding:
+            return
+        self._outstanding.discard(result.key)
+        self.tokens += result.tokens
+        if result.vector is None:
+            self.refused += 1
+            return
+        vectors = checked_vectors(
+            [result.vector],  # type: ignore[arg-type]
+            count=1,
+            dimensions=self._dimensions,
+            source=self._batch.embedder_id,
+        )
+        self.texts += 1
+        if result.key in self._wanted:
+            self._keys.append(result.key)
+            self._vectors.append(vectors)
+        if len(self._keys) >= _GROUP:
+            self._keep()
+
+    def _keep(self) -> None:
+        if not self._keys:
+            return
+        keys, vectors = self._keys, np.concatenate(self._vectors)
+        self._keys, self._vectors = [], []
+        self._ctx.lake.append_vectors(self._batch.embedder_id, keys, vectors)

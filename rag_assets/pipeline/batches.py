@@ -1,0 +1,164 @@
+"""Texts that go through a provider's batch API: handed over, and not sent again meanwhile.
+
+    SUBMITTING → UNDER_WAY → ENDED → COLLECTED, or FAILED from any of them
+
+A batch is noted before it is handed over, with a tag that goes along; whoever dies in between is
+followed by a run that looks for the tag. Documents that lack nothing but texts under way are set
+aside until their batch has ended: batch_results.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterable, Sequence, Set
+from datetime import UTC, datetime, timedelta
+
+from rag_assets.billing.spending import Spending
+from rag_assets.common.errors import (
+    EmbedderRefused,
+    EmbedderUnavailable,
+    EmbeddingError,
+    EmbeddingHalted,
+)
+from rag_assets.common.formatting import counted
+from rag_assets.models.embedding.batch_api import LONGEST, closing, in_batches
+from rag_assets.models.embedding.packing import EmbedItem
+from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.slices import Work
+from rag_assets.storage.catalog.batches import FETCHED_AGAIN, EmbeddingBatch
+from rag_assets.storage.catalog.document_rows import Document, Failure
+
+_GIVE_UP = LONGEST + timedelta(hours=1)
+_FIRST_PAUSE = timedelta(minutes=1)
+_LONGEST_PAUSE = timedelta(hours=1)
+
+
+def send_away(
+    ctx: TenantContext,
+    missing: Set[str],
+    items_of: Callable[[Set[str]], list[EmbedItem]],
+    budget: Spending,
+) -> EmbeddingHalted | None:
+    """Hand over texts of a slice that lacks more of them than batch_above says.
+
+    Texts under way are not sent again; those that are too long are left to be reported as such.
+
+    Args:
+        ctx: of the tenant, under its lock, its batches collected.
+        missing: text_sha256 of texts without a vector.
+        items_of: reads texts.
+        budget: that their price is set aside in.
+
+    Returns:
+        why the provider took nothing, or not all of it.
+    """
+    above = ctx.tenant.embedder.batch_above
+    lacking = missing - set(under_way(ctx))
+    if above is None or len(lacking) <= above:
+        return None
+    items = items_of(lacking)
+    counts = ctx.embedder.count_tokens([item.text for item in items])
+    most = ctx.embedder.limits.input_tokens
+    tokens_of = {
+        item: count for item, count in zip(items, counts, strict=True) if not most or count <= most
+    }
+    if len(tokens_of) <= above:
+        return None
+    try:
+        _require_no_fresh_failure(ctx)
+        for group in in_batches(list(tokens_of)):
+            _submit(ctx, group, sum(tokens_of[item] for item in group), budget)
+    except EmbeddingHalted as error:
+        return error
+    return None
+
+
+def under_way(ctx: TenantContext) -> dict[str, int]:
+    """Texts that the provider has, each with the id of its batch here."""
+    batches = ctx.catalog.batches.keys(ctx.ref.id, ctx.embedder.embedder_id)
+    return {key: id_ for id_, keys in batches.items() for key in keys}
+
+
+def set_aside(ctx: TenantContext, work: Work, waiting: Iterable[tuple[Document, Set[str]]]) -> int:
+    """Let documents wait that lack nothing but texts under way; returns how many.
+
+    Args:
+        ctx: of the tenant.
+        work: the slice they are of.
+        waiting: documents, each with the text_sha256 of its texts without a vector, if any.
+    """
+    away = under_way(ctx)
+    if not away:
+        return 0
+    batches = {batch.id: batch for batch in ctx.catalog.batches.open(ctx.ref.id)}
+    waits = []
+    for document, lacking in waiting:
+        if lacking and lacking <= away.keys():
+            last = max((batches[away[text]] for text in lacking), key=lambda b: b.submitted_at)
+            waits.append(_wait(document, last))
+    ctx.guard()
+    ctx.catalog.quarantine.set_aside(ctx.ref, waits, config_key=work.config_key)
+    return len(waits)
+
+
+def _wait(document: Document, batch: EmbeddingBatch) -> Failure:
+    hours = LONGEST.total_seconds() / 3600
+    trouble = f"; when it was last asked for: {batch.error}" if batch.error else ""
+    return Failure(
+        document.document_id,
+        document.document_key,
+        f"its texts are in batch {batch.batch_id} of {provider_and_model(batch.embedder_id)[0]},"
+        f" submitted {batch.submitted_at:%Y-%m-%d %H:%M} UTC, which takes up to {hours:.0f} hours"
+        f"{trouble}",
+        # A batch may be late, or its results not to be had just now: never at once again.
+        max(batch.submitted_at + _GIVE_UP, datetime.now(UTC) + FETCHED_AGAIN),
+    )
+
+
+def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget: Spending) -> None:
+    cost = budget.promise(tokens)
+    tag = uuid.uuid4().hex
+    api = ctx.batch_api(ctx.tenant.embedder)
+    ctx.guard()
+    id_ = ctx.catalog.batches.begin(
+        ctx.ref,
+        tag=tag,
+        embedder_id=ctx.embedder.embedder_id,
+        embedder=ctx.tenant.embedder.model_dump(mode="json", exclude_none=True),
+        keys=[item.key for item in items],
+        tokens=tokens,
+        cost=cost,
+    )
+    try:
+        batch_id = asyncio.run(closing(api, api.submit(items, tag)))
+    except EmbedderUnavailable:
+        # It may have been taken all the same: the next run looks for the tag.
+        raise
+    except EmbeddingError as error:
+        ctx.catalog.batches.forget(ctx.ref, id_)
+        if isinstance(error, EmbeddingHalted):
+            raise
+        raise EmbedderRefused(f"the provider takes no batch: {error.message}") from None
+    ctx.catalog.batches.submitted(ctx.ref, id_, batch_id)
+    ctx.log(f"embeddings: {counted(len(items), 'text')} in batch {batch_id}")
+
+
+def _require_no_fresh_failure(ctx: TenantContext) -> None:
+    """Wait longer each time after a batch that failed.
+
+    Raises:
+        EmbedderUnavailable: it is not time yet.
+    """
+    failures = ctx.catalog.batches.failures(ctx.ref.id, ctx.embedder.embedder_id)
+    if failures is None:
+        return
+    pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * (1 << min(failures.count - 1, 10)))
+    left = (failures.last_at + pause - datetime.now(UTC)).total_seconds()
+    if left > 0:
+        raise EmbedderUnavailable(
+            f"the provider's batch failed: {failures.error}",
+            hint="without embedder.batch_above, texts are sent one request after the other",
+            retry_after=left,
+        )

@@ -1,0 +1,204 @@
+"""Whether an embedder still answers as it did when its first vectors were made.
+
+A provider may change a model behind its name. Vectors made before and after then lie in two
+spaces, and no search over both is right. So a few fixed texts are embedded each day, and compared
+with what came back the first time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from rag_assets.billing.embedders import Embedders
+from rag_assets.billing.spending import used_of
+from rag_assets.common.errors import EmbedderUnavailable, EmbeddingError, RagAssetsError, TenantGone
+from rag_assets.models.embedding.canary import PROBES_KEY, distances, probe
+from rag_assets.models.embedding.prices import Price, provider_and_model
+from rag_assets.models.embedding.protocol import Answer, Charge, Embedder
+from rag_assets.models.embedding.registry import price_of
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.probes import StoredProbes
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.tenants.model import Tenant
+
+FRESH = timedelta(hours=20)
+"""A measurement younger than this need not be paid for again; the next daily one is not fresh."""
+_TOGETHER = 200
+_CONCURRENCY = 32
+_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """An embedder of a tenant, and how far it may move.
+
+    Attributes:
+        limit: cosine distance.
+        price: of what is asked; None if none is known.
+    """
+
+    ref: TenantRef
+    embedder: Embedder
+    limit: float
+    price: Price | None
+
+    @classmethod
+    def of(cls, ref: TenantRef, tenant: Tenant, embedder: Embedder) -> Watched:
+        """A tenant's embedder."""
+        return cls(ref, embedder, tenant.canary_distance, price_of(tenant.embedder))
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """How an embedder answered.
+
+    Attributes:
+        distances: from the stored answers, probe by probe; empty if there was nothing to compare.
+        since: when the stored answers were made.
+        at: when it answered last; None if it never did.
+        news: whether it is the first, or judged otherwise than the one before.
+        trouble: why it could not be asked now.
+    """
+
+    ref: TenantRef
+    embedder_id: str
+    limit: float
+    distances: tuple[float, ...] = ()
+    since: datetime | None = None
+    at: datetime | None = None
+    news: bool = False
+    trouble: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether it answers as it did, as far as is known."""
+        return all(distance <= self.limit for distance in self.distances)
+
+
+def look_at_all(catalog: Catalog, embedders: Embedders) -> Iterator[Sighting]:
+    """Ask the embedder of every active tenant that has a build; one's trouble is not another's.
+
+    An embedder that many tenants share, as they do the models of this machine, is asked once.
+    """
+    indexed = catalog.generations.tenants()
+    records = [r for r in catalog.tenants.all() if r.state == "ACTIVE" and r.id in indexed]
+    for start in range(0, len(records), _TOGETHER):
+        watched = []
+        for record in records[start : start + _TOGETHER]:
+            try:
+                watched.append(_watched(embedders, record))
+            except RagAssetsError as error:
+                yield Sighting(record.ref, "", 0.0, trouble=error.advice)
+        yield from look(catalog, watched)
+
+
+def look(
+    catalog: Catalog, watched: Sequence[Watched], *, fresh: timedelta = timedelta(0)
+) -> list[Sighting]:
+    """Ask embedders, compare with what is stored, and note it; the first answer is stored.
+
+    Args:
+        catalog: where answers are stored.
+        watched: at most one embedder of each tenant.
+        fresh: how old a measurement may be that is taken for one of now.
+    """
+    known = catalog.probes.of({one.ref.id: one.embedder.embedder_id for one in watched})
+    known = {id_: stored for id_, stored in known.items() if stored.probes_key == PROBES_KEY}
+    now = datetime.now(UTC)
+    due = [
+        one
+        for one in watched
+        if one.ref.id not in known or now - known[one.ref.id].measured_at >= fresh
+    ]
+    answers = asyncio.run(_answers({one.ref.id: one.embedder for one in due}))
+    found = []
+    for one in watched:
+        # A tenant that was removed meanwhile is nobody's concern any more.
+        with suppress(TenantGone):
+            id_ = one.ref.id
+            found.append(_sighting(catalog, one, known.get(id_), answers.get(id_), now))
+    return found
+
+
+def _watched(embedders: Embedders, record: TenantRecord) -> Watched:
+    tenant = embedders.tenant(record)
+    return Watched.of(record.ref, tenant, embedders.of(record.ref, tenant.embedder))
+
+
+async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:
+    """By tenant, what its embedder says; each distinct one is asked once, some at a time."""
+    room = asyncio.Semaphore(_CONCURRENCY)
+
+    async def ask(embedder: Embedder) -> Answer | RagAssetsError:
+        async with room:
+            try:
+                async with asyncio.timeout(_SECONDS):
+                    return await probe(embedder)
+            except TimeoutError:
+                return EmbedderUnavailable(f"no answer within {_SECONDS:.0f} s")
+            except RagAssetsError as error:
+                return error.with_traceback(None)
+            except Exception as error:  # of one tenant's embedder: the others are measured
+                return EmbeddingError(f"it failed unforeseen: {type(error).__name__}")
+
+    distinct = {id(embedder): embedder for embedder in embedders.values()}
+    answers = await asyncio.gather(*map(ask, distinct.values()))
+    said = dict(zip(distinct, answers, strict=True))
+    return {tenant_id: said[id(embedder)] for tenant_id, embedder in embedders.items()}
+
+
+def _sighting(
+    catalog: Catalog,
+    one: Watched,
+    before: StoredProbes | None,
+    answer: Answer | RagAssetsError | None,
+    now: datetime,
+) -> Sighting:
+    embedder_id = one.embedder.embedder_id
+    seen = Sighting(one.ref, embedder_id, one.limit)
+    stored = before
+    charge = _charge_of(answer)
+    if charge is not None:
+        used = used_of(charge, one.price)
+        catalog.usage.add(one.ref, *provider_and_model(embedder_id), used)
+    if isinstance(answer, Answer):
+        stored = _stored(before, answer, now)
+    elif answer is not None:
+        seen = replace(seen, trouble=answer.advice)
+    if stored is None:
+        return seen
+    seen = replace(seen, distances=stored.distances, since=stored.stored_at, at=stored.measured_at)
+    stored = replace(stored, passed=seen.passed)
+    news = before is None or seen.passed != before.passed
+    if before is None:
+        catalog.probes.store(one.ref, embedder_id, stored)
+    elif stored != before:
+        catalog.probes.note(one.ref, embedder_id, stored)
+    if news and not seen.passed:
+        moved = {"distance": max(stored.distances), "limit": one.limit}
+        catalog.events.write(one.ref, "model_changed", [{"embedder": embedder_id, **moved}])
+    return replace(seen, news=news)
+
+
+def _charge_of(answer: Answer | RagAssetsError | None) -> Charge | None:
+    """What is to be recorded of an answer, or of one that could not be used."""
+    if isinstance(answer, Answer):
+        return Charge(answer.tokens, answer.requests, len(answer.vectors))
+    if isinstance(answer, EmbeddingError) and answer.tokens:
+        return Charge(answer.tokens, answer.requests)
+    return None
+
+
+def _stored(before: StoredProbes | None, answer: Answer, now: datetime) -> StoredProbes:
+    if before is None:
+        packed = np.ascontiguousarray(answer.vectors, dtype="<f4").tobytes()
+        return StoredProbes(PROBES_KEY, packed, now, now, (), passed=True)
+    first = np.frombuffer(before.vectors, "<f4").reshape(answer.vectors.shape)
+    return replace(before, measured_at=now, distances=distances(first, answer.vectors))

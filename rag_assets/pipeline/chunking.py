@@ -1,0 +1,143 @@
+"""chunks: the chunk sets of the slice's documents that are not in the lake yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from rag_assets.ingest.chunking.chunk_set import chunk_document
+from rag_assets.ingest.chunking.places import place_of
+from rag_assets.pipeline.ahead import one_ahead
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.progress import Progress
+from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
+from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
+
+_READ_DOCUMENTS = 200
+_SAMPLE = 15
+_SAMPLE_OF_EACH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSample:
+    """One chunk without its text.
+
+    Attributes:
+        place: where in its document it stands, in words.
+        heading: the headings above it, credentials masked.
+    """
+
+    uri: str
+    place: str
+    heading: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkingReport:
+    """What became of the slice's documents.
+
+    Attributes:
+        chunks: made now.
+        reused: documents whose chunks were in the lake already.
+        dropped_secrets: chunks withheld because they touched a credential.
+        token_counts: of each chunk made now.
+        sample: the first chunks of the first documents.
+    """
+
+    documents: int = 0
+    reused: int = 0
+    chunks: int = 0
+    dropped_secrets: int = 0
+    token_counts: tuple[int, ...] = field(default=(), repr=False)
+    sample: tuple[ChunkSample, ...] = ()
+    seconds: float = 0.0
+
+
+def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
+    """Chunk what is missing, and drop every chunk that touches a masked credential."""
+    started = time.monotonic()
+    parsed = parsed_documents(ctx, work.documents)
+    by_key: dict[str, list[ParsedDocument]] = {}
+    for item in parsed:
+        by_key.setdefault(item.chunk_set_key, []).append(item)
+    missing = ctx.lake.missing_chunk_sets(set(by_key))
+    todo = [by_key[key][0] for key in by_key if key in missing]
+    progress = Progress("chunks", len(todo), ctx.log)
+    dropped: dict[str, tuple[DroppedRow, ...]] = {}
+    token_counts: list[int] = []
+    sample: list[ChunkSample] = []
+    for batch in one_ahead(_with_texts(ctx, todo)):
+        made = _chunk_sets(ctx, batch)
+        ctx.lake.append_chunk_sets(made)
+        dropped |= {row.key: row.dropped for row in made if row.dropped}
+        token_counts += [chunk.token_count for row in made for chunk in row.chunks]
+        sample += islice(_sample(by_key, made), _SAMPLE - len(sample))
+        progress.advance(len(made))
+    progress.done()
+    _warn_of_secrets(ctx, by_key, dropped)
+    return ChunkingReport(
+        documents=len(todo),
+        reused=sum(len(items) for key, items in by_key.items() if key not in missing),
+        chunks=len(token_counts),
+        dropped_secrets=sum(map(len, dropped.values())),
+        token_counts=tuple(token_counts),
+        sample=tuple(sample),
+        seconds=time.monotonic() - started,
+    )
+
+
+def _sample(
+    by_key: Mapping[str, list[ParsedDocument]], rows: Iterable[ChunkSetRow]
+) -> Iterator[ChunkSample]:
+    for row in rows:
+        document = by_key[row.key][0].document
+        for chunk in row.chunks[:_SAMPLE_OF_EACH]:
+            yield ChunkSample(
+                document.uri,
+                place_of(chunk),
+                " › ".join(chunk.heading_path),
+                chunk.token_count,
+            )
+
+
+def _with_texts(
+    ctx: TenantContext, todo: list[ParsedDocument]
+) -> Iterator[list[tuple[ParsedDocument, ParsedRow]]]:
+    # In the order of the lake's files: neighbours lie in the same row groups.
+    todo = sorted(todo, key=lambda item: ctx.parse_key(item.document))
+    for start in range(0, len(todo), _READ_DOCUMENTS):
+        batch = todo[start : start + _READ_DOCUMENTS]
+        texts = ctx.lake.parsed({ctx.parse_key(item.document) for item in batch})
+        yield [(item, texts[ctx.parse_key(item.document)]) for item in batch]
+
+
+def _chunk_sets(
+    ctx: TenantContext, batch: list[tuple[ParsedDocument, ParsedRow]]
+) -> list[ChunkSetRow]:
+    rows = []
+    for item, row in batch:
+        chosen = ctx.chunk_parameters(item.document, item.media_type)
+        made = chunk_document(row.parsed, chosen, parsed_digest=row.digest)
+        dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in made.dropped)
+        rows.append(ChunkSetRow(made.key, made.digest, made.chunks, dropped, made.language))
+    return rows
+
+
+def _warn_of_secrets(
+    ctx: TenantContext,
+    by_key: dict[str, list[ParsedDocument]],
+    withheld: dict[str, tuple[DroppedRow, ...]],
+) -> None:
+    warnings = [
+        {
+            "uri": item.document.uri,
+            "chunks": len(rows),
+            "rules": sorted({rule for row in rows for rule in row.rules}),
+        }
+        for key, rows in withheld.items()
+        for item in by_key[key]
+    ]
+    ctx.catalog.events.write(ctx.ref, "secret_dropped", warnings)

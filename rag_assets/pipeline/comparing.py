@@ -1,0 +1,176 @@
+"""What a tenant's sources hold now, against what the catalog knows; nothing is written."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rag_assets.billing.key_file import existing_key_file
+from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.common.settings import Settings
+from rag_assets.ingest.sources.diff import Change, Comparison, KnownDocument
+from rag_assets.ingest.sources.digests import hash_documents
+from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
+from rag_assets.ingest.sources.registry import SourceConfig, build_source
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.privacy.masker import MASKING_VERSION
+from rag_assets.privacy.secrets.scanner import rules_version
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.document_rows import Known
+from rag_assets.storage.catalog.removals import UNREADABLE
+from rag_assets.tenants.model import Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class SourceListing:
+    """Everything one source holds, compared with the catalog.
+
+    Attributes:
+        lost: removed documents whose content did not turn up elsewhere in the same listing.
+        scoped: ids of those documents of which the source itself says who may read them.
+    """
+
+    changes: tuple[Change, ...]
+    removed: frozenset[str]
+    lost: int
+    known: int
+    unchanged: int
+    digest: str
+    listed_at_ns: int
+    scoped: frozenset[str] = frozenset()
+
+
+class ListingDigest:
+    """A digest of a listing that does not depend on its order, made as it streams by.
+
+    Args:
+        settings: what else decides what becomes of the listed documents; see settings_key.
+    """
+
+    def __init__(self, settings: str = "") -> None:
+        self._settings = settings
+        self._sum = 0
+        self._count = 0
+
+    def through(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
+        """Pass documents on and take them into account."""
+        for document in listed:
+            facts = document.facts
+            line = f"{document.document_id}/{facts.size}/{facts.mtime_ns}/{facts.ctime_ns}"
+            self._sum += int(sha256_hex(f"{line}/{facts.inode}")[:32], 16)
+            self._count += 1
+            yield document
+
+    def hexdigest(self) -> str:
+        """The digest so far."""
+        return f"{self._count:x}-{self._sum % (1 << 128):032x}{self._settings[:8]}"
+
+
+def settings_key(tenant: Tenant, config: SourceConfig) -> str:
+    """Hash of the settings that change what a listing means without changing what is listed."""
+    settings = config.model_dump(mode="json", exclude={"name", "root"})
+    # Names pass the scan for credentials as well, and again whenever its rules are others.
+    return key_of("source", tenant.access.scope, settings, MASKING_VERSION, rules_version())
+
+
+def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[DocumentSource]:
+    """The tenant's sources, folders as well as what is kept in the catalog.
+
+    Raises:
+        ConfigurationError: a root may not be used.
+    """
+    key_file = existing_key_file(settings, os.environ)
+    forbidden = (settings.local, key_file) if key_file else (settings.local,)
+    return [
+        build_source(
+            config.model_dump(mode="json"),
+            base=settings.home,
+            shelf=catalog.records.of(tenant.id),
+            allowed_roots=settings.allowed_roots,
+            forbidden=forbidden,
+        )
+        for config in tenant.sources
+    ]
+
+
+def compare_source(
+    source: DocumentSource, known: Iterable[Known], settings: str = ""
+) -> SourceListing:
+    """List a source, hash what may have changed, and compare; writes nothing.
+
+    Args:
+        source: to be listed.
+        known: the catalog's documents of it.
+        settings: see settings_key.
+
+    Raises:
+        ListingFailed: the source could not be listed completely.
+    """
+    listed_at_ns = time.time_ns()
+    rows = {document.document_id: document for document in known}
+    comparison = Comparison(
+        KnownDocument(
+            document_id=row.document_id,
+            facts=row.facts,
+            content_sha256=row.content_sha256,
+            listed_at_ns=row.listed_at_ns,
+            modified_at=row.modified_at,
+            deleted=row.status == "DELETED",
+        )
+        for row in rows.values()
+    )
+    digest = ListingDigest(settings)
+    scoped: set[str] = set()
+    suspects = comparison.suspects(digest.through(_noting_scopes(source.list(), scoped)))
+    judged = comparison.judge(hash_documents(source, suspects))
+    changes = tuple(change for change in judged if not _known_failure(change, rows))
+    removed = comparison.removed()
+    found_again = {change.content_sha256 for change in changes if change.kind == "added"}
+    return SourceListing(
+        changes=changes,
+        removed=removed,
+        lost=sum(rows[id_].content_sha256 not in found_again for id_ in removed),
+        known=sum(row.status != "DELETED" for row in rows.values()),
+        unchanged=comparison.unchanged_count,
+        digest=digest.hexdigest(),
+        listed_at_ns=listed_at_ns,
+        scoped=frozenset(scoped),
+    )
+
+
+def without_buried(ctx: TenantContext, listing: SourceListing) -> SourceListing:
+    """Leave out what was pruned for its age, or deleted, and is in the source still, unchanged."""
+    if not listing.changes:
+        return listing
+    buried = ctx.catalog.documents.buried(ctx.ref.id)
+    changes = tuple(change for change in listing.changes if not _is_buried(change, buried))
+    unchanged = listing.unchanged + len(listing.changes) - len(changes)
+    return replace(listing, changes=changes, unchanged=unchanged)
+
+
+def _noting_scopes(listed: Iterable[ListedDocument], scoped: set[str]) -> Iterator[ListedDocument]:
+    for document in listed:
+        if document.said.access_scope is not None:
+            scoped.add(document.document_id)
+        yield document
+
+
+def _known_failure(change: Change, rows: Mapping[str, Known]) -> bool:
+    """Whether a document is as unreadable as it was, so that nothing is to be written."""
+    row = rows.get(change.document.document_id)
+    return (
+        change.error is not None
+        and row is not None
+        and row.status == "FAILED"
+        and row.error_message == change.error.message
+        and row.facts == change.document.facts
+    )
+
+
+def _is_buried(change: Change, buried: Mapping[str, str]) -> bool:
+    """Whether a document was pruned and has not changed since; a living one never is."""
+    content = change.content_sha256 or UNREADABLE
+    same = buried.get(change.document.document_id) == content
+    return same and change.kind in {"added", "rejected"}

@@ -1,0 +1,155 @@
+"""What a stage works with: one tenant, its stores, and proof that it may write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from rag_assets.common.hashing import key_of
+from rag_assets.common.settings import Settings
+from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, chunk_set_key
+from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.parsing.languages import detector_version
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.registry import parse_key, parsers_version
+from rag_assets.models.embedding.batch_api import BatchApi
+from rag_assets.models.embedding.protocol import Embedder
+from rag_assets.models.embedding.registry import EmbedderConfig, build_batch_api
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.model import SCHEMA_VERSION, IndexSpec, Owner
+from rag_assets.storage.index.protocol import VectorStore
+from rag_assets.storage.lake.store import TenantLake
+from rag_assets.tenants.model import Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLimits:
+    """How much of the work one run takes.
+
+    Attributes:
+        documents: at most so many,
+        megabytes: and at most about so much source content,
+        parse_seconds: after which nothing more is sent to the parsers,
+        embed_seconds: after which nothing more is sent to the embedder.
+    """
+
+    documents: int = 2_000
+    megabytes: int = 64
+    parse_seconds: float = 15.0
+    embed_seconds: float = 15.0
+
+
+@dataclass(frozen=True)
+class TenantContext:
+    """Everything a stage needs for one tenant.
+
+    Attributes:
+        guard: raises when this process no longer holds the tenant's lock; called before writes.
+        log: takes a line of progress.
+        batch_api: gives the batch API of an embedder of the tenant's, past ones included.
+    """
+
+    tenant: Tenant
+    ref: TenantRef
+    settings: Settings
+    catalog: Catalog
+    lake: TenantLake
+    store: VectorStore
+    embedder: Embedder
+    guard: Callable[[], None]
+    log: Callable[[str], None]
+    limits: SliceLimits = field(default_factory=SliceLimits)
+    batch_api: Callable[[EmbedderConfig], BatchApi] = build_batch_api
+
+    @cached_property
+    def parse_options(self) -> ParseOptions:
+        """What the tenant chose about parsing, looked for once and not for each document.
+
+        Raises:
+            ConfigurationError: what it takes is missing: a variable, a package, a language's data.
+        """
+        return self.tenant.parser.options
+
+    @property
+    def index_spec(self) -> IndexSpec:
+        """What kind of index the tenant's entries need."""
+        return IndexSpec(self.embedder.dimensions, self.tenant.index.vector_index)
+
+    def owner(self, generation: Generation) -> Owner:
+        """Whose entries a generation's are."""
+        return owner_of(self.ref, generation)
+
+    def parse_key(self, document: Document) -> str:
+        """Where the lake keeps the parsed text of a document."""
+        return parse_key(
+            document.content_sha256 or "",
+            document.media_type,
+            self.parse_options,
+            document.edition,
+        )
+
+    def chunk_set_key(self, document: Document, parsed_digest: str, media_type: str) -> str:
+        """Where the lake keeps the chunks of a document.
+
+        Args:
+            document: whose they are.
+            parsed_digest: hash of its parsed text.
+            media_type: what its content is.
+        """
+        chosen = self.chunk_parameters(document, media_type)
+        return chunk_set_key(parsed_digest, media_type, chosen)
+
+    def chunk_parameters(self, document: Document, media_type: str) -> ChunkParameters:
+        """How a document is cut whose content is of this type."""
+        return self.tenant.chunk_parameters(
+            source=document.source, source_type=document.source_type, media_type=media_type
+        )
+
+
+def owner_of(ref: TenantRef, generation: Generation) -> Owner:
+    """Whose entries a generation's are, for whoever has no context of the tenant."""
+    return Owner(ref.id, ref.incarnation, generation.number, generation.digest_key)
+
+
+def generation_key(tenant: Tenant, embedder_id: str) -> str:
+    """Hash of what distinguishes one complete build of a tenant from another."""
+    chosen = tenant.chunker.parameters
+    # Only where there are rules: a tenant without any keeps the key it always had.
+    rules = [[rule.identity() for rule in tenant.chunkers]] if tenant.chunkers else []
+    return key_of(
+        "generation",
+        embedder_id,
+        CHUNKER_VERSION,
+        chosen.chunker,
+        chosen.limit,
+        chosen.overlap,
+        SCHEMA_VERSION,
+        tenant.index.vector_index,
+        tenant.index.placement,
+        *rules,
+    )
+
+
+def config_key(tenant: Tenant, embedder_id: str) -> str:
+    """Hash of all configuration that determines a tenant's entries.
+
+    Parsers, secret rules and the detector of languages are in it but do not make a generation:
+    their output replaces the former one document by document. So are the parser's limits and
+    passwords: what failed with them is tried again with others.
+
+    Raises:
+        ConfigurationError: what the parser's settings name is missing, a password's variable say.
+    """
+    parser = tenant.parser
+    return key_of(
+        "config",
+        generation_key(tenant, embedder_id),
+        parsers_version(),
+        detector_version(),
+        parser.model_dump(mode="json"),
+        parser.options.identity(),
+    )

@@ -1,0 +1,258 @@
+"""The live index against what the catalog says it should hold, and mending the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from rag_assets.pipeline.context import TenantContext, generation_key
+from rag_assets.pipeline.generations import (
+    alias_is_right,
+    drop_generation,
+    publish,
+    target_generation,
+)
+from rag_assets.pipeline.publishing import clean_up, remove_deleted
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.index_rows import HeldVersion
+from rag_assets.storage.index.model import LiveEntry, Owner, entry_id
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How a live index differs from what it should be.
+
+    Attributes:
+        expected, live: entries of the generation.
+        missing: documents of which entries are lacking.
+        altered: documents of which an entry was changed behind the catalog's back, or carries
+            another access scope than the catalog's.
+        orphans: ids of entries of this tenant that belong to no version that is held.
+        foreign: ids of entries routed to this tenant that carry another tenant's id, or the
+            other way round.
+    """
+
+    expected: int
+    live: int
+    missing: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()
+    orphans: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Counts alone: thousands of ids make no line of a log."""
+        return (
+            f"{self.live:,} of {self.expected:,} entries; documents with entries missing:"
+            f" {len(self.missing):,}, altered: {len(self.altered):,}; orphaned entries:"
+            f" {len(self.orphans):,}, foreign: {len(self.foreign):,}"
+        )
+
+    @property
+    def none(self) -> bool:
+        """Whether the index is exactly what it should be."""
+        return not (self.missing or self.altered or self.orphans or self.foreign)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """Everything the drift check compares for one generation.
+
+    Attributes:
+        expected_uuid, live_uuid: of the index; live_uuid is None when there is none.
+        alias_correct: whether the tenant's alias shows exactly the serving generation; True for
+            a generation that is not serving.
+    """
+
+    generation: Generation
+    expected_uuid: str
+    live_uuid: str | None
+    alias_correct: bool
+    drift: Drift
+
+    @property
+    def index_lost(self) -> bool:
+        """Whether the index is gone, or is not the one that was written to."""
+        return self.expected_uuid != self.live_uuid
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is to be mended."""
+        return not self.index_lost and self.alias_correct and self.drift.none
+
+
+@dataclass(slots=True)
+class _Tally:
+    key: str
+    count: int
+    scope: str | None
+    seen: int = 0
+
+
+def compare_index(
+    held: Iterable[HeldVersion],
+    live: Iterable[LiveEntry],
+    owner: Owner,
+    others: Iterable[int] = (),
+    leaving: Collection[str] = (),
+) -> Drift:
+    """Compare what a generation should hold with what a scan found.
+
+    Memory grows with the documents, not with the entries.
+
+    Args:
+        held: the catalog's versions of the generation.
+        live: every entry that a scan found for the tenant.
+        owner: whose entries are meant.
+        others: the tenant's other live generations, whose entries are none of this one's business.
+        leaving: ids of deleted documents, whose entries the next sync takes out.
+    """
+    tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
+    elsewhere = set(others)
+    altered: set[str] = set()
+    orphans: list[str] = []
+    foreign: list[str] = []
+    count = 0
+    for entry in live:
+        if entry.tenant != owner.tenant or not entry.routed_right:
+            foreign.append(entry.id)
+        elif entry.incarnation == owner.incarnation and (
+            entry.generation in elsewhere or entry.document_id in leaving
+        ):
+            continue
+        elif not _belongs(entry, owner, tallies):
+            orphans.append(entry.id)
+        else:
+            count += 1
+            tally = tallies[entry.document_id]
+            tally.seen += 1
+            if not entry.intact or tally.scope not in {None, entry.access_scope}:
+                altered.add(entry.document_id)
+    missing = [id_ for id_, tally in tallies.items() if tally.seen < tally.count]
+    return Drift(
+        expected=sum(tally.count for tally in tallies.values()),
+        live=count,
+        missing=tuple(sorted(missing)),
+        altered=tuple(sorted(altered)),
+        orphans=tuple(sorted(orphans)),
+        foreign=tuple(sorted(foreign)),
+    )
+
+
+def inspect_index(ctx: TenantContext) -> list[IndexState]:
+    """Compare every live generation of a tenant with its index; changes nothing."""
+    generations = ctx.catalog.generations.live(ctx.ref.id)
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    return [_inspect(ctx, g, generations, serving) for g in generations]
+
+
+def repair_index(ctx: TenantContext) -> list[IndexState]:
+    """Mend what inspect_index finds; a sync afterwards writes again what is missing.
+
+    Returns:
+        what was found, before it was mended.
+    """
+    remove_deleted(ctx)
+    clean_up(ctx)
+    states = inspect_index(ctx)
+    wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
+    for state in states:
+        if state.generation.key != wanted:
+            continue
+        if state.index_lost:
+            _replace_index(ctx, state.generation)
+        elif not state.drift.none:
+            _mend(ctx, state)
+    for state in states:
+        if state.generation.key != wanted:
+            _mend_other(ctx, state)
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    if serving is not None:
+        ctx.guard()
+        owner = ctx.owner(serving)
+        ctx.store.point_alias(serving.index_name, owner)
+    for state in states:
+        if not state.healthy:
+            ctx.catalog.events.write(ctx.ref, "index_repaired", [_summary(state)])
+    return states
+
+
+def _inspect(
+    ctx: TenantContext,
+    generation: Generation,
+    generations: list[Generation],
+    serving: Generation | None,
+) -> IndexState:
+    owner = ctx.owner(generation)
+    uuid = ctx.store.uuid_of(generation.index_name)
+    live: Iterator[LiveEntry] = iter(())
+    if uuid is not None:
+        ctx.store.refresh(generation.index_name)
+        live = ctx.store.scan(generation.index_name, ctx.ref.id, owner.digest_key)
+    others = [g.number for g in generations if g.number != generation.number]
+    held = ctx.catalog.index.held(ctx.ref.id, generation.number)
+    leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])
+    return IndexState(
+        generation=generation,
+        expected_uuid=generation.index_uuid,
+        live_uuid=uuid,
+        alias_correct=serving is None
+        or serving.number != generation.number
+        or alias_is_right(ctx, generation),
+        drift=compare_index(held, live, owner, others, set(leaving)),
+    )
+
+
+def _belongs(entry: LiveEntry, owner: Owner, tallies: dict[str, _Tally]) -> bool:
+    tally = tallies.get(entry.document_id)
+    return (
+        tally is not None
+        and (entry.incarnation, entry.generation) == (owner.incarnation, owner.generation)
+        and entry.index_key == tally.key
+        and 0 <= entry.ordinal < tally.count
+        and entry.id == entry_id(owner, entry.document_id, entry.index_key, entry.ordinal)
+    )
+
+
+def _mend(ctx: TenantContext, state: IndexState) -> None:
+    generation, drift = state.generation, state.drift
+    ctx.guard()
+    wrong = [*drift.orphans, *drift.foreign]
+    ctx.store.delete(generation.index_name, ctx.ref.id, wrong)
+    ctx.store.refresh(generation.index_name)
+    damaged = sorted({*drift.missing, *drift.altered})
+    ctx.catalog.index.unsettle(ctx.ref, generation.number, damaged)
+
+
+def _mend_other(ctx: TenantContext, state: IndexState) -> None:
+    """Mend a build of another configuration, of which nothing can be written again."""
+    generation, drift = state.generation, state.drift
+    damaged = state.index_lost or bool(drift.missing or drift.altered)
+    if not damaged:
+        if not drift.none:
+            _mend(ctx, state)
+        return
+    if generation.state == "SERVING":
+        if not state.index_lost:
+            return  # what is left of it answers until its successor is complete
+        publish(ctx, target_generation(ctx))
+    drop_generation(ctx, generation)
+
+
+def _replace_index(ctx: TenantContext, generation: Generation) -> None:
+    ctx.guard()
+    ref = ctx.store.place(ctx.index_spec, ctx.ref.id, ctx.tenant.index.placement)
+    ctx.catalog.index.reset(ctx.ref, generation.number)
+    ctx.catalog.generations.move(ctx.ref, generation, ref.name, ref.uuid)
+
+
+def _summary(state: IndexState) -> dict[str, object]:
+    drift = state.drift
+    return {
+        "generation": state.generation.number,
+        "index_lost": state.index_lost,
+        "alias_correct": state.alias_correct,
+        "missing_documents": len(drift.missing),
+        "altered_documents": len(drift.altered),
+        "orphans": len(drift.orphans),
+        "foreign": len(drift.foreign),
+    }

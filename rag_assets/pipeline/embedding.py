@@ -1,0 +1,249 @@
+"""embeddings: vectors of the slice's chunks that are not in the lake yet for the embedder."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+
+from rag_assets.billing.ledger import Ledger
+from rag_assets.common.errors import BadVectors, EmbeddingError, EmbeddingHalted, RagAssetsError
+from rag_assets.ingest.chunking.model import embedding_text
+from rag_assets.models.embedding.batching import embed_all
+from rag_assets.models.embedding.outcome import EmbedProgress
+from rag_assets.models.embedding.packing import EmbedItem
+from rag_assets.models.embedding.protocol import Vectors
+from rag_assets.models.embedding.registry import price_of
+from rag_assets.pipeline.batch_results import collect
+from rag_assets.pipeline.batches import send_away, set_aside, under_way
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.halting import hold_back, lasts, retry_at
+from rag_assets.pipeline.progress import Progress
+from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
+from rag_assets.storage.catalog.document_rows import Document, Failure
+from rag_assets.storage.catalog.usage import Used
+
+_KEPT_TOGETHER = 2_000
+_KEPT_WITHIN = 3.0
+_PAID_FOR_KEPT_WITHIN = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingReport:
+    """What became of the slice's chunks.
+
+    Attributes:
+        embedded: texts embedded and kept now.
+        reused: distinct texts whose vector was in the lake already.
+        collected: vectors that came from batches of the provider.
+        handed_over: texts of the slice that are in such batches now.
+        remaining: texts left for the next run.
+        failed: documents quarantined because a text of theirs has no vector, those of later
+            slices included where nothing more can be embedded.
+        used: what was asked of the provider, and what it cost.
+        promised: dollars that the batches handed over now will cost.
+        halted: whether nothing can be embedded until a person acts, or until a cap on spending is
+            a new one: then every document that lacks a vector is quarantined, in whatever slice.
+        outage: why nothing more could be embedded, or what came back must not be kept.
+        way_out: what can be done about that.
+    """
+
+    embedded: int = 0
+    reused: int = 0
+    collected: int = 0
+    handed_over: int = 0
+    remaining: int = 0
+    failed: int = 0
+    used: Used = field(default_factory=Used)
+    promised: float = 0.0
+    halted: bool = False
+    outage: str | None = None
+    way_out: str | None = None
+    seconds: float = 0.0
+
+
+def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> EmbeddingReport:
+    """Embed what is missing, keeping vectors as they come.
+
+    A failing embedder fails no stage: what is done is kept, the documents concerned are
+    quarantined with the reason, and the index stage goes on with removals and what is complete.
+
+    Args:
+        ctx: of the tenant.
+        work: the run's slice.
+        spent: dollars that the same sync spent in runs before this one.
+
+    Raises:
+        ConfigurationError: there are caps on spending, and no price is known.
+    """
+    started = time.monotonic()
+    collected = collect(ctx)
+    parsed = parsed_documents(ctx, work.documents)
+    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
+    wanted = dict.fromkeys(
+        text_sha256 for item in parsed for text_sha256 in hashes.get(item.chunk_set_key, ())
+    )
+    missing = ctx.lake.missing_vectors(ctx.embedder.embedder_id, set(wanted))
+    report = EmbeddingReport()
+    if missing:
+        waiting = [p for p in parsed if not missing.isdisjoint(hashes.get(p.chunk_set_key, ()))]
+        ledger = Ledger(ctx.catalog, ctx.ref, ctx.tenant, ctx.embedder.embedder_id, before=spent)
+        try:
+            report = _send(ctx, work, waiting, missing, ledger, outage=collected.outage)
+        finally:
+            ledger.close()
+    return replace(
+        report,
+        reused=len(wanted) - len(missing),
+        collected=collected.texts,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _send(
+    ctx: TenantContext,
+    work: Work,
+    waiting: list[ParsedDocument],
+    missing: set[str],
+    ledger: Ledger,
+    *,
+    outage: EmbeddingHalted | None,
+) -> EmbeddingReport:
+    """Embed at once, or hand over as a batch; what is under way already waits."""
+    items_of = partial(_items, ctx, waiting)
+    outage = outage or send_away(ctx, missing, items_of, ledger.budget)
+    away = missing & under_way(ctx).keys()
+    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in waiting})
+    at_once = [p for p in waiting if (missing & set(hashes[p.chunk_set_key])) - away]
+    if outage is not None:
+        report = _halted(ctx, work, at_once, outage)
+    elif at_once:
+        report = _embed(ctx, work, at_once, missing - away, ledger)
+    else:
+        report = EmbeddingReport()
+    if away:
+        without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, missing)
+        lacking = [(p.document, without & set(hashes[p.chunk_set_key])) for p in waiting]
+        set_aside(ctx, work, lacking)
+    return replace(report, handed_over=len(away), promised=ledger.promised)
+
+
+def _embed(
+    ctx: TenantContext,
+    work: Work,
+    waiting: list[ParsedDocument],
+    missing: set[str],
+    ledger: Ledger,
+) -> EmbeddingReport:
+    progress = Progress("embeddings", len(missing), ctx.log)
+    embedder_id = ctx.embedder.embedder_id
+
+    def keep(keys: Sequence[str], vectors: Vectors) -> None:
+        # First what was bought, then its price: a crash in between loses neither of worth.
+        ctx.lake.append_vectors(embedder_id, keys, vectors)
+        ledger.record()
+
+    def advance(state: EmbedProgress) -> None:
+        progress.at(state.done)
+
+    try:
+        outcome = asyncio.run(
+            embed_all(
+                ctx.embedder,
+                _items(ctx, waiting, missing),
+                keep=keep,
+                flush_items=_KEPT_TOGETHER,
+                flush_seconds=_kept_within(ctx),
+                deadline=time.monotonic() + ctx.limits.embed_seconds,
+                progress=advance,
+                budget=ledger.budget,
+            )
+        )
+    except BadVectors as error:
+        failed = _fail_incomplete(ctx, work, waiting, {}, error)
+        return _stopped(ctx, work, error, EmbeddingReport(failed=failed, used=ledger.total))
+    progress.done()
+    failed = _fail_incomplete(ctx, work, waiting, outcome.rejected, outcome.outage)
+    report = EmbeddingReport(
+        embedded=outcome.embedded, remaining=outcome.remaining, failed=failed, used=ledger.total
+    )
+    return report if outcome.outage is None else _stopped(ctx, work, outcome.outage, report)
+
+
+def _halted(
+    ctx: TenantContext, work: Work, waiting: list[ParsedDocument], outage: EmbeddingHalted
+) -> EmbeddingReport:
+    """Nothing may be sent at all."""
+    failed = _fail_incomplete(ctx, work, waiting, {}, outage)
+    return _stopped(ctx, work, outage, EmbeddingReport(failed=failed))
+
+
+def _stopped(
+    ctx: TenantContext, work: Work, outage: EmbeddingError, report: EmbeddingReport
+) -> EmbeddingReport:
+    """Tell why nothing more could be embedded; other slices need not try if that lasts."""
+    held = hold_back(ctx, work, outage) if lasts(outage) else 0
+    return replace(
+        report,
+        failed=report.failed + held,
+        halted=lasts(outage),
+        outage=outage.message,
+        way_out=outage.hint,
+    )
+
+
+def _kept_within(ctx: TenantContext) -> float:
+    """Seconds a vector may wait to be written with others; a crash loses those that wait.
+
+    What is made on this machine costs no money, so few and large writes are better there. What
+    is paid for waits for less time than a request takes: no more is lost than is under way.
+    """
+    price = price_of(ctx.tenant.embedder)
+    free = price is not None and not price.per_million
+    return _KEPT_WITHIN if free else _PAID_FOR_KEPT_WITHIN
+
+
+def _items(ctx: TenantContext, waiting: list[ParsedDocument], missing: Set[str]) -> list[EmbedItem]:
+    titles = {item.chunk_set_key: item.title for item in waiting}
+    rows = ctx.lake.chunk_sets(set(titles))
+    items: dict[str, EmbedItem] = {}
+    for key, title in titles.items():
+        for chunk in rows[key].chunks:
+            if chunk.text_sha256 in missing:
+                text = embedding_text(title, chunk.heading_path, chunk.text)
+                items.setdefault(chunk.text_sha256, EmbedItem(chunk.text_sha256, text))
+    return list(items.values())
+
+
+def _fail_incomplete(
+    ctx: TenantContext,
+    work: Work,
+    waiting: list[ParsedDocument],
+    rejected: Mapping[str, str],
+    outage: RagAssetsError | None,
+) -> int:
+    """Quarantine the documents whose texts were refused, or met an embedder that is away."""
+    if not rejected and outage is None:
+        return 0
+    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in waiting})
+    texts = {text for item in waiting for text in hashes[item.chunk_set_key]}
+    without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
+    failures = []
+    for item in waiting:
+        lacking = [text for text in hashes[item.chunk_set_key] if text in without]
+        refused = next((rejected[text] for text in lacking if text in rejected), None)
+        if refused is not None:
+            failures.append(_failure(item.document, refused, None))
+        elif lacking and outage is not None:
+            again = retry_at(item.document, outage)
+            failures.append(_failure(item.document, outage.advice, again))
+    ctx.guard()
+    ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=work.config_key)
+    return len(failures)
+
+
+def _failure(document: Document, reason: str, again: datetime | None) -> Failure:
+    return Failure(document.document_id, document.document_key, reason, again)

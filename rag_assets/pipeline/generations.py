@@ -1,0 +1,129 @@
+"""Which build of a tenant is worked on, and when it begins to answer."""
+
+from __future__ import annotations
+
+from rag_assets.common.errors import IndexInconsistent
+from rag_assets.pipeline.context import TenantContext, config_key, generation_key
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.mapping import owned
+from rag_assets.storage.index.protocol import VectorStore
+
+
+def target_generation(ctx: TenantContext) -> Generation:
+    """The build that belongs to the tenant's configuration; opened if there is none.
+
+    A tenant's first build answers from the start; a later one when it is complete.
+
+    Raises:
+        IndexInconsistent: the index of that build was lost or replaced.
+    """
+    key = generation_key(ctx.tenant, ctx.embedder.embedder_id)
+    live = [g for g in ctx.catalog.generations.live(ctx.ref.id) if g.state != "REMOVING"]
+    for generation in reversed(live):
+        if generation.key == key:
+            require_index(ctx, generation)
+            return generation
+    generation = _open(ctx, key)
+    if not live:
+        publish(ctx, generation)
+    return generation
+
+
+def require_index(ctx: TenantContext, generation: Generation) -> None:
+    """Make sure that a build's index is the very one that was written.
+
+    Raises:
+        IndexInconsistent: it is gone, or another of the same name stands in its place.
+    """
+    require_same_index(ctx.store, ctx.ref.id, generation)
+
+
+def require_same_index(store: VectorStore, tenant_id: str, generation: Generation) -> None:
+    """As require_index, for whoever has no context of the tenant."""
+    uuid = store.uuid_of(generation.index_name)
+    if uuid != generation.index_uuid:
+        what = "is gone" if uuid is None else "was replaced by another"
+        raise IndexInconsistent(
+            f"index {generation.index_name!r} of tenant {tenant_id!r} {what}",
+            hint=f"restore it without embedding anything: rag-assets sync {tenant_id} --repair",
+        )
+
+
+def publish(ctx: TenantContext, generation: Generation) -> None:
+    """Let a build answer: one row in the catalog, then the alias that is derived from it."""
+    ctx.guard()
+    ctx.catalog.generations.publish(ctx.ref, generation)
+    ctx.store.point_alias(generation.index_name, ctx.owner(generation))
+    payload = {"generation": generation.number, "embedder": generation.embedder_id}
+    ctx.catalog.events.write(ctx.ref, "generation_published", [payload])
+
+
+def publish_when_complete(ctx: TenantContext, generation: Generation) -> bool:
+    """Publish a build that is not serving once nothing waits for it and it holds what it should.
+
+    Raises:
+        IndexInconsistent: it holds another number of entries than it should.
+    """
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    if serving is not None and serving.number == generation.number:
+        _mend_alias(ctx, generation)
+        return False
+    key = config_key(ctx.tenant, ctx.embedder.embedder_id)
+    if ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, key):
+        return False
+    expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
+    live = ctx.store.count(generation.index_name, ctx.owner(generation))
+    if live != expected:
+        raise IndexInconsistent(
+            f"generation {generation.number} of tenant {ctx.ref.id!r} holds {live} entries,"
+            f" expected {expected}: it is not published",
+            hint=f"rag-assets sync {ctx.ref.id} --repair",
+        )
+    publish(ctx, generation)
+    return True
+
+
+def drop_generation(ctx: TenantContext, generation: Generation) -> None:
+    """Delete a build's entries, then its row."""
+    if ctx.store.uuid_of(generation.index_name) is not None:
+        ctx.store.refresh(generation.index_name)
+        ids = [
+            entry.id
+            for entry in ctx.store.scan(generation.index_name, ctx.ref.id)
+            if (entry.tenant, entry.incarnation, entry.generation)
+            == (ctx.ref.id, ctx.ref.incarnation, generation.number)
+        ]
+        ctx.guard()
+        ctx.store.delete(generation.index_name, ctx.ref.id, ids)
+        ctx.store.refresh(generation.index_name)
+    ctx.catalog.generations.delete(ctx.ref, generation)
+    alone = ctx.store.is_dedicated(generation.index_name, ctx.ref.id)
+    if alone and not ctx.catalog.generations.in_index(generation.index_name):
+        ctx.store.drop_index(generation.index_name)
+
+
+def _mend_alias(ctx: TenantContext, generation: Generation) -> None:
+    """Point the alias again where a run was killed right after it had published."""
+    if not alias_is_right(ctx, generation):
+        ctx.guard()
+        ctx.store.point_alias(generation.index_name, ctx.owner(generation))
+
+
+def alias_is_right(ctx: TenantContext, generation: Generation) -> bool:
+    """Whether the tenant's alias shows exactly this build."""
+    shown = (generation.index_name, {"bool": {"filter": owned(ctx.owner(generation))}})
+    return ctx.store.alias_target(ctx.ref.id) == shown
+
+
+def _open(ctx: TenantContext, key: str) -> Generation:
+    ctx.guard()
+    ref = ctx.store.place(ctx.index_spec, ctx.ref.id, ctx.tenant.index.placement)
+    return ctx.catalog.generations.create(
+        ctx.ref,
+        key=key,
+        index_name=ref.name,
+        index_uuid=ref.uuid,
+        embedder_id=ctx.embedder.embedder_id,
+        embedder=ctx.tenant.embedder.model_dump(mode="json", exclude_none=True),
+        dimensions=ctx.embedder.dimensions,
+    )

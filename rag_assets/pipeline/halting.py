@@ -1,0 +1,95 @@
+"""Documents that wait because nothing can be embedded: for how long, and which ones.
+
+Once a person has to act, or a cap is reached, every further slice would be parsed in vain. So all
+waiting documents that lack a vector are quarantined at once, and the runs that follow carry only
+what needs no embedding: renames, copies, edits back to a text that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from rag_assets.common.errors import (
+    CapReached,
+    EmbedderRefused,
+    EmbedderUnavailable,
+    RagAssetsError,
+    WrongShape,
+)
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.slices import Work, parsed_documents
+from rag_assets.storage.catalog.document_rows import NEVER, Document, Failure
+
+_FIRST_RETRY = timedelta(minutes=1)
+_LAST_RETRY = timedelta(hours=1)
+_LONGEST_WAIT = timedelta(days=1)
+_FOR_A_PERSON = (EmbedderRefused, WrongShape)
+_BATCH = 2_000
+_ALL = 1 << 60
+
+
+def lasts(outage: RagAssetsError) -> bool:
+    """Whether trying again is in vain before a person acts, or a cap on spending is a new one."""
+    return isinstance(outage, (*_FOR_A_PERSON, CapReached))
+
+
+def retry_at(document: Document, outage: RagAssetsError) -> datetime:
+    """When a document is tried again by itself; a sync that a person asks for does not wait."""
+    now = datetime.now(UTC)
+    if isinstance(outage, _FOR_A_PERSON):
+        return NEVER
+    if isinstance(outage, CapReached):
+        return outage.until or NEVER
+    wait = min(_LAST_RETRY, _FIRST_RETRY * (1 << min(document.attempts, 10)))
+    if isinstance(outage, EmbedderUnavailable) and outage.retry_after is not None:
+        # Bounded as a number: a timedelta does not hold every one.
+        asked = min(outage.retry_after, _LONGEST_WAIT.total_seconds())
+        wait = max(wait, timedelta(seconds=asked))
+    return now + wait
+
+
+def hold_back(ctx: TenantContext, work: Work, outage: RagAssetsError) -> int:
+    """Quarantine all waiting documents that lack a vector, those of later slices included.
+
+    Args:
+        ctx: of the tenant.
+        work: the slice of the run under way.
+        outage: why nothing is embedded.
+
+    Returns:
+        how many documents.
+    """
+    waiting = ctx.catalog.index.pending(
+        ctx.ref.id,
+        work.generation.number,
+        work.config_key,
+        documents_limit=_ALL,
+        bytes_limit=_ALL,
+    )
+    held = 0
+    for start in range(0, len(waiting), _BATCH):
+        documents = ctx.catalog.documents.find(ctx.ref.id, waiting[start : start + _BATCH])
+        complete = _complete(ctx, documents)
+        failures = [
+            Failure(d.document_id, d.document_key, outage.advice, retry_at(d, outage))
+            for d in documents
+            if d.document_id not in complete
+        ]
+        ctx.guard()
+        ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=work.config_key)
+        held += len(failures)
+    return held
+
+
+def _complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
+    """Documents of which everything is in the lake, vectors included."""
+    parsed = parsed_documents(ctx, documents)
+    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
+    texts = {text for of_set in hashes.values() for text in of_set}
+    without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
+    return {
+        item.document.document_id
+        for item in parsed
+        if item.chunk_set_key in hashes and without.isdisjoint(hashes[item.chunk_set_key])
+    }

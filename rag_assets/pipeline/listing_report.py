@@ -1,0 +1,193 @@
+"""What a listing of a tenant's sources found, as people are told it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+from typing import Any
+
+from rag_assets.ingest.sources.diff import Change
+from rag_assets.ingest.sources.model import (
+    NOTHING_SAID,
+    ListedDocument,
+    SaidOfDocument,
+    path_of,
+    uri_of,
+)
+from rag_assets.pipeline.quarantine import DocumentNote
+from rag_assets.privacy.masker import Masker
+from rag_assets.storage.catalog.document_rows import Known
+
+_SAMPLE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ListedChange:
+    """One document that was added, changed or removed."""
+
+    kind: str
+    uri: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListingReport:
+    """What a listing of all sources found.
+
+    Attributes:
+        held: documents that vanished in suspicious number and were not deleted.
+        failed: documents that cannot be read, now or ever.
+        bytes: size of what was added or changed.
+        sample: the first changes.
+        rejected: why documents cannot be read, the first of them.
+        unlisted: why sources could not be listed; the others were.
+    """
+
+    added: int = 0
+    changed: int = 0
+    touched: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    held: int = 0
+    failed: int = 0
+    bytes: int = 0
+    sample: tuple[ListedChange, ...] = ()
+    rejected: tuple[DocumentNote, ...] = ()
+    unlisted: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def documents(self) -> int:
+        """How many documents the sources hold."""
+        return self.added + self.changed + self.touched + self.unchanged + self.failed
+
+    def plus(self, other: ListingReport) -> ListingReport:
+        """Both together."""
+        names = [field.name for field in fields(self)]
+        return ListingReport(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
+class Words:
+    """What may be stored and shown of documents: a file's name can be a credential, too.
+
+    Names that the catalog knows were masked when they came: the scanner, which takes a quarter of
+    a second to load, is not asked again where only contents changed.
+    """
+
+    def __init__(self, known: Iterable[Known], masker: Masker) -> None:
+        self._uris = {row.document_id: row.uri for row in known if row.status != "DELETED"}
+        self._masker = masker
+
+    def prepare(self, documents: Iterable[ListedDocument]) -> None:
+        """Have all that is said of many documents looked at together."""
+        self._masker.prime(text for document in documents for text in self._told(document))
+
+    def uri(self, document: ListedDocument) -> str:
+        """A document's uri, credentials in its name masked; no other document's is the same."""
+        if document.said.uri is not None:
+            return self.masked(document.said.uri)
+        # One that a record had before was not made of its name, perhaps.
+        uri = None if document.revision is not None else self._uris.get(document.document_id)
+        if uri is None:
+            uri = uri_of(document.source, self._told_apart(document))
+            self._uris[document.document_id] = uri
+        return uri
+
+    def path(self, document: ListedDocument) -> str:
+        """A document's path, credentials in it masked; see ListedPaths for how it is read then."""
+        if document.document_id in self._uris and document.revision is None:
+            known = path_of(self._uris[document.document_id])
+            if known == document.path:
+                return known
+        return self.masked(document.path)
+
+    def said(self, said: SaidOfDocument) -> SaidOfDocument:
+        """What a source says of a document, credentials in it masked."""
+        if said is NOTHING_SAID:
+            return said
+        metadata: dict[str, Any] = {}
+        for name, value in said.metadata.items():
+            shown = self.masked(name)
+            while shown in metadata:
+                shown += "*"
+            metadata[shown] = self._value(name, value)
+        return replace(
+            said,
+            title=None if said.title is None else self.masked(said.title),
+            access_scope=None if said.access_scope is None else self.masked(said.access_scope),
+            tags=tuple(map(self.masked, said.tags)),
+            metadata=metadata,
+        )
+
+    def masked(self, text: str) -> str:
+        """A text, credentials in it masked."""
+        return self._masker.text(text)
+
+    def _value(self, name: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._value(name, item) for item in value]
+        if isinstance(value, bool) or value is None:
+            return value
+        told = str(value)
+        shown = self._masker.named(name, told)
+        return value if shown == told else shown
+
+    def _told(self, document: ListedDocument) -> Iterator[str]:
+        if document.revision is not None or document.document_id not in self._uris:
+            yield document.path
+        if document.said is NOTHING_SAID:
+            return
+        said = document.said
+        yield from filter(None, (said.title, said.uri, said.access_scope, *said.tags))
+        for name, value in said.metadata.items():
+            yield name
+            for one in value if isinstance(value, list) else [value]:
+                yield str(one)
+                yield f"{name}: {one}"
+
+    def _told_apart(self, document: ListedDocument) -> str:
+        """A path; where something of it is masked, with a piece of the document's id."""
+        path = self.masked(document.path)
+        if path == document.path:
+            return path
+        folder, slash, name = path.rpartition("/")
+        stem, dot, suffix = name.rpartition(".")
+        mark = f"~{document.document_id[:8]}"
+        return folder + slash + (f"{stem}{mark}{dot}{suffix}" if stem else f"{name}{mark}")
+
+
+def sample_of(
+    changes: Sequence[Change], known: Iterable[Known], removed: Iterable[str], words: Words
+) -> tuple[ListedChange, ...]:
+    """The first documents that were added, changed or removed.
+
+    Args:
+        changes: those added or changed.
+        known: what the catalog knew of the source before.
+        removed: ids of those removed, in order.
+        words: what may be shown of them.
+    """
+    shown = [
+        ListedChange(change.kind, words.uri(change.document), change.document.size)
+        for change in changes[:_SAMPLE]
+    ]
+    gone = set(islice(removed, _SAMPLE - len(shown)))
+    shown += [
+        ListedChange("removed", row.uri, row.facts.size) for row in known if row.document_id in gone
+    ]
+    return tuple(shown)
+
+
+def rejected_of(changes: Iterable[Change], words: Words) -> tuple[DocumentNote, ...]:
+    """Why documents could not be read, of the first of them."""
+    refused = [change for change in changes if change.error is not None]
+    return tuple(
+        DocumentNote(
+            change.document.document_id,
+            words.uri(change.document),
+            words.masked(change.error.message),
+        )
+        for change in refused[:_SAMPLE]
+        if change.error is not None
+    )

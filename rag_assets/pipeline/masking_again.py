@@ -1,0 +1,97 @@
+"""Names and what sources say, masked by the present rules where they were written under others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rag_assets.ingest.sources.model import SaidOfDocument
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.listing_report import Words
+from rag_assets.privacy.masker import Masker
+from rag_assets.storage.catalog.document_rows import Document, DocumentChange, Known
+from rag_assets.storage.catalog.syncs import Sync
+
+_BATCH = 500
+
+
+def was_listed_otherwise(last: Sync | None, settings: str) -> bool:
+    """Whether a source was listed under other settings, the rules for credentials among them."""
+    digest = None if last is None else last.listing_digest
+    return bool(digest) and not str(digest).endswith(settings[:8])
+
+
+def mask_again(ctx: TenantContext, known: Sequence[Known], masker: Masker, *, pushed: bool) -> int:
+    """Mask what the present rules find in the rows of documents; returns in how many.
+
+    Args:
+        ctx: the tenant.
+        known: the documents of one source.
+        masker: by the present rules.
+        pushed: whether they are an application's records.
+    """
+    changed = 0
+    living = [row.document_id for row in known if row.status != "DELETED"]
+    for start in range(0, len(living), _BATCH):
+        rows = ctx.catalog.documents.find(ctx.ref.id, living[start : start + _BATCH])
+        masker.prime(text for row in rows for text in _texts(row))
+        changes = [change for row in rows if (change := _change(row, masker, pushed=pushed))]
+        if changes:
+            ctx.guard()
+            ctx.catalog.documents.record(ctx.ref, changes, lane=1)
+            changed += len(changes)
+    return changed
+
+
+def change_of(row: Document, *, pushed: bool) -> DocumentChange:
+    """What a listing would have found to have written this row.
+
+    Args:
+        row: of a document.
+        pushed: whether it is an application's record.
+    """
+    return DocumentChange(
+        document_id=row.document_id,
+        source=row.source,
+        source_type=row.source_type,
+        path=row.path,
+        uri=row.uri,
+        facts=row.facts,
+        listed_at_ns=row.listed_at_ns,
+        content_sha256=row.content_sha256,
+        modified_at=row.modified_at,
+        media_type=row.media_type,
+        access_scope=row.access_scope,
+        tags=row.tags,
+        metadata=row.metadata,
+        said_title=row.said_title,
+        revision=int(row.facts.inode) if pushed else None,
+        error=row.error_message if row.content_sha256 is None else None,
+    )
+
+
+def _texts(row: Document) -> Iterator[str]:
+    yield _path(row)
+    yield row.uri
+    yield from filter(None, (row.said_title, *row.tags, *row.metadata))
+
+
+def _path(row: Document) -> str:
+    return row.path.decode("utf-8", "surrogateescape")
+
+
+def _change(row: Document, masker: Masker, *, pushed: bool) -> DocumentChange | None:
+    """The row as it must be; None where it is so."""
+    now = change_of(row, pushed=pushed)
+    said = SaidOfDocument(title=row.said_title, tags=row.tags, metadata=row.metadata)
+    shown = Words((), masker).said(said)
+    then = replace(
+        now,
+        path=masker.text(_path(row)).encode("utf-8", "surrogateescape"),
+        uri=masker.text(row.uri),
+        source_type=masker.text(row.source_type),
+        said_title=shown.title,
+        tags=shown.tags,
+        metadata=shown.metadata,
+    )
+    return None if then == now else then

@@ -1,0 +1,263 @@
+"""parsed_text: the text of the slice's documents that is not in the lake yet."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from rag_assets.common.errors import DocumentVanished, RagAssetsError
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.records import parsed_digest
+from rag_assets.ingest.parsing.workers.pool import ParseOutcome, ParserPool, ParseTask
+from rag_assets.ingest.sources.masked_paths import ListedPaths
+from rag_assets.ingest.sources.model import DocumentSource
+from rag_assets.pipeline.comparing import open_sources
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.progress import Progress
+from rag_assets.pipeline.quarantine import DocumentNote
+from rag_assets.pipeline.slices import Work
+from rag_assets.privacy.masker import masker_of
+from rag_assets.storage.catalog.document_rows import Document, Failure
+from rag_assets.storage.lake.model import ParsedRow
+
+_FLUSH_DOCUMENTS = 250
+_VANISHED_RETRY = timedelta(seconds=30)
+_FLUSH_CHARACTERS = 16_000_000
+_TOLD = 50
+_WORKER_BYTES = 512 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FormatReport:
+    """What became of the slice's documents of one format.
+
+    Attributes:
+        parsed, failed: contents; two documents with the same content count once.
+        pages: pages, slides or sheets, as far as the format has them.
+        characters: of parsed text.
+        seconds: of parser processes, which work side by side.
+    """
+
+    parsed: int = 0
+    failed: int = 0
+    pages: int = 0
+    ocr_pages: int = 0
+    characters: int = 0
+    masked: int = 0
+    seconds: float = 0.0
+
+    def plus(self, result: ParsedText | RagAssetsError, seconds: float) -> FormatReport:
+        """With one more document."""
+        total = replace(self, seconds=self.seconds + seconds)
+        if not isinstance(result, ParsedText):
+            return replace(total, failed=self.failed + 1)
+        return replace(
+            total,
+            parsed=self.parsed + 1,
+            pages=self.pages + (result.pages or 0),
+            ocr_pages=self.ocr_pages + result.ocr_pages,
+            characters=self.characters + len(result.text),
+            masked=self.masked + len(result.masked),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ParsingReport:
+    """What became of the slice's documents.
+
+    Attributes:
+        reused: documents whose text was in the lake already.
+        remaining: documents left for the next run, because this one's time for parsing was over.
+        masked: credentials that were masked.
+        ocr_pages: how many of the pages were read from their picture.
+        formats: the same by media type.
+        failures: why documents were quarantined, the first of them.
+        notes: what is missing of others, the first of them.
+    """
+
+    parsed: int = 0
+    reused: int = 0
+    remaining: int = 0
+    failed: int = 0
+    pages: int = 0
+    ocr_pages: int = 0
+    masked: int = 0
+    formats: Mapping[str | None, FormatReport] = field(default_factory=dict)
+    failures: tuple[DocumentNote, ...] = ()
+    notes: tuple[DocumentNote, ...] = ()
+    seconds: float = 0.0
+
+
+def parse_documents(ctx: TenantContext, work: Work) -> ParsingReport:
+    """Parse, scan and mask what is missing; quarantine what cannot be parsed."""
+    started = time.monotonic()
+    by_key: dict[str, list[Document]] = {}
+    for document in work.documents:
+        if document.content_sha256 is not None:
+            by_key.setdefault(ctx.parse_key(document), []).append(document)
+    missing = ctx.lake.missing_parsed(set(by_key))
+    reused = sum(len(documents) for key, documents in by_key.items() if key not in missing)
+    stage = _Parsing(ctx, work, {key: by_key[key] for key in by_key if key in missing})
+    if missing:
+        stage.run()
+    return stage.report(reused, time.monotonic() - started)
+
+
+class _Parsing:
+    def __init__(
+        self, ctx: TenantContext, work: Work, missing: Mapping[str, list[Document]]
+    ) -> None:
+        self._ctx = ctx
+        self._work = work
+        self._missing = missing
+        self._rows: list[ParsedRow] = []
+        self._characters = 0
+        self._failures: list[tuple[Document, str]] = []
+        self._vanished: list[Document] = []
+        self._notes: list[tuple[Document, str]] = []
+        self._formats: dict[str | None, FormatReport] = {}
+        self._remaining = 0
+
+    def run(self) -> None:
+        ctx = self._ctx
+        progress = Progress("parsed_text", len(self._missing), ctx.log)
+        workers = _workers([documents[0].facts.size for documents in self._missing.values()])
+        cache = ctx.settings.local / "cache"
+        with ParserPool(workers, ctx.tenant.parser.limits, cache) as pool:
+            for outcome in pool.parse_many(self._tasks()):
+                documents = self._missing[outcome.key]
+                self._count(documents[0], outcome)
+                if isinstance(outcome.result, ParsedText):
+                    self._keep(outcome.key, outcome.result)
+                elif isinstance(outcome.result, DocumentVanished):
+                    self._vanished += documents
+                else:
+                    self._failures += [(d, outcome.result.advice) for d in documents]
+                progress.advance(1)
+        self._flush()
+        progress.done()
+        self._quarantine()
+        self._put_off()
+
+    def report(self, reused: int, seconds: float) -> ParsingReport:
+        formats = self._formats.values()
+        return ParsingReport(
+            parsed=sum(of.parsed for of in formats),
+            reused=reused,
+            remaining=self._remaining,
+            failed=len(self._failures),
+            pages=sum(of.pages for of in formats),
+            ocr_pages=sum(of.ocr_pages for of in formats),
+            masked=sum(of.masked for of in formats),
+            formats=self._formats,
+            failures=_told(self._failures),
+            notes=_told(self._notes),
+            seconds=seconds,
+        )
+
+    def _count(self, document: Document, outcome: ParseOutcome) -> None:
+        result = outcome.result
+        if isinstance(result, DocumentVanished):
+            return
+        declared = document.media_type
+        media_type = result.media_type if isinstance(result, ParsedText) else declared
+        before = self._formats.get(media_type, FormatReport())
+        self._formats[media_type] = before.plus(result, outcome.seconds)
+
+    def _tasks(self) -> Iterator[ParseTask]:
+        sources = {s.name: s for s in _opened(self._ctx)}
+        paths = {name: ListedPaths(source) for name, source in sources.items()}
+        deadline = time.monotonic() + self._ctx.limits.parse_seconds
+        for number, (key, documents) in enumerate(self._missing.items()):
+            if number and time.monotonic() > deadline:
+                self._remaining += len(documents)
+                continue
+            document = documents[0]
+            source = sources.get(document.source)
+            if source is None:
+                self._vanished += documents
+                continue
+            yield ParseTask(
+                key=key,
+                name=document.uri,
+                media_type=document.media_type,
+                read=_reader(source, paths[source.name], document),
+                options=self._ctx.parse_options,
+            )
+
+    def _keep(self, key: str, parsed: ParsedText) -> None:
+        self._rows.append(ParsedRow(key=key, digest=parsed_digest(parsed), parsed=parsed))
+        self._notes += [(document, n) for document in self._missing[key] for n in parsed.notes]
+        self._characters += len(parsed.text)
+        if len(self._rows) >= _FLUSH_DOCUMENTS or self._characters >= _FLUSH_CHARACTERS:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._ctx.lake.append_parsed(self._rows)
+        self._rows, self._characters = [], 0
+
+    def _quarantine(self) -> None:
+        ctx = self._ctx
+        if not self._failures:
+            return
+        ctx.guard()
+        # A reason may name the file, and a file's name can be a credential.
+        masker = masker_of(ctx.settings.local)
+        self._failures = [(document, masker.text(why)) for document, why in self._failures]
+        failures = [
+            Failure(document.document_id, document.document_key, reason)
+            for document, reason in self._failures
+        ]
+        ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=self._work.config_key)
+        ctx.catalog.events.write(
+            ctx.ref,
+            "document_failed",
+            [{"uri": document.uri, "reason": reason} for document, reason in self._failures],
+        )
+
+    def _put_off(self) -> None:
+        """Let documents that were not there, or not as listed, make room for others.
+
+        A listing that finds them changed takes them up at once.
+        """
+        if not self._vanished:
+            return
+        self._ctx.guard()
+        retry_at = datetime.now(UTC) + _VANISHED_RETRY
+        failures = [
+            Failure(d.document_id, d.document_key, "not in its source as listed", retry_at)
+            for d in self._vanished
+        ]
+        self._ctx.catalog.quarantine.fail(self._ctx.ref, failures, config_key=self._work.config_key)
+
+
+def _opened(ctx: TenantContext) -> list[DocumentSource]:
+    return open_sources(ctx.tenant, ctx.settings, ctx.catalog)
+
+
+def _workers(sizes: Sequence[int]) -> int:
+    """How many processes to parse documents of these sizes in, all starting anew."""
+    # A few small ones are parsed sooner than a second process starts.
+    return min(len(os.sched_getaffinity(0)), len(sizes), 1 + sum(sizes) // _WORKER_BYTES)
+
+
+def _told(notes: Sequence[tuple[Document, str]]) -> tuple[DocumentNote, ...]:
+    by_name = sorted(notes, key=lambda note: note[0].uri)[:_TOLD]
+    return tuple(DocumentNote(d.document_id, d.uri, text) for d, text in by_name)
+
+
+def _reader(source: DocumentSource, paths: ListedPaths, document: Document) -> Callable[[], bytes]:
+    """Reads a document, and makes sure that it is the content that was listed."""
+
+    def read() -> bytes:
+        path = paths.of(document.document_id, document.path)
+        data = source.read(path, max_bytes=source.max_bytes)
+        if sha256_hex(data) != document.content_sha256:
+            raise DocumentVanished("it changed after it was listed; the next run takes it up")
+        return data
+
+    return read

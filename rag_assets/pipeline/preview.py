@@ -1,0 +1,291 @@
+"""What a sync would do and cost, found out without writing anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from rag_assets.billing.ledger import present_caps
+from rag_assets.billing.spending import Cap, cap_that_stops, require_price
+from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
+from rag_assets.ingest.chunking.model import embedding_text
+from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.records import parsed_digest
+from rag_assets.ingest.parsing.registry import parse_key
+from rag_assets.ingest.parsing.workers.pool import ParserPool, ParseTask
+from rag_assets.ingest.sources.diff import deletions_suspicious
+from rag_assets.ingest.sources.masked_paths import ListedPaths
+from rag_assets.ingest.sources.model import DocumentSource
+from rag_assets.pipeline.batches import under_way
+from rag_assets.pipeline.comparing import (
+    SourceListing,
+    compare_source,
+    open_sources,
+    without_buried,
+)
+from rag_assets.pipeline.context import TenantContext, config_key, generation_key
+
+_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What the next sync would do.
+
+    Attributes:
+        parse: documents that would be parsed; the others' text is in the lake.
+        failed: documents that would be quarantined.
+        chunks: of the documents that would be published.
+        embeddings: distinct texts that would be embedded, tokens those of all of them.
+        held: documents that vanished in suspicious number and would be kept.
+        entries_deleted: entries of removed documents.
+        new_generation: whether a new build would be made beside the serving one.
+        embedder: what would be asked for the vectors.
+        per_million: dollars for a million tokens; None if no price is known.
+        cost: of all tokens, in dollars; None if no price is known.
+        batch: whether they would go through the provider's batch API.
+        waiting: documents that wait for what is there already, and are none of the above.
+        cap: which of the tenant's caps would stop it before its end.
+    """
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    held: int = 0
+    documents: int = 0
+    parse: int = 0
+    failed: int = 0
+    chunks: int = 0
+    embeddings: int = 0
+    reused: int = 0
+    tokens: int = 0
+    entries_deleted: int = 0
+    new_generation: bool = False
+    embedder: str = ""
+    per_million: float | None = None
+    cost: float | None = None
+    batch: bool = False
+    waiting: int = 0
+    cap: Cap | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A document that the next sync would work on."""
+
+    source: DocumentSource
+    source_type: str
+    path: str
+    uri: str
+    media_type: str | None
+    options: ParseOptions
+    content_sha256: str
+    edition: int = 0
+
+    @property
+    def parse_key(self) -> str:
+        return parse_key(self.content_sha256, self.media_type, self.options, self.edition)
+
+
+class _Texts:
+    """Distinct texts met so far, and those of them without a vector."""
+
+    def __init__(self, ctx: TenantContext) -> None:
+        self._ctx = ctx
+        self._seen: set[str] = set()
+        self._under_way = set(under_way(ctx))
+        self.missing = self.tokens = 0
+
+    def meet(self, texts: dict[str, str | None]) -> None:
+        """Take texts by hash into account; None where the text need not be read."""
+        new = {key: text for key, text in texts.items() if key not in self._seen}
+        self._seen |= set(new)
+        without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
+        without -= self._under_way
+        self.missing += len(without)
+        lacking = [text for key, text in new.items() if key in without and text is not None]
+        self.tokens += sum(self._ctx.embedder.count_tokens(lacking)) if lacking else 0
+
+    @property
+    def seen(self) -> int:
+        """How many distinct texts there are."""
+        return len(self._seen)
+
+
+def preview(ctx: TenantContext) -> Preview:
+    """Find out what a sync would do; parses and chunks in memory what is not in the lake.
+
+    Raises:
+        ListingFailed: a source could not be listed.
+        ConfigurationError: there are caps on spending, and no price is known.
+    """
+    generations = ctx.catalog.generations.live(ctx.ref.id)
+    wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
+    target = next((g.number for g in reversed(generations) if g.key == wanted), None)
+    key = config_key(ctx.tenant, ctx.embedder.embedder_id)
+    pending = set(
+        ctx.catalog.index.pending(
+            ctx.ref.id, target or 0, key, documents_limit=10**9, bytes_limit=10**18
+        )
+    )
+    listings = []
+    due: list[_Due] = []
+    deleted = [d for ids in ctx.catalog.index.removals(ctx.ref.id).values() for d in ids]
+    for source in open_sources(ctx.tenant, ctx.settings, ctx.catalog):
+        known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
+        listing = without_buried(ctx, compare_source(source, known))
+        listings.append(listing)
+        due += _due(ctx, source, listing, pending)
+        if not deletions_suspicious(listing.lost, listing.known):
+            deleted += sorted(listing.removed)
+    work = _measure(ctx, due)
+    kinds = [change.kind for listing in listings for change in listing.changes]
+    suspicious = [x for x in listings if deletions_suspicious(x.lost, x.known)]
+    held = sum(len(listing.removed) for listing in suspicious)
+    price = require_price(ctx.tenant)
+    above = ctx.tenant.embedder.batch_above
+    batch = above is not None and work.embeddings > above
+    cost = None if price is None else price.of(work.tokens, batch=batch)
+    return Preview(
+        added=kinds.count("added"),
+        changed=kinds.count("changed"),
+        removed=sum(len(listing.removed) for listing in listings) - held,
+        held=held,
+        documents=len(due),
+        parse=work.parse,
+        failed=work.failed + kinds.count("rejected"),
+        chunks=work.chunks,
+        embeddings=work.embeddings,
+        reused=work.reused,
+        tokens=work.tokens,
+        entries_deleted=ctx.catalog.index.entries_of(ctx.ref.id, deleted),
+        new_generation=bool(generations) and target is None,
+        embedder=ctx.embedder.embedder_id,
+        per_million=None if price is None else price.of(1_000_000, batch=batch),
+        cost=cost,
+        batch=batch,
+        waiting=ctx.catalog.quarantine.set_aside_count(ctx.ref.id),
+        cap=cap_that_stops(present_caps(ctx.catalog, ctx.ref, ctx.tenant, run=0.0), cost or 0.0),
+    )
+
+
+def _due(
+    ctx: TenantContext, source: DocumentSource, listing: SourceListing, pending: set[str]
+) -> Iterator[_Due]:
+    changed = {change.document.document_id for change in listing.changes}
+    for change in listing.changes:
+        if change.kind in {"added", "changed"} and change.content_sha256 is not None:
+            document = change.document
+            yield _Due(
+                source,
+                document.source_type,
+                document.path,
+                document.uri,
+                document.media_type,
+                ctx.parse_options,
+                change.content_sha256,
+            )
+    paths = ListedPaths(source)
+    waiting = sorted(pending - changed - listing.removed)
+    for row in ctx.catalog.documents.find(ctx.ref.id, waiting):
+        if row.source == source.name and row.content_sha256 is not None:
+            yield _Due(
+                source,
+                row.source_type,
+                paths.of(row.document_id, row.path),
+                row.uri,
+                row.media_type,
+                ctx.parse_options,
+                row.content_sha256,
+                row.edition,
+            )
+
+
+def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
+    by_key: dict[str, list[_Due]] = {}
+    for item in due:
+        by_key.setdefault(item.parse_key, []).append(item)
+    texts = _Texts(ctx)
+    parse = failed = chunks = 0
+    iterator = iter(by_key)
+    workers = len(os.sched_getaffinity(0))
+    with ParserPool(workers, ctx.tenant.parser.limits, ctx.settings.local / "cache") as pool:
+        while keys := list(islice(iterator, _BATCH)):
+            missing = ctx.lake.missing_parsed(keys)
+            parse += len(missing)
+            stored = {key: by_key[key] for key in keys if key not in missing}
+            chunks += _measure_stored(ctx, stored, texts)
+            tasks = (_task(key, by_key[key][0]) for key in keys if key in missing)
+            for outcome in pool.parse_many(tasks):
+                if isinstance(outcome.result, ParsedText):
+                    ways = _ways(ctx, by_key[outcome.key], outcome.result.media_type)
+                    chunks += _measure_parsed(outcome.result, ways, texts)
+                else:
+                    failed += 1
+    return Preview(
+        parse=parse,
+        failed=failed,
+        chunks=chunks,
+        embeddings=texts.missing,
+        reused=texts.seen - texts.missing,
+        tokens=texts.tokens,
+    )
+
+
+def _measure_stored(ctx: TenantContext, due: Mapping[str, list[_Due]], texts: _Texts) -> int:
+    """Documents, by parse_key, whose text is in the lake: their chunks are too, or are made."""
+    heads = ctx.lake.parsed_heads(list(due))
+    wanted = {
+        chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
+        for key, head in heads.items()
+        for chosen in _ways(ctx, due[key], head.media_type)
+    }
+    count = 0
+    stored = ctx.lake.chunk_sets(set(wanted))
+    for set_key, (key, chosen) in wanted.items():
+        if set_key in stored:
+            rows = stored[set_key].chunks
+            title = heads[key].title
+            texts.meet({c.text_sha256: embedding_text(title, c.heading_path, c.text) for c in rows})
+            count += len(rows)
+        else:
+            row = ctx.lake.parsed([key])[key]
+            count += _measure_parsed(row.parsed, [chosen], texts)
+    return count
+
+
+def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: _Texts) -> int:
+    count = 0
+    for chosen in ways:
+        made = chunk_document(parsed, chosen, parsed_digest=parsed_digest(parsed))
+        texts.meet(
+            {
+                chunk.text_sha256: embedding_text(parsed.title, chunk.heading_path, chunk.text)
+                for chunk in made.chunks
+            }
+        )
+        count += len(made.chunks)
+    return count
+
+
+def _ways(ctx: TenantContext, due: Iterable[_Due], media_type: str) -> set[ChunkParameters]:
+    """How documents of one content are cut: copies in two sources may be cut differently."""
+    return {
+        ctx.tenant.chunk_parameters(
+            source=item.source.name, source_type=item.source_type, media_type=media_type
+        )
+        for item in due
+    }
+
+
+def _task(key: str, item: _Due) -> ParseTask:
+    def read() -> bytes:
+        return item.source.read(item.path, max_bytes=item.source.max_bytes)
+
+    return ParseTask(
+        key=key, name=item.uri, media_type=item.media_type, read=read, options=item.options
+    )

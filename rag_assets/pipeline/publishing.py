@@ -1,0 +1,214 @@
+"""search_index: removals first, then every document of the slice that is complete.
+
+A document is published in an order that is safe to break off anywhere:
+
+1. note in the catalog that entries are about to be written,
+2. write the new version's entries, and refresh,
+3. make the new version the one that is returned (one transaction),
+4. delete the entries of other versions, found by query.
+
+Until 3 answers hold the former version, from 3 on the new one; 1 makes sure that whatever is
+left behind is found again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rag_assets.common.errors import TenantGone, TenantLocked
+from rag_assets.pipeline.ahead import one_ahead
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.generations import publish_when_complete, require_index
+from rag_assets.pipeline.progress import Progress
+from rag_assets.pipeline.scopes import move_scopes
+from rag_assets.pipeline.slices import Work
+from rag_assets.pipeline.versions import Version, complete_versions, entries_of
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.model import Entry
+
+_BATCH_CHUNKS = 4_000
+_BATCH_DOCUMENTS = 500
+_QUERY_DOCUMENTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PublishingReport:
+    """What became of the slice's documents, and of those that were removed.
+
+    Attributes:
+        upserted, deleted: entries.
+        documents: published now.
+        unchanged: documents whose entries were already what they should be.
+        removed: documents whose entries are gone now.
+        live: entries that the generation should hold now.
+        pending: documents that wait for a next run.
+        published: whether this generation began to answer.
+    """
+
+    upserted: int = 0
+    deleted: int = 0
+    documents: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    live: int = 0
+    generation: int = 0
+    pending: int = 0
+    published: bool = False
+    seconds: float = 0.0
+
+
+def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
+    """Remove what must go from every live generation, then publish what is complete.
+
+    Raises:
+        IndexInconsistent: the index was lost, or a finished build is not what it should be.
+    """
+    started = time.monotonic()
+    generation = work.generation
+    require_index(ctx, generation)
+    removed, deleted = remove_deleted(ctx)
+    deleted += clean_up(ctx)
+    complete = complete_versions(ctx, work)
+    move_scopes(ctx, work, {version.document.document_id for version in complete})
+    intact = ctx.catalog.index.intact(
+        ctx.ref.id, generation.number, [v.document.document_id for v in complete]
+    )
+    unchanged = [v for v in complete if intact.get(v.document.document_id) == v.key]
+    due = [v for v in complete if intact.get(v.document.document_id) != v.key]
+    ctx.guard()
+    ctx.catalog.index.commit(
+        ctx.ref, generation.number, [version.indexed(work.config_key) for version in unchanged]
+    )
+    upserted, replaced = _publish(ctx, work, due)
+    published = publish_when_complete(ctx, generation)
+    pending = ctx.catalog.index.pending_count(ctx.ref.id, generation.number, work.config_key)
+    if not pending:
+        for source in ctx.tenant.sources:
+            ctx.catalog.syncs.succeeded(ctx.ref, source.name, work.config_key)
+    return PublishingReport(
+        upserted=upserted,
+        deleted=deleted + replaced,
+        documents=len(due),
+        unchanged=len(unchanged),
+        removed=removed,
+        live=ctx.catalog.index.entry_count(ctx.ref.id, generation.number),
+        generation=generation.number,
+        pending=pending,
+        published=published,
+        seconds=time.monotonic() - started,
+    )
+
+
+def remove_deleted(ctx: TenantContext) -> tuple[int, int]:
+    """Delete the entries of deleted documents from every generation that may hold them.
+
+    Returns:
+        how many documents, and how many entries.
+    """
+    generations = {g.number: g for g in ctx.catalog.generations.live(ctx.ref.id)}
+    documents = entries = 0
+    for number, document_ids in ctx.catalog.index.removals(ctx.ref.id).items():
+        keep_nothing = dict.fromkeys(document_ids)
+        entries += _delete_other_versions(ctx, generations[number], keep_nothing)
+        ctx.guard()
+        ctx.catalog.index.forget(ctx.ref, number, document_ids)
+        documents += len(document_ids)
+    return documents, entries
+
+
+def clean_up(ctx: TenantContext) -> int:
+    """Delete what interrupted runs left behind, in every generation; returns how many entries."""
+    entries = 0
+    for generation in ctx.catalog.generations.live(ctx.ref.id):
+        dirty = ctx.catalog.index.dirty(ctx.ref.id, generation.number)
+        if dirty:
+            entries += _delete_other_versions(ctx, generation, dirty)
+            ctx.guard()
+            ctx.catalog.index.clean(ctx.ref, generation.number, list(dirty))
+    return entries
+
+
+def _delete_other_versions(
+    ctx: TenantContext, generation: Generation, kept: Mapping[str, str | None]
+) -> int:
+    """Delete all entries of these documents except those of the version to keep."""
+    # Entries written just before a crash are only found once they are visible.
+    if ctx.store.uuid_of(generation.index_name) != generation.index_uuid:
+        return 0
+    ctx.store.refresh(generation.index_name)
+    owner = ctx.owner(generation)
+    deleted = 0
+    for document_ids in _batches(list(kept), _QUERY_DOCUMENTS):
+        wanted = {document_id: kept[document_id] for document_id in document_ids}
+        ids = ctx.store.ids_of(generation.index_name, owner, wanted)
+        ctx.guard()
+        deleted += ctx.store.delete(generation.index_name, owner.tenant, list(ids))
+    if deleted:
+        ctx.store.refresh(generation.index_name)
+    return deleted
+
+
+def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[int, int]:
+    progress = Progress("search_index", len(due), ctx.log)
+    upserted = deleted = 0
+    batches = ((batch, entries_of(ctx, work.generation, batch)) for batch in _by_size(due))
+    for batch, entries in one_ahead(batches):
+        new, old = _publish_batch(ctx, work, batch, entries)
+        upserted += new
+        deleted += old
+        progress.advance(len(batch))
+    progress.done()
+    return upserted, deleted
+
+
+def _publish_batch(
+    ctx: TenantContext, work: Work, batch: Sequence[Version], entries: Sequence[Entry]
+) -> tuple[int, int]:
+    generation = work.generation
+    index_name = generation.index_name
+    document_ids = [version.document.document_id for version in batch]
+    ctx.guard()
+    before = ctx.catalog.index.intend(ctx.ref, generation.number, document_ids)
+    ctx.guard()
+    try:
+        ctx.store.upsert(index_name, entries)
+        ctx.store.refresh(index_name)
+        ctx.guard()
+        versions = [version.indexed(work.config_key) for version in batch]
+        ctx.catalog.index.commit(ctx.ref, generation.number, versions)
+    except (TenantGone, TenantLocked):
+        # If the tenant was purged meanwhile, nothing else would ever look for these entries. If
+        # only the lock was lost, its next holder may have written the very same: leave them.
+        if not ctx.catalog.tenants.is_alive(ctx.ref):
+            ctx.store.delete(index_name, ctx.ref.id, [entry.id for entry in entries])
+        raise
+    events = [{"uri": v.document.uri, "chunks": v.chunk_count} for v in batch]
+    ctx.catalog.events.write(ctx.ref, "document_indexed", events)
+    kept = {v.document.document_id: v.key for v in batch}
+    deleted = 0
+    if before:
+        old = {document_id: kept[document_id] for document_id in before}
+        deleted = _delete_other_versions(ctx, generation, old)
+    ctx.catalog.index.clean(ctx.ref, generation.number, document_ids)
+    return len(entries), deleted
+
+
+def _by_size(versions: Sequence[Version]) -> Iterator[Sequence[Version]]:
+    batch: list[Version] = []
+    chunks = 0
+    for version in versions:
+        size = version.chunk_count
+        if batch and (chunks + size > _BATCH_CHUNKS or len(batch) >= _BATCH_DOCUMENTS):
+            yield batch
+            batch, chunks = [], 0
+        batch.append(version)
+        chunks += size
+    if batch:
+        yield batch
+
+
+def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,0 +1,41 @@
+"""Documents of which a person must be told, and what to do about them, in one wording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rag_assets.storage.catalog.document_rows import NEVER, Document
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentNote:
+    """Something to tell of one document: why it failed, or what was left out of it.
+
+    Attributes:
+        uri: its printable name.
+        text: one line, with no secret and none of its text.
+    """
+
+    document_id: str
+    uri: str
+    text: str
+
+
+def what_to_do(document: Document) -> str:
+    """What somebody can do about a quarantined document.
+
+    Args:
+        document: of any standing; nothing is to be done about one that did not fail.
+    """
+    if document.status != "FAILED":
+        return ""
+    if document.retry_at == NEVER:
+        return "tried again by the next `rag-assets sync`, once what its reason names is settled"
+    if document.retry_at is not None:
+        return f"tried again by itself after {document.retry_at:%Y-%m-%d %H:%M} UTC, or by a sync"
+    if document.content_sha256 is None:
+        return "make the file readable, or raise max_bytes; every listing looks at it again"
+    return (
+        "mend, replace or exclude the file, or change the tenant's settings; "
+        "it is tried again as soon as either changes"
+    )

@@ -1,0 +1,107 @@
+"""Removing a tenant from every store, so that its id can be used again."""
+
+from __future__ import annotations
+
+import shutil
+
+from rag_assets.common.errors import IndexInconsistent
+from rag_assets.common.settings import Settings
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.index.model import Owner
+from rag_assets.storage.index.protocol import VectorStore
+from rag_assets.storage.lake.store import Lake
+
+_SWEEPS = 5
+
+
+def purge_tenant(
+    catalog: Catalog, lake: Lake, store: VectorStore, record: TenantRecord, settings: Settings
+) -> int:
+    """Delete every entry, file and row of a tenant; the caller holds its lock.
+
+    The state REMOVING, written first, turns away every writer that still believes in the tenant.
+    Breaking off anywhere is safe: the next call goes on.
+
+    Returns:
+        how many entries were deleted from the index.
+    """
+    catalog.tenants.set_state(record.id, "REMOVING")
+    store.drop_alias(record.id)
+    entries = sum(_sweep(store, index_name, record.id) for index_name in store.indexes())
+    for generation in catalog.generations.live(record.id):
+        if store.is_dedicated(generation.index_name, record.id):
+            store.drop_index(generation.index_name)
+    for tenant_id, incarnation in list(lake.stored()):
+        if tenant_id == record.id:
+            lake.tenant(tenant_id, incarnation).purge()
+    shutil.rmtree(settings.data_docs / record.id, ignore_errors=True)
+    catalog.tenants.delete(record.ref)
+    return entries
+
+
+def sweep_strays(catalog: Catalog, lake: Lake, store: VectorStore) -> int:
+    """Delete what writers left that outlived their tenant; returns entries and lake folders."""
+    return _sweep_strays(catalog, lake, store, None)
+
+
+def retreat(catalog: Catalog, lake: Lake, store: VectorStore, tenant_id: str) -> None:
+    """Delete what this writer may have written after its tenant was removed.
+
+    For a writer that has lost the tenant's lock. What belongs to the id's present use, if there
+    is one, is another writer's and stays.
+    """
+    _sweep_strays(catalog, lake, store, tenant_id)
+    if catalog.tenants.find(tenant_id) is None:
+        store.drop_alias(tenant_id)
+        for index_name in store.indexes():
+            if store.is_dedicated(index_name, tenant_id):
+                store.drop_index(index_name)
+        return
+    serving = catalog.generations.serving(tenant_id)
+    if serving is not None:
+        ref = catalog.tenants.get(tenant_id).ref
+        store.point_alias(serving.index_name, Owner(ref.id, ref.incarnation, serving.number))
+
+
+def _sweep_strays(catalog: Catalog, lake: Lake, store: VectorStore, only: str | None) -> int:
+    swept = 0
+    for index_name in store.indexes():
+        if only is not None:
+            store.refresh(index_name)
+        for tenant_id, incarnation in store.tenants_in(index_name):
+            if only in {None, tenant_id} and _is_stray(catalog, tenant_id, incarnation):
+                swept += _sweep(store, index_name, tenant_id, incarnation)
+    for tenant_id, incarnation in list(lake.stored()):
+        if only in {None, tenant_id} and _is_stray(catalog, tenant_id, incarnation):
+            lake.tenant(tenant_id, incarnation).purge()
+            swept += 1
+    return swept
+
+
+def _is_stray(catalog: Catalog, tenant_id: str, incarnation: int) -> bool:
+    # Asked after something of it was found: then a use of the id that is not known now never
+    # comes back, whatever is added meanwhile.
+    record = catalog.tenants.find(tenant_id)
+    return record is None or record.incarnation != incarnation
+
+
+def _sweep(
+    store: VectorStore, index_name: str, tenant_id: str, incarnation: int | None = None
+) -> int:
+    """Delete a tenant's entries until a scan finds none."""
+    deleted = 0
+    for _ in range(_SWEEPS):
+        store.refresh(index_name)
+        ids = [
+            entry.id
+            for entry in store.scan(index_name, tenant_id)
+            if incarnation is None or entry.incarnation == incarnation
+        ]
+        if not ids:
+            return deleted
+        deleted += store.delete(index_name, tenant_id, ids)
+    raise IndexInconsistent(
+        f"entries of the removed tenant {tenant_id!r} keep appearing in {index_name!r}",
+        hint="somebody else writes to the index; stop that, then remove the tenant again",
+    )

@@ -1,0 +1,40 @@
+"""Access changes: they hold in every build that is kept, and wait for no embedder."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.slices import Work
+
+_BATCH = 500
+
+
+def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> int:
+    """Give entries of the slice's documents the access scope that the catalog says.
+
+    Args:
+        ctx: the tenant.
+        work: the slice.
+        published: documents that are about to be written to the slice's own build anyway.
+
+    Returns:
+        how many entries were changed.
+    """
+    moved = 0
+    for generation in ctx.catalog.generations.live(ctx.ref.id):
+        own = generation.number == work.generation.number
+        scopes = {
+            document.document_id: document.access_scope
+            for document in work.documents
+            if not (own and document.document_id in published)
+        }
+        if not scopes or ctx.store.uuid_of(generation.index_name) != generation.index_uuid:
+            continue
+        ctx.store.refresh(generation.index_name)
+        ids = list(scopes)
+        for start in range(0, len(ids), _BATCH):
+            batch = {id_: scopes[id_] for id_ in ids[start : start + _BATCH]}
+            ctx.guard()
+            moved += ctx.store.rescope(generation.index_name, ctx.owner(generation), batch)
+    return moved

@@ -1,0 +1,42 @@
+"""Carrying tenants.yaml over into the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rag_assets.common.settings import Settings
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.tenants.directory import plan_tenants
+from rag_assets.tenants.file import TenantsFile
+from rag_assets.tenants.model import Tenant
+
+
+def reconcile_tenants(catalog: Catalog, settings: Settings) -> list[TenantRecord]:
+    """Bring the catalog's tenants in line with the file; returns all of them.
+
+    Raises:
+        ConfigurationError: the file, or a tenant in it, is not usable; nothing was changed.
+    """
+    listed = TenantsFile(settings.tenants_file).load()
+    known = {record.id: record for record in catalog.tenants.all()}
+    changes = plan_tenants(listed, known)
+    for config, _ in changes.put:
+        _require_reranker(config)
+    for config, enabled in changes.put:
+        catalog.tenants.put(str(config["id"]), config, enabled=enabled, origin="file")
+    for tenant_id in changes.disable:
+        catalog.tenants.set_state(tenant_id, "DISABLED")
+    if changes.put or changes.disable:
+        return catalog.tenants.all()
+    return list(known.values())
+
+
+def _require_reranker(config: Mapping[str, Any]) -> None:
+    """Try a model of reranking before it is taken: a search would only go on without it."""
+    rerank = Tenant.from_config(config).retrieval.rerank
+    if rerank is not None and rerank.folder is not None:
+        from rag_assets.models.reranking.cross_encoder import require_cross_encoder
+
+        require_cross_encoder(rerank.folder)

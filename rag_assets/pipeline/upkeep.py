@@ -1,0 +1,130 @@
+"""What time alone makes due: pruning, old generations, compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from rag_assets.pipeline.context import TenantContext, config_key, generation_key
+from rag_assets.pipeline.generations import drop_generation
+from rag_assets.pipeline.publishing import remove_deleted
+from rag_assets.pipeline.slices import parsed_documents
+from rag_assets.storage.catalog.events import SEARCHES
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.lake.model import Compaction, LiveKeys
+
+GRACE = timedelta(days=7)
+"""How long a build that no longer answers is kept, so that going back to it is one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class PruningReport:
+    """What was pruned for its age.
+
+    Attributes:
+        documents: how many,
+        entries: and entries of theirs that were deleted from the index.
+        events: of searches that were forgotten.
+    """
+
+    documents: int
+    entries: int
+    events: int
+
+
+def prune(ctx: TenantContext, *, now: datetime | None = None) -> PruningReport:
+    """Delete what is older than the tenant keeps: documents with their entries, and questions."""
+    documents = bury_expired(ctx, now=now)
+    _, entries = remove_deleted(ctx)
+    kept = timedelta(days=ctx.tenant.retrieval.events_days)
+    events = ctx.catalog.events.forget(ctx.ref, SEARCHES, (now or datetime.now(UTC)) - kept)
+    return PruningReport(documents, entries, events)
+
+
+def bury_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:
+    """Mark documents older than the tenant's retention deleted; answers leave them out at once.
+
+    A tombstone keeps each from being added again while its source still has it unchanged.
+
+    Returns:
+        how many documents.
+    """
+    if ctx.tenant.retention_days is None:
+        return 0
+    cutoff = (now or datetime.now(UTC)) - timedelta(days=ctx.tenant.retention_days)
+    due = ctx.catalog.documents.indexed_before(ctx.ref.id, cutoff)
+    ctx.guard()
+    ctx.catalog.documents.bury(ctx.ref, due)
+    ctx.catalog.events.write(ctx.ref, "pruned", [{"uri": document.uri} for document in due])
+    return len(due)
+
+
+def drop_old_generations(ctx: TenantContext, *, now: datetime | None = None) -> int:
+    """Delete builds retired or given up longer ago than the grace period; returns how many."""
+    before = (now or datetime.now(UTC)) - GRACE
+    wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
+    old = [
+        generation
+        for generation in ctx.catalog.generations.live(ctx.ref.id)
+        if (retired := _retired_at(generation, wanted)) is not None and retired < before
+    ]
+    for generation in old:
+        drop_generation(ctx, generation)
+    return len(old)
+
+
+def _retired_at(generation: Generation, wanted: str) -> datetime | None:
+    # A build whose configuration went out of force before it was complete never retires.
+    given_up = generation.state == "BUILDING" and generation.key != wanted
+    return generation.created_at if given_up else generation.retired_at
+
+
+def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, Compaction]:
+    """Merge the lake's small files, and let go of what no living document or build needs."""
+    drop_old_generations(ctx, now=now)
+    ctx.guard()
+    ctx.catalog.documents.forget_deleted(ctx.ref, (now or datetime.now(UTC)) - GRACE)
+    ctx.catalog.batches.forget_closed(ctx.ref, (now or datetime.now(UTC)) - GRACE)
+    live = _live_keys(ctx)
+    compacted = ctx.lake.compact(live)
+    if live.embedders is not None:
+        ctx.catalog.probes.keep_only(ctx.ref, live.embedders)
+    return compacted
+
+
+def tidy(ctx: TenantContext) -> bool:
+    """Merge the lake's small files if a large import has left so many that reading suffers.
+
+    Returns:
+        whether it was due.
+    """
+    if not ctx.lake.needs_compaction():
+        return False
+    ctx.guard()
+    ctx.lake.compact()
+    return True
+
+
+def _live_keys(ctx: TenantContext) -> LiveKeys:
+    embedder_id = ctx.embedder.embedder_id
+    generations = ctx.catalog.generations.live(ctx.ref.id)
+    if [build.key for build in generations] != [generation_key(ctx.tenant, embedder_id)]:
+        # Another build's chunks were cut with parameters that are no longer configured.
+        return LiveKeys()
+    key = config_key(ctx.tenant, embedder_id)
+    documents = ctx.catalog.documents.all(ctx.ref.id)
+    if ctx.catalog.index.unfinished_count(ctx.ref.id, generations[0].number, key) or any(
+        document.status == "FAILED" for document in documents
+    ):
+        # What is served now, or would be reused, cannot be told from the present contents alone.
+        return LiveKeys()
+    parse_keys = {ctx.parse_key(document) for document in documents}
+    chunk_sets = {item.chunk_set_key for item in parsed_documents(ctx, documents)}
+    hashes = ctx.lake.chunk_hashes(chunk_sets)
+    return LiveKeys(
+        parsed=parse_keys,
+        chunk_sets=chunk_sets,
+        texts={text for of_document in hashes.values() for text in of_document},
+        embedders={generation.embedder_id for generation in generations},
+    )

@@ -1,0 +1,137 @@
+"""The versions of documents that a slice can publish, and the entries they consist of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
+from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.index_rows import IndexedVersion
+from rag_assets.storage.index.model import Entry, EntryDocument, indexed_key
+from rag_assets.storage.lake.model import ChunkSetHead
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a document of which every chunk has a vector; holds no text.
+
+    Attributes:
+        title: found in its content, else its file's name.
+        language: of its content; None where that is not sure.
+        key: hash of everything its entries hold.
+        dropped_count: chunks withheld because they touched a credential.
+    """
+
+    document: Document
+    chunk_set_key: str
+    media_type: str
+    title: str
+    language: str | None
+    key: str
+    chunk_count: int
+    dropped_count: int
+
+    def indexed(self, config_key: str) -> IndexedVersion:
+        """As the catalog records it, made under a configuration."""
+        return IndexedVersion(
+            document_id=self.document.document_id,
+            indexed_key=self.key,
+            document_key=self.document.document_key,
+            config_key=config_key,
+            chunk_count=self.chunk_count,
+            dropped_count=self.dropped_count,
+            title=self.title,
+        )
+
+
+def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
+    """The slice's documents of which every chunk has a vector."""
+    parsed = parsed_documents(ctx, work.documents)
+    heads = ctx.lake.chunk_set_heads({item.chunk_set_key for item in parsed})
+    texts = {text for head in heads.values() for text in head.hashes}
+    without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
+    return [
+        _version(ctx, item, head)
+        for item in parsed
+        if (head := heads.get(item.chunk_set_key)) is not None and without.isdisjoint(head.hashes)
+    ]
+
+
+def entries_of(
+    ctx: TenantContext, generation: Generation, versions: Sequence[Version]
+) -> list[Entry]:
+    """All entries of these versions, read from the lake."""
+    sets = ctx.lake.chunk_sets({version.chunk_set_key for version in versions})
+    texts = {chunk.text_sha256 for chunk_set in sets.values() for chunk in chunk_set.chunks}
+    vectors = ctx.lake.vectors(ctx.embedder.embedder_id, texts).by_hash()
+    owner = ctx.owner(generation)
+    entries = []
+    for version in versions:
+        document = _entry_document(version)
+        entries += [
+            Entry(owner, document, chunk, vectors[chunk.text_sha256])
+            for chunk in sets[version.chunk_set_key].chunks
+        ]
+    return entries
+
+
+def _version(ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead) -> Version:
+    document = item.document
+    title = document.said_title or item.title or _file_name(document)
+    key = indexed_key(
+        head.digest,
+        ctx.embedder.embedder_id,
+        title=title,
+        uri=document.uri,
+        media_type=item.media_type,
+        language=head.language,
+        modified_at=document.modified_at,
+        access_scope=document.access_scope,
+        tags=document.tags,
+        metadata=document.metadata,
+        edition=document.edition,
+    )
+    return Version(
+        document=document,
+        chunk_set_key=item.chunk_set_key,
+        media_type=item.media_type,
+        title=title,
+        language=head.language,
+        key=key,
+        chunk_count=len(head.hashes),
+        dropped_count=head.dropped,
+    )
+
+
+def _entry_document(version: Version) -> EntryDocument:
+    document = version.document
+    return EntryDocument(
+        document_id=document.document_id,
+        indexed_key=version.key,
+        source=document.source,
+        source_type=document.source_type,
+        path=_printable_path(document),
+        uri=document.uri,
+        media_type=version.media_type,
+        title=version.title,
+        language=version.language,
+        modified_at=document.modified_at,
+        access_scope=document.access_scope,
+        tags=document.tags,
+        metadata=document.metadata,
+    )
+
+
+def _printable_path(document: Document) -> str:
+    # A uri that its source gave may be another document's as well.
+    source, _, path = document.uri.partition("/")
+    return path if source == document.source else document.document_id
+
+
+def _file_name(document: Document) -> str:
+    name = path_of(document.uri).rpartition("/")[2]
+    return name if name.isprintable() else document.uri.rpartition("/")[2]

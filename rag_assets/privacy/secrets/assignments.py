@@ -1,0 +1,277 @@
+"""`password = literal`, in the notations of configuration, code and notes.
+
+A name that promises a credential, a separator, and a value that is one: no placeholder, no type,
+no expression. Letters alone are a password only where nothing says that they are code or a word
+about passwords.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rag_assets.privacy.secrets.names import Name
+from rag_assets.privacy.secrets.placeholders import is_placeholder
+from rag_assets.privacy.secrets.spans import SecretSpan
+from rag_assets.privacy.secrets.values import (
+    Promise,
+    is_bare_password,
+    is_phrase,
+    is_pin,
+    is_secret_value,
+    is_title,
+    is_worded_password,
+)
+
+_RULE = "assigned-secret"
+_REACH = 420
+_NEAR = 400
+
+_CLOSED = r"(?:\\?[\"'`]|&quot;|[\])}*_~”’»]){0,6}"
+_NOTE = r"(?:[ \t]?(?:\([^()\n]{1,48}\)|\[[^\[\]\n]{1,48}\]))?"
+_TYPE = (
+    r"(?:[ \t]*:[ \t]*(?:&(?:'\w+[ \t])?)?[A-Za-z_][\w.]*(?:\[[\w, .|]*\]|<[\w, .|]*>)?(?:[ \t]?\|[ \t]?\w+)*\??(?=[ \t]+=[^=>])"
+    r"|[ \t]+(?:string|str|\[\]byte|String|As[ \t]+String|varchar)(?=[ \t]*=))?"
+)
+_WHOSE = (
+    r"(?:[ \t](?:for|of|to|on|at|für|fuer|von|vom|des|der|del|de|du|da|do|para|pour|per|voor|in|im)"
+    r"[ \t][^\n:=|\"'`]{1,48}?)?"
+)
+_SEPARATOR = (
+    r"[ \t]{0,16}(?:</?(?:b|i|strong|em|code)>[ \t]?){0,3}"
+    r"(?::=|=>|->|<-|→|➡️?|⇒|👉|➜|»|>{2,3}|[!=]?={1,2}|::|:|：|＝|\?=|~=)(?:[*_~`]{1,3}(?=[ \t]))?[ \t]{0,16}"
+    r"(?:</?(?:b|i|strong|em|code|kbd|tt|samp|mark|font|span|td|dd)(?:[ \t][^<>\r\n]{0,80})?>[ \t]?){0,3}"
+)
+_WRAPPED = (
+    r"(?:(?:new[ \t]+)?(?:String(?:::from|::new)?|SecretStr|Secret|Buffer\.from|MD5|SHA[12]|sha256|PASSWORD|crypt|bytes|strdup"
+    r"|Some|Just|make_password|hash_password|generate_password_hash|encode|secure|N)[ \t]?\(?[ \t]*(?=[\"']))?"
+)
+_VALUE = (
+    r"(?:"
+    r"\"\"\"(?P<triple>[^\"\r\n]{3,256})\"\"\"|'''(?P<triple_single>[^'\r\n]{3,256})'''|"
+    r"[bBrRuUfF@]{0,2}\"(?P<double>(?:[^\"\\\r\n]|\\[^\r\n]){3,256})\""
+    r"|[bBrRuUfF@]{0,2}'(?P<single>(?:[^'\\\r\n]|\\[^\r\n]|''){3,256})'"
+    r"|\\\"(?P<escaped>[^\"\\\r\n]{3,256})\\\""
+    r"|&quot;(?P<entity>[^&\r\n]{3,256})&quot;"
+    r"|`(?P<code>[^`\r\n]{3,256})`"
+    r"|[“„«‹‘‚](?P<curly>[^”“»›’\r\n]{3,256})[”“»›’]"
+    r"|(?P<mark>\*\*|__|\*|_|~~)(?P<emphasis>[^\s*_~][^\s]{1,254}?)(?P=mark)(?=[\s.,;:!?)]|$)"
+    r"|(?P<bare>(?:[^\s\"'`,;&<>|“”„]|[,;&|](?=[^\s,;&|])(?![\w .-]{1,40}[=:]|\w{1,6};)"
+    r"|[<>](?![/\w])|['\"](?=[^\s,;:.)\]}'\"=])){3,256})"
+    r")"
+)
+_ASSIGNED = re.compile(
+    _CLOSED
+    + _NOTE
+    + _WHOSE
+    + _CLOSED
+    + _TYPE
+    + _SEPARATOR
+    + r"(?:!!\w+[ \t]+)?"
+    + _WRAPPED
+    + _VALUE
+)
+_BELOW = re.compile(
+    _CLOSED
+    + r"[ \t]?:[*_]{0,2}[ \t]*(?:[>|][+-]?)?[ \t]*\r?\n(?:[ \t>]*(?:```\w*)?\r?\n){0,2}[ \t>]*[`\"']?(?P<bare>[^\s\"'`]{6,128})[`\"']?[ \t]*(?=\r?\n|$)"
+)
+_LISTED = re.compile(
+    _CLOSED + r"[ \t]*[:=][ \t]*(?:\[(?P<row>[^\[\]\r\n]{3,400})\]"
+    r"|(?P<lines>(?:\r?\n[ \t]*-[ \t]+[\"']?[^\s\"':=]{3,256}[\"']?[ \t]*(?=[\r\n]|$)){1,100}))"
+)
+_ITEM = re.compile(r"[\"'](?P<quoted>[^\"'\r\n]{3,256})[\"']|(?P<bare>[^\s,\"'\[\]]{3,256})")
+_NESTED = re.compile(
+    _CLOSED + r"[ \t]*[:=][ \t]*\{?\s{0,20}[\"']?(?i:value|default|data)[\"']?[ \t]*[:=][ \t]*"
+    r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|(?P<bare>[^\s\"',{}]{3,256}))"
+)
+_PHRASED = re.compile(
+    _CLOSED
+    + _NOTE
+    + _WHOSE
+    + _CLOSED
+    + _SEPARATOR
+    + r"(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7})[ \t]*(?=[\r\n<|]|$)"
+)
+_PAIR = re.compile(
+    _CLOSED + _NOTE + r"(?:[ \t]{0,8}[:=][ \t*`\"']{0,6}[\w.@+-]{1,64}[`\"']?[ \t]?[/|:][ \t]?"
+    r"|(?:[ \t](?:are|sind|is|son|sont))?[ \t*`\"']{1,6}[\w.@+-]{1,64}[`\"']?[ \t]?/[ \t]?)"
+    r"[`\"']?(?P<bare>[^\s\"'`,;<>|]{6,128})"
+)
+_CLOCK = re.compile(r"\d\d(?::\d\d)?(?:[.:]\d+)?(?:Z|[+-]\d\d)")
+_LINE_END = re.compile(r"[.*_`\"')]*[ \t]*(?:[\r\n]|$)")
+_COMMAND = re.compile(r"(?:^|[\n;&|>$`])[ \t]*(?:ENV|setx|SET|set|RUN setx)[ \t]+[\w.]+\Z")
+_DIRECTIVES = frozenset({"requirepass", "masterauth"})
+_SET = re.compile(r"[ \t]{1,8}[\"']?(?P<bare>[^\s\"'=:]{4,256})[\"']?[ \t]*(?=[\r\n]|$)")
+_ENVIRONMENT = re.compile(r"(?:(?:export|set|ENV|ARG|-e|--env|env)[ \t]+)?[A-Z][A-Z0-9_]+\Z")
+_FOLLOWED = re.compile(
+    r"[&;|)\]}]|,[ \t]?[\w.-]+[ \t]?[=:]|,\w+=|;?[ \t]?[\w.-]+(?: [\w.-]+)?=\S|</?[A-Za-z]|;$"
+)
+_LINE_CODE = re.compile(
+    r"[;{(\\,]\s*$|^\s*(?:def|class|return|import|from|if|elif|else|for|while|fn|func|let|const|var"
+    r"|public|private|protected|static|final|type|interface|struct|with|try|except|await|self\.)\b|\)\s*$"
+)
+_TYPED = re.compile(
+    r"[:=]\s*[\"']?(?:str|string|int|integer|number|bool|boolean|float|bytes|object|any|uuid|date"
+    r"|optional|required|text|varchar\S*|secretstr)\b",
+    re.IGNORECASE,
+)
+
+
+def assigned(text: str, name: Name) -> Iterator[SecretSpan]:
+    """Find what a name is assigned, if it is a credential."""
+    found = _value_of(text, name)
+    if found is not None:
+        yield found
+    else:
+        yield from _listed(text, name)
+
+
+def _listed(text: str, name: Name) -> Iterator[SecretSpan]:
+    """The items of a list: `tokens: [X, Y]`, or lines that begin with a dash."""
+    found = _LISTED.match(text, name.end, name.end + _REACH)
+    if found is None:
+        return
+    for item in _ITEM.finditer(text, *found.span(found.lastgroup or 0)):
+        quoted = item["quoted"] is not None
+        value = item[0].strip("\"'")
+        if value != "-" and is_secret_value(name.promise, value, quoted=quoted):
+            start = item.start(item.lastgroup or 0)
+            yield SecretSpan(start, start + len(value), _RULE)
+
+
+def _value_of(text: str, name: Name) -> SecretSpan | None:
+    if name.promise is Promise.PAIR:
+        return _paired(text, name)
+    whole = _phrase(text, name) or _directive(text, name)
+    if whole is not None:
+        return whole
+    for pattern in (_NESTED, _ASSIGNED, _BELOW):
+        found = pattern.match(text, name.end, name.end + _REACH)
+        if found is not None:
+            return _judged(text, name, found)
+    return None
+
+
+def _paired(text: str, name: Name) -> SecretSpan | None:
+    """The password of `Login: admin / X`."""
+    pair = _PAIR.match(text, name.end, name.end + _REACH) if name.written.isalpha() else None
+    if pair is None or not _is_paired(text, pair):
+        return None
+    return SecretSpan(pair.start("bare"), _trimmed(text, *pair.span("bare")), _RULE)
+
+
+def _phrase(text: str, name: Name) -> SecretSpan | None:
+    """Several plain words up to the end of the line."""
+    found = _PHRASED.match(text, name.end, name.end + _REACH)
+    if found is None or name.promise is not Promise.PASSWORD or not is_phrase(found["bare"]):
+        return None
+    return SecretSpan(*found.span("bare"), _RULE)
+
+
+def _directive(text: str, name: Name) -> SecretSpan | None:
+    """What stands after a blank where nothing else can: `ENV DB_PASSWORD X`, `requirepass X`."""
+    known = name.written.lower() in _DIRECTIVES
+    if not known and not _COMMAND.search(text, max(0, name.start - 20), name.end):
+        return None
+    found = _SET.match(text, name.end, name.end + _REACH)
+    if found is None or is_placeholder(found["bare"]):
+        return None
+    return SecretSpan(*found.span("bare"), _RULE)
+
+
+def _is_paired(text: str, pair: re.Match[str]) -> bool:
+    value = pair["bare"]
+    if is_placeholder(value) or "/" in value or _CLOCK.match(value):
+        return False
+    if is_bare_password(value):
+        return True
+    return is_worded_password(value) and _LINE_END.match(text, pair.end()) is not None
+
+
+def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
+    group = found.lastgroup or ""
+    start, end = found.span(group)
+    if group in {"bare", "emphasis"}:
+        end = _trimmed(text, start, end)
+    value = text[start:end]
+    if not _is_credential(text, name, value, group, found):
+        return None
+    return SecretSpan(start, end, _RULE)
+
+
+def _is_credential(text: str, name: Name, value: str, group: str, found: re.Match[str]) -> bool:
+    if name.promise is Promise.PIN:
+        return is_pin(value)
+    due = name.promise if name.promise in {Promise.PASSWORD, Promise.RANDOM} else Promise.KEY
+    quoted = group not in {"bare"}
+    if quoted and _is_label(text, name, value):
+        return False
+    if is_secret_value(due, value, quoted=quoted):
+        return True
+    if name.promise is Promise.PASSWORD and not quoted:
+        return is_worded_password(value) and _may_be_worded(text, name, value, found)
+    return False
+
+
+def _is_label(text: str, name: Name, value: str) -> bool:
+    """Whether letters are the translation of a title: `"Repeat Password": "Heslo znovu"`."""
+    if (
+        any(c.isdigit() or c in "!@#$%^&*" for c in value)
+        or text[name.end : name.end + 1] not in "\"'"
+    ):
+        return False
+    begin = max(text.rfind('"', 0, name.end), text.rfind("'", 0, name.end)) + 1
+    key = text[begin : name.end]
+    return " " in key or (key[:1].isupper() and not key.isupper() and "_" not in key)
+
+
+def _may_be_worded(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
+    """Whether letters alone are a password here: the line says nothing else, and it is no code."""
+    begin = text.rfind("\n", 0, name.start) + 1
+    end = text.find("\n", found.end())
+    line = text[begin : end if end >= 0 else len(text)]
+    rest = text[found.end() : begin + len(line)].strip(" \t\r*_`.\"'|/->")
+    if name.start and text[name.start - 1] == ";":
+        return True
+    if rest and not _FOLLOWED.match(rest) and not _ENVIRONMENT.search(text, begin, name.end):
+        return False
+    if _ENVIRONMENT.search(text, begin, name.end):
+        return not is_title(value)
+    if is_title(value) and "=" not in found[0] and _TYPED.search(_around(text, begin, end)):
+        return False
+    return not _is_code(text, begin, end, line, value)
+
+
+def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
+    """Whether a line is code: by its looks, its neighbours, or a value that is a variable."""
+    near = _around(text, begin, end)
+    if _LINE_CODE.search(line) or _TYPED.search(near):
+        return True
+    if any(_LINE_CODE.search(other) for other in near.splitlines()):
+        return True
+    others = near.replace(line, "", 1)
+    return re.search(rf"\b{re.escape(value)}\b", others) is not None
+
+
+def _around(text: str, begin: int, end: int) -> str:
+    """The lines about a line that belong to it, up to the next blank ones."""
+    low, high = max(0, begin - _NEAR), (end if end >= 0 else len(text)) + _NEAR
+    first = text.rfind("\n\n", low, begin)
+    last = text.find("\n\n", begin, high)
+    return text[first + 2 if first >= 0 else low : last if last >= 0 else min(high, len(text))]
+
+
+def _trimmed(text: str, start: int, end: int) -> int:
+    """Where a bare value ends without what closes the sentence, the brackets or the emphasis."""
+    while end > start + 1:
+        last = text[end - 1]
+        opened = {")": "(", "]": "[", "}": "{"}.get(last)
+        if last in ".:" or (opened is not None and opened not in text[start:end]):
+            end -= 1
+        elif last in "*_~" and text[end - 2] == last:
+            end -= 2
+        elif last in "*_~" and start and text[start - 1] == last:
+            end -= 1
+        else:
+            break
+    return end

@@ -1,0 +1,216 @@
+"""Credentials on command lines: `--password X`, `-u user:X`, `mysql -pX`, and files like .netrc."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from rag_assets.privacy.secrets.names import promise_of
+from rag_assets.privacy.secrets.placeholders import is_placeholder
+from rag_assets.privacy.secrets.rules import Anchor, Rule
+from rag_assets.privacy.secrets.spans import SecretSpan
+from rag_assets.privacy.secrets.values import Promise, is_bare_password, is_key, is_secret_value
+
+_RULE = "command-line-secret"
+_WORD = r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|(?P<bare>[^\s\"'`;|&<>,)]{3,256}))"
+_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w-]{1,48})(?:=|[ \t]{1,4}|:)" + _WORD)
+_USER = re.compile(
+    r"(?:-u|-U|--user|--userpwd|--proxy-user|--auth|--basic|-a|--credentials|--creds|--login)(?:=|[ \t]{0,3})"
+    r"(?P<quote>[\"']?)(?:(?P<user>[\w.@+\\-]{0,64}):|[\w.@+\\-]{1,64}%)(?P<bare>(?:(?!&\w{1,6};)[^\s\"'`<>|]){3,256})(?P=quote)"
+)
+_USER_QUOTED = re.compile(
+    r"(?:-u|-U|--user|--userpwd|--proxy-user|--auth|-a)(?:=|[ \t]{0,3})"
+    r"(?:\"[^\"\s:]{0,64}:(?P<double>[^\"\r\n]{3,256})\"|'[^'\s:]{0,64}:(?P<single>[^'\r\n]{3,256})')"
+)
+_CLIENTS = re.compile(
+    r"\b(?:curl|wget|http|https|httpie|xh|hurl|ab|siege|smbclient|rpcclient|crackmapexec|svn|lftp)\b"
+)
+_ATTACHED = re.compile(r"-p" + _WORD)
+_DATABASES = re.compile(
+    r"\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mysqlsh|mariadb|mariadb-dump|mydumper|xtrabackup"
+    r"|innobackupex|mysqlcheck|mongo|mongosh|mongodump|mongorestore|mongoimport|mongoexport)\b"
+)
+_PASSED = re.compile(
+    r"\b(?:sshpass|(?:docker|podman|az|oc|nerdctl|buildah|skopeo|crane|helm registry)[ \t]+login|plink|pscp|putty|redis-cli|ldapsearch|ldapadd|ldapmodify"
+    r"|ldapwhoami|kinit|sqlcmd|psexec|cqlsh|sqlplus|snmpwalk|ipmitool|influx|rabbitmqadmin|nats)\b"
+)
+_SPACED = re.compile(r"-(?:p|P|a|w|A|pw|passin|passout)[ \t]{1,4}(?:pass:)?" + _WORD)
+_PASS = re.compile(r"(?:pass|password):" + _WORD)
+_NETRC = re.compile(r"password[ \t\r\n]+" + _WORD)
+_LOGIN = re.compile(
+    r"(?:^|[ \t\n])(?:machine[ \t\n]+\S+|default)[ \t\n]+login[ \t\n]+\S+[ \t\n]+(?:account[ \t\n]+\S+[ \t\n]+)?\Z"
+)
+_PGPASS = re.compile(
+    r":(?:\d{2,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:(?P<bare>[^\s:\"'`<>|*()]{4,128})(?=[\s\"'`<>|*).]|$)"
+)
+_HOST = re.compile(r"(?<![\w:/.-])[\w.*-]{1,255}\Z")
+_BATCH = re.compile(r"htpasswd[ \t]+-\w*b\w*[ \t]+\S+[ \t]+\S+[ \t]+" + _WORD)
+_SECURE_STRING = re.compile(r"(?i:convertto-securestring)[ \t]+(?:-String[ \t]+)?" + _WORD)
+_CREDENTIAL = re.compile(r"(?i:networkcredential)\([ \t]*[^,()\n]{1,80},[ \t]*" + _WORD)
+_REMOTE_DESKTOP = re.compile(r"/p:" + _WORD)
+_CISCO = re.compile(
+    r"(?i:(?:enable|username[ \t]\S+(?:[ \t]privilege[ \t]\d+)?)[ \t](?:password|secret)[ \t](?:\d[ \t])?)(?P<bare>\S{4,128})"
+)
+_CHPASSWD = re.compile(
+    r"echo[ \t]+[\"']?[\w.-]+:(?P<bare>[^\s\"'|]{4,128})[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd"
+)
+_STDIN = re.compile(
+    r"echo[ \t]+(?:-n[ \t]+)?"
+    + _WORD
+    + r"[ \t]*\|[^\n|]{0,80}--(?:password|passphrase|token)-?(?:stdin|fd)"
+)
+# What follows the last word of a sentence is no part of a command.
+_ENDS = re.compile(
+    r"[\"'`)]{0,2}[ \t]*(?:$|[\r\n\\|&;>`]|--?\w|\S*[./@:=]\S|\S+[ \t]*(?:$|[\r\n]))"
+)
+_PORTS = re.compile(r"[\d.:-]*:?\d+(?:-\d+)?(?:/(?:tcp|udp))?")
+_BEFORE_FLAG = " \t\r\n\"'`([{=,|*_<>"
+_NO_VALUE = ("ask-", "no-", "disable", "require-", "prompt-", "show-", "generate-")
+_GROUPS = ("double", "single", "bare")
+
+
+def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """A flag whose name promises a credential, whatever follows it."""
+    done = 0
+    for anchor in anchors:
+        if anchor.start < done or (anchor.start and text[anchor.start - 1] not in _BEFORE_FLAG):
+            continue
+        found = _FLAG.match(text, anchor.start)
+        if found is None or found["name"].lower().startswith(_NO_VALUE):
+            continue
+        promise = promise_of(found["name"])
+        if promise is None:
+            continue
+        done = found.end()
+        if promise not in {Promise.PASSWORD, Promise.KEY}:
+            continue
+        span = _judged(found, password=promise is Promise.PASSWORD, strict=True)
+        if span is not None:
+            yield span
+
+
+def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """`-u user:X`, as programs that speak HTTP take it."""
+    for anchor in anchors:
+        if anchor.start and not (
+            text[anchor.start - 1].isspace() or text[anchor.start - 1] in "\"'`("
+        ):
+            continue
+        found = _USER_QUOTED.match(text, anchor.start) or _USER.match(text, anchor.start)
+        if found is None:
+            continue
+        start, end = _span(found)
+        value = text[start:end]
+        line = text[text.rfind("\n", 0, anchor.start) + 1 : anchor.start]
+        known = _CLIENTS.search(line) is not None or _CLIENTS.search(
+            text[max(0, anchor.start - 300) : anchor.start]
+        )
+        if is_placeholder(value) or value.isdigit() or "://" in value:
+            continue
+        if known or is_bare_password(value):
+            yield SecretSpan(start, end, _RULE)
+
+
+def _attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """`-pX` and `-p X` on the command lines of programs that read a password so."""
+    for anchor in anchors:
+        if not anchor.start or not text[anchor.start - 1].isspace():
+            continue
+        line = text[max(text.rfind("\n", 0, anchor.start) + 1, anchor.start - 400) : anchor.start]
+        if _DATABASES.search(line):
+            found = _ATTACHED.match(text, anchor.start) or _SPACED.match(text, anchor.start)
+        else:
+            found = _SPACED.match(text, anchor.start) if _PASSED.search(line) else None
+        if found is None:
+            continue
+        span = _judged(found, password=True, strict=True, known=True)
+        if span is not None and not text[span.start : span.end].isdigit():
+            yield span
+
+
+def _told(
+    pattern: re.Pattern[str], strict: bool, text: str, anchors: Sequence[Anchor]
+) -> Iterator[SecretSpan]:
+    for anchor in anchors:
+        if found := pattern.match(text, anchor.start):
+            span = _judged(found, password=True, strict=strict)
+            if span is not None:
+                yield span
+
+
+def _netrc(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    for anchor in anchors:
+        found = _NETRC.match(text, anchor.start)
+        if found is not None and _LOGIN.search(text[max(0, anchor.start - 160) : anchor.start]):
+            span = _judged(found, password=True, strict=True)
+            if span is not None:
+                yield span
+
+
+def _pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """`host:port:database:user:X`, as .pgpass has it."""
+    for anchor in anchors:
+        found = _PGPASS.match(text, anchor.start)
+        if found is None or not _HOST.search(text, max(0, anchor.start - 256), anchor.start):
+            continue
+        if not is_placeholder(found["bare"]) and not found["bare"].isdigit():
+            yield SecretSpan(*found.span("bare"), "pgpass-password")
+
+
+def _judged(
+    found: re.Match[str], *, password: bool, strict: bool, known: bool = False
+) -> SecretSpan | None:
+    """The value of a match, where it is a credential.
+
+    Args:
+        found: a match with one of the value groups.
+        password: whether a password is due, else a key.
+        strict: whether nothing but a credential can stand there.
+        known: whether the program is known to take one there, so that it is no sentence.
+    """
+    start, end = _span(found)
+    value = found.string[start:end]
+    while end > start and value[-1] in ".)]}*_~\\" and not value[:-1].endswith(value[-1]):
+        value, end = value[:-1], end - 1
+    if (
+        is_placeholder(value)
+        or "://" in value
+        or _PORTS.fullmatch(value)
+        or value.startswith(("-", "/", "./", "~/", "@", "file:", "("))
+    ):
+        return None
+    if strict and password:
+        good = known or not value.isalpha() or _ENDS.match(found.string, end) is not None
+    elif strict:
+        good = len(value) > 5 and any(map(str.isdigit, value))  # noqa: PLR2004
+    else:
+        good = is_secret_value(Promise.PASSWORD, value, quoted=False) if password else is_key(value)
+    return SecretSpan(start, end, _RULE) if good else None
+
+
+def _span(found: re.Match[str]) -> tuple[int, int]:
+    group = next(g for g in _GROUPS if g in found.re.groupindex and found[g] is not None)
+    return found.span(group)
+
+
+def _rule(pattern: re.Pattern[str], *anchors: str, strict: bool = True) -> Rule:
+    return Rule(anchors, partial(_told, pattern, strict))
+
+
+RULES: Sequence[Rule] = (
+    Rule(("--", "-pass", "-store", "-key", "-token"), _flags),
+    Rule(("-u ", "-u\"", "-u'", "--user", "--proxy-user", "-a ", "--auth", "--cred", "--login", "--basic", "-u"), _users),
+    Rule((" -p", "\t-p"), lambda text, places: _attached(text, [Anchor(a.start + 1, a.end) for a in places])),
+    Rule((" -a ", " -w "), lambda text, places: _attached(text, [Anchor(a.start + 1, a.end) for a in places])),
+    Rule(("password",), _netrc),
+    Rule((":5432:", ":*:", ":5433:", ":6432:"), _pgpass),
+    _rule(_PASS, "pass:", "password:"),
+    _rule(_BATCH, "htpasswd"),
+    _rule(_SECURE_STRING, "convertto-securestring"),
+    _rule(_CREDENTIAL, "networkcredential("),
+    _rule(_REMOTE_DESKTOP, "/p:"),
+    _rule(_CISCO, "enable ", "username ", strict=False),
+    _rule(_CHPASSWD, "echo "),
+    _rule(_STDIN, "echo "),
+)  # fmt: skip

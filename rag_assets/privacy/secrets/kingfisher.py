@@ -1,0 +1,96 @@
+"""Kingfisher's rules for credentials of some hundred services, asked offline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.privacy.secrets.placeholders import is_placeholder
+from rag_assets.privacy.secrets.spans import SecretSpan
+
+if TYPE_CHECKING:
+    from kingfisher_sdk import Scanner
+
+_CONTINUATION = re.compile(rb"[\x80-\xbf]")  # bytes that start no character of UTF-8
+# Greedy over lines and quotation marks; commands.py reads the same flags one by one.
+_OURS = ("curl-auth-user",)
+_WINDOW = 8_192
+_OVERLAP = 2_048
+_ADDRESS = re.compile(r"://[^/\s]*@")
+
+
+class Kingfisher:
+    """Kingfisher's scanner, loaded when it is first needed.
+
+    It never asks anyone whether a credential is valid: nothing leaves the process.
+
+    Args:
+        cache_dir: a private folder for its compiled rules; without one they are compiled anew.
+        timeout: seconds one scan may take.
+    """
+
+    def __init__(self, cache_dir: Path | None, timeout: float) -> None:
+        self._cache_dir = cache_dir
+        self._timeout = timeout
+        self._scanner: Scanner | None = None
+
+    def load(self) -> None:
+        """Load the rules now rather than on the first scan."""
+        if self._scanner is None:
+            from kingfisher_sdk import Rules, Scanner
+
+            folder = self._cache_dir
+            self._scanner = Scanner(Rules(cache=folder is not None, cache_dir=folder))
+
+    def scan(self, text: str) -> Iterator[SecretSpan]:
+        """Find credentials in a text.
+
+        Raises:
+            TimeoutError: the scan took too long; there is no partial answer.
+        """
+        self.load()
+        for start, end in _windows(len(text)):
+            for span in self._in_window(text[start:end]):
+                yield SecretSpan(start + span.start, start + span.end, span.rule)
+
+    def _in_window(self, text: str) -> Iterator[SecretSpan]:
+        assert self._scanner is not None  # noqa: S101 - load() just set it
+        raw = text.encode("utf-8", "surrogatepass")
+        found = [
+            (at["start_offset"], at["end_offset"], finding.rule_id)
+            for finding in self._scanner.scan(raw, timeout=self._timeout)
+            if finding.visible and not finding.rule_id.endswith(_OURS) and (at := finding.location)
+        ]
+        if not found:
+            return
+        characters = _character_offsets(raw, {n for low, high, _ in found for n in (low, high)})
+        for low, high, rule in found:
+            start, end = characters[low], characters[high]
+            value = text[start:end]
+            # The password alone is a credential of an address, and our own rule finds it.
+            if _ADDRESS.search(value) or is_placeholder(value):
+                continue
+            if not is_placeholder(value.rpartition(":")[2]):
+                yield SecretSpan(start, end, rule)
+
+
+def _windows(length: int) -> Iterator[tuple[int, int]]:
+    """Parts of a text that overlap: some rules take time that grows as the square of a text."""
+    start = 0
+    while start + _WINDOW < length:
+        yield start, start + _WINDOW
+        start += _WINDOW - _OVERLAP
+    yield start, length
+
+
+def _character_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:
+    """For byte offsets, the characters they belong to; one within a character is its start."""
+    characters: dict[int, int] = {}
+    at = count = 0
+    for offset in sorted(offsets):
+        count += offset - at - len(_CONTINUATION.findall(raw, at, offset))
+        characters[offset] = count
+        at = offset
+    return characters

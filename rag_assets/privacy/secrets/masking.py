@@ -1,0 +1,58 @@
+"""Masking credentials without moving anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rag_assets.privacy.secrets.scanner import SecretScanner
+
+_FILLERS = ("*", "·", "█", "🔒")  # by UTF-8 width, from one byte to four
+_WIDTH_STARTS = (0x80, 0x800, 0x10000)
+
+
+class Span(Protocol):
+    """Anything with character offsets, half open."""
+
+    @property
+    def start(self) -> int: ...  # noqa: D102
+    @property
+    def end(self) -> int: ...  # noqa: D102
+
+
+def mask(text: str, spans: Iterable[Span]) -> str:
+    """Cover up each span of a text.
+
+    It keeps its number of characters, its number of UTF-8 bytes and its line breaks, so that
+    every offset stays true.
+
+    Args:
+        text: any text.
+        spans: in order, not overlapping.
+    """
+    parts: list[str] = []
+    at = 0
+    for span in spans:
+        parts.append(text[at : span.start])
+        parts.append(_covered(text[span.start : span.end]))
+        at = span.end
+    parts.append(text[at:])
+    return "".join(parts)
+
+
+def redact(text: str, scanner: SecretScanner) -> str:
+    """Cover up the credentials in a short text: title, file name, URI, logged query."""
+    return mask(text, scanner.scan(text))
+
+
+def _covered(piece: str) -> str:
+    if piece.isascii() and "\n" not in piece and "\r" not in piece:
+        return "*" * len(piece)
+    return "".join(map(_filler, piece))
+
+
+def _filler(character: str) -> str:
+    if character in "\r\n":
+        return character
+    return _FILLERS[sum(ord(character) >= start for start in _WIDTH_STARTS)]

@@ -1,0 +1,26 @@
+"""Credentials that only a name gives away, whatever stands between it and its value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rag_assets.privacy.secrets.assignments import assigned
+from rag_assets.privacy.secrets.markup import marked
+from rag_assets.privacy.secrets.names import ANCHORS, find_names
+from rag_assets.privacy.secrets.prose import told
+from rag_assets.privacy.secrets.rules import Anchor, Rule
+from rag_assets.privacy.secrets.spans import SecretSpan
+
+
+def _named(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    done = 0
+    for name in find_names(text, anchors):
+        if name.end <= done:
+            continue
+        for span in (*assigned(text, name), *marked(text, name), *told(text, name)):
+            if span.start >= name.end:
+                done = span.end
+            yield span
+
+
+RULES: Sequence[Rule] = (Rule(ANCHORS, _named),)

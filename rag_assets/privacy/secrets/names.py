@@ -1,0 +1,246 @@
+"""Names that promise a credential: `DB_PASSWORD`, `client secret`, `Kennwort`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rag_assets.privacy.secrets.rules import Anchor
+from rag_assets.privacy.secrets.values import Promise
+
+ANCHORS = (
+    "pass", "pwd", "pw", "kennwort", "contrase", "senha", "wachtwoord", "parola", "clave",
+    "lösenord", "losenord", "hasło", "haslo", "heslo", "salasana", "şifre", "пароль", "密码", "密碼",
+    "パスワード", "비밀번호", "zugangsdaten", "token", "secret", "geheim", "key", "credential",
+    "creds", "pin", "puk", "session", "sid", "csrf", "mdp", "clé", "chiave", "chave", "sleutel", "klucz",
+    "ключ", "парола", "adgangskode", "kodeord", "passord", "jelszó", "κωδικός", "lozinka", "kata sandi",
+    "كلمة المرور", "كلمة السر", "رمز عبور", "סיסמה", "पासवर्ड", "암호", "패스워드", "비번", "parolă",
+    "palavra-passe", "contrasenya", "zugang", "losungswort", "passwörter", "токен", "пин", "密钥", "令牌",
+    "秘密鍵", "キー", "トークン", "토큰", "키", "暗証番号", "口令", "_auth", "login", "anmeldung", "acceso",
+    "psk", "identifiants", "schlüssel", "jeton",
+)  # fmt: skip
+"""What a name that promises a credential contains, in small letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name found in a text.
+
+    Attributes:
+        start, end: where it stands, as character offsets.
+        promise: what its value is.
+        written: the name as it is written.
+    """
+
+    start: int
+    end: int
+    promise: Promise
+    written: str
+
+
+_PASSWORDS = frozenset(
+    """password passwords passwort passwd passwrd passphrase passcode pass pwd pw kennwort kennworte
+    passe contraseña contrasena contraseñas senha senhas wachtwoord parola clave lösenord losenord hasło
+    haslo heslo salasana şifre пароль 密码 密碼 パスワード 비밀번호 passe pswd psw userpass dbpass
+    dbpassword dbpwd userpassword rootpassword adminpassword pgpassword mysqlpwd requirepass masterauth
+    bindpw rootpw adminpw sudopass mdp парола adgangskode kodeord passord jelszó κωδικός lozinka psk
+    סיסמה पासवर्ड 암호 패스워드 비번 parolă contrasenya losungswort passwörter presharedkey
+    口令 parolachiave wpapsk""".split()  # noqa: SIM905 - a list of words reads better as words
+)
+_KEYS = frozenset(
+    """token tokens secret secrets apikey apikeys accesskey secretkey privatekey clientsecret appsecret
+    authtoken accesstoken refreshtoken bearertoken sessiontoken credential credentials authkey
+    accountkey sharedaccesskey encryptionkey masterkey signingkey appkey geheimnis jeton
+    zugangsschlüssel apischlüssel schlüssel secretaccesskey webhooksecret токен 密钥 令牌 秘密鍵 토큰
+    sharedsecret consumersecret""".split()  # noqa: SIM905 - as above
+)
+_KEYED = frozenset(
+    """api access secret private encryption encrypt signing sign account shared auth authentication
+    master service storage app application client webhook subscription deploy deployment license
+    session admin integration write routing ingest function signature hmac jwt cookie consumer bot
+    bearer preshared decryption cipher crypto vault activation recovery backup user rest project
+    server team org organization personal root api_secret stripe openai anthropic datadog github
+    gitlab slack twilio sendgrid mailgun heroku cloudflare algolia azure gcp google aws firebase
+    pagerduty fastly snyk sentry newrelic unseal seal fernet aes aes256 crypt product current""".split()  # noqa: SIM905 - as above
+)
+_SESSIONS = frozenset({"sessionid", "jsessionid", "phpsessid", "csrftoken", "sid"})
+_AFTER = frozenset(
+    """temporal temporaire temporanea provisoire provvisoria provisional inicial initiale iniziale initial
+    secreta secreto secrète segreta segreto secreta wifi wlan api actual actuelle attuale nueva nuevo
+    nouveau nouvelle nuova nova atual vorläufig temporär wlan-gast""".split()  # noqa: SIM905
+)
+_KEY_NOUNS = frozenset({"clé", "chiave", "chave", "sleutel", "klucz", "ключ", "clave", "schlüssel"})
+_SECRET_WORDS = frozenset(
+    """api secreta secreto secrète segreta segreto secreto tajny prywatny секретный geheime privada privato
+    privée acesso accesso accès""".split()  # noqa: SIM905
+)
+_PAIRS = frozenset(
+    """zugang zugangsdaten creds credentials identifiants login logins anmeldung acceso
+    credenciales""".split()  # noqa: SIM905
+)
+_PASSWORD_ENDS = (
+    "パスワード",
+    "パスワードは",
+    "密码",
+    "密碼",
+    "口令",
+    "비밀번호",
+    "비밀번호는",
+    "password",
+    "passwd",
+    "passwort",
+    "kennwort",
+    "passphrase",
+    "storepass",
+    "keypass",
+)
+_KEY_ENDS = (
+    "キー",
+    "トークン",
+    "秘密鍵",
+    "密钥",
+    "令牌",
+    "토큰",
+    "token",
+    "secret",
+    "apikey",
+    "accesskey",
+    "secretkey",
+)
+_NEUTRAL = frozenset(
+    """prod production dev development test testing staging stage live default value text plain old
+    new root admin user db database base base64 b64 primary secondary temp temporary current raw env
+    main backup local remote here now es is readonly ro rw write read master slave replica app web
+    api smtp imap ftp ssh mysql postgres pg redis mongo ldap wifi wlan vpn s v confirmation
+    confirm again repeat""".split()  # noqa: SIM905
+)
+_IDEOGRAPHIC = "\u3000"
+"""From here on words are written without blanks: a name is where it stands, whatever touches it."""
+_NO_PASSWORDS = frozenset(
+    {"proxy", "first", "second", "two", "single", "one", "multi", "render", "ask"}
+)
+_IDENTIFIER = re.compile(r"[\w.$-]*")
+_LEFT_REACH = 64
+_WORDS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_ADJECTIVE = re.compile(r"[ \t](?:d['’]|de[ \t])?([^\W\d_]{3,16}|\d{1,2})(?=[ \t]{0,2}[:=：])")
+_BEFORE = re.compile(r"([A-Za-z]{2,16})[ \t]\Z")
+_OF_PASSE = re.compile(r"mots? de \Z", re.IGNORECASE)
+_PIN = re.compile(r"(?:PIN|Pin|pin|PUK|ПИН|暗証番号)(?:[ -]?(?:code|Code|CODE))?\Z")
+
+
+def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
+    """Find the names that promise a credential, in order, each once."""
+    done = 0
+    for anchor in anchors:
+        if anchor.start < done:
+            continue
+        if text[anchor.start] >= _IDEOGRAPHIC:
+            done = anchor.end
+            promise = _promise_of_word(text[anchor.start : anchor.end].lower())
+            if promise is not None:
+                yield Name(anchor.start, anchor.end, promise, text[anchor.start : anchor.end])
+            continue
+        start = _begin(text, anchor.start)
+        found = _IDENTIFIER.match(text, anchor.start, anchor.end + _LEFT_REACH)
+        end = found.end() if found else anchor.end
+        while end > anchor.end and text[end - 1] in ".-_$":
+            end -= 1
+        done = end
+        promise, start = _promise(text, start, end)
+        if promise is not None:
+            after = _ADJECTIVE.match(text, end)
+            if after is not None and (after[1].isdigit() or after[1].lower() in _AFTER):
+                end = done = after.end()
+            yield Name(start, end, promise, text[start:end])
+
+
+def promise_of(name: str) -> Promise | None:
+    """Tell what a name by itself promises, as of a column or an attribute; None: nothing."""
+    bare = name.strip(" \t*_`\"':")
+    bare = re.sub(r"\s*\([^()]*\)$", "", bare)
+    return _promise(bare, 0, len(bare))[0] if len(bare) <= _LEFT_REACH else None
+
+
+def _begin(text: str, at: int) -> int:
+    low = max(0, at - _LEFT_REACH)
+    while at > low and (text[at - 1].isalnum() or text[at - 1] in "_.-$"):
+        at -= 1
+    return at
+
+
+def _promise(text: str, start: int, end: int) -> tuple[Promise | None, int]:
+    """What the name between two offsets promises, and where it begins with the word before."""
+    words = [word.lower() for word in _WORDS.findall(text[start:end])]
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _NEUTRAL):
+        words.pop()
+    if not words or _is_another(text[start:end], words):
+        return None, start
+    if words[-1] in {"key", "keys"}:
+        return _keyed(text, start, words)
+    if words[-1] in _KEY_NOUNS and (words[-1] != "clave" or _KEY_AFTER.match(text, end)):
+        return _of_noun(text, start, end), start
+    if words[-1] == "passe" and not _OF_PASSE.search(text, 0, start):
+        return None, start
+    return _promise_of_words(text[start:end], words), start
+
+
+def _is_another(written: str, words: list[str]) -> bool:
+    """Whether a name is that of something else: 1Password, a first pass, the verdict PASS."""
+    if words[:2] == ["1", "password"]:
+        return True
+    verdict = written.isupper() and len(words) == 1
+    return words[-1] == "pass" and (verdict or words[0] in _NO_PASSWORDS)
+
+
+def _promise_of_words(written: str, words: list[str]) -> Promise | None:
+    if _PIN.search(written):
+        return Promise.PIN
+    if written in {"_auth", ":_auth"} or words[-2:] == ["secret", "id"]:
+        return Promise.KEY
+    if words[-1] in _SESSIONS or words[-1] == "auth" or words[-2:] == ["session", "id"]:
+        return Promise.RANDOM
+    return _promise_of_word(words[-1])
+
+
+def _of_noun(text: str, start: int, end: int) -> Promise | None:
+    """What a noun for a key promises in languages that say of what it is beside it."""
+    beside = {
+        word.lower() for word in re.findall(r"[^\W\d_]+", text[max(0, start - 16) : end + 16])
+    }
+    if beside & {"wifi", "wlan"}:
+        return Promise.PASSWORD
+    return Promise.KEY if beside & _SECRET_WORDS else None
+
+
+_KEY_AFTER = re.compile(r"[ \t](?:de[ \t])?(?i:api|secreta|privada)\b")
+
+
+def _promise_of_word(word: str) -> Promise | None:
+    if word in _PASSWORDS or word.endswith(_PASSWORD_ENDS):
+        return Promise.PASSWORD
+    if word in _PAIRS:
+        return Promise.PAIR
+    if word in _KEYS or word.endswith(_KEY_ENDS):
+        return Promise.KEY
+    return None
+
+
+_GENERIC_BEFORE = frozenset(
+    """public primary foreign cache partition sort hash object row idempotency trace event issue project
+    translation integrity lookup index s3 dict json map unique composite natural surrogate search
+    group message routing config registry fingerprint""".split()  # noqa: SIM905
+)
+
+
+def _keyed(text: str, start: int, words: list[str]) -> tuple[Promise | None, int]:
+    """Whether a key is one that opens something, by the word before it."""
+    if len(words) > 1:
+        promise = Promise.KEY if words[-2] in _KEYED else Promise.RANDOM
+        return (None if words[-2] in _GENERIC_BEFORE else promise), start
+    before = _BEFORE.search(text, max(0, start - 20), start)
+    if before is None:
+        return Promise.RANDOM, start
+    if before[1].lower() in _KEYED:
+        return Promise.KEY, before.start(1)
+    return (None if before[1].lower() in _GENERIC_BEFORE else Promise.RANDOM), start

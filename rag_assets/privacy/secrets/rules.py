@@ -1,0 +1,107 @@
+"""The rules of our own: what a rule is, and all of them found in one pass over a text.
+
+A rule names short literals, its anchors, near which a credential of its kind stands. One
+Aho-Corasick automaton finds the anchors of all rules in a single pass, so that a text in which
+nothing is suspicious costs one pass, however many rules there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_assets.privacy.secrets.spans import SecretSpan
+
+if TYPE_CHECKING:
+    from ahocorasick_rs import AhoCorasick
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Anchor(NamedTuple):
+    """Where an anchor stands, as character offsets, half open."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A kind of credential.
+
+    Attributes:
+        anchors: literals in small letters; they are found in whatever case they are written. None:
+            the rule looks through every text by itself.
+        find: takes the text and where the anchors stand, in order; yields what it finds. Its
+            time must grow with the text and not with the square of it, whatever the text repeats.
+    """
+
+    anchors: tuple[str, ...]
+    find: Callable[[str, Sequence[Anchor]], Iterator[SecretSpan]]
+
+
+class RuleSet:
+    """Several rules, all of whose anchors are found in one pass."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = rules
+        self._unanchored = [rule for rule in rules if not rule.anchors]
+        self._owners = [number for number, rule in enumerate(rules) for _ in rule.anchors]
+        self._automaton: AhoCorasick | None = None
+
+    def load(self) -> None:
+        """Build the automaton now rather than with the first text."""
+        if self._automaton is None:
+            from ahocorasick_rs import AhoCorasick
+
+            self._automaton = AhoCorasick([a for rule in self._rules for a in rule.anchors])
+
+    def scan(self, text: str) -> Iterator[SecretSpan]:
+        """Find what the rules find; spans come in no order and may overlap."""
+        self.load()
+        assert self._automaton is not None  # noqa: S101 - load() just built it
+        places: dict[int, list[tuple[int, int]]] = {}
+        hits = self._automaton.find_matches_as_indexes(lowered(text), overlapping=True)
+        for number, start, end in hits:
+            places.setdefault(self._owners[number], []).append((start, end))
+        for owner, found in places.items():
+            yield from self._rules[owner].find(text, [Anchor(*place) for place in sorted(found)])
+        for rule in self._unanchored:
+            yield from rule.find(text, ())
+
+
+def lowered(text: str) -> str:
+    """The text in small letters and of the same length."""
+    text = _SURROGATE.sub("?", text)
+    small = text.lower()
+    # One character alone, a capital I with a dot, becomes two.
+    return small if len(small) == len(text) else text.replace("\u0130", "I").lower()
+
+
+@cache
+def own_rules() -> RuleSet:
+    """All rules of our own."""
+    from rag_assets.privacy.secrets import (
+        calls,
+        commands,
+        named,
+        private_keys,
+        shapes,
+        statements,
+        token_kinds,
+        uris,
+    )
+
+    modules = (private_keys, token_kinds, shapes, uris, commands, calls, statements, named)
+    return RuleSet([rule for module in modules for rule in module.RULES])
+
+
+@cache
+def token_rules() -> RuleSet:
+    """Rules for tokens whose shape alone tells them, wherever they stand."""
+    from rag_assets.privacy.secrets import shapes, token_kinds
+
+    return RuleSet([*token_kinds.RULES, *shapes.RULES])

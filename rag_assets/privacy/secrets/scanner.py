@@ -1,0 +1,181 @@
+"""Finding credentials in a text: our own rules and kingfisher's, over several ways to read it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import chain
+from pathlib import Path
+
+from rag_assets.privacy.secrets import encodings, views, wraps
+from rag_assets.privacy.secrets.kingfisher import Kingfisher
+from rag_assets.privacy.secrets.masking import mask
+from rag_assets.privacy.secrets.placeholders import is_placeholder
+from rag_assets.privacy.secrets.rules import RuleSet, own_rules, token_rules
+from rag_assets.privacy.secrets.spans import SecretSpan, merged
+
+__all__ = ["RULES_VERSION", "SecretScanner", "SecretSpan", "rules_version"]
+
+_MOST_ROUNDS = 24
+_LINES_AROUND = 8
+_LONGEST_LINE = 2_000
+
+RULES_VERSION: str
+"""Changes with our rules and with kingfisher's version; a part of keys."""
+
+
+def __getattr__(name: str) -> str:
+    if name == "RULES_VERSION":
+        return rules_version()
+    raise AttributeError(name)
+
+
+@cache
+def rules_version() -> str:
+    """Work out RULES_VERSION, once and without loading a scanner: our rules are their source."""
+    from importlib.metadata import version
+
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    ours = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    return f"{ours}+kingfisher-{version('kingfisher-secret-scanner')}"
+
+
+class SecretScanner:
+    """Finds credentials; keep one for the process, for loading it costs 0.3 s to 3 s.
+
+    It never asks anyone whether a credential is valid: nothing leaves the process.
+
+    Args:
+        cache_dir: a private folder for kingfisher's compiled rules, which makes every load but
+            the first a matter of 0.3 s; without one, rules are compiled each time.
+        timeout: seconds one scan of kingfisher's may take.
+    """
+
+    def __init__(self, cache_dir: Path | None = None, *, timeout: float = 60.0) -> None:
+        self._kingfisher = Kingfisher(cache_dir, timeout)
+
+    def load(self) -> None:
+        """Load the rules now rather than on the first scan."""
+        self._kingfisher.load()
+        own_rules().load()
+        token_rules().load()
+
+    def scan(self, text: str) -> list[SecretSpan]:
+        """Find the credentials in a text, sorted, overlapping ones joined.
+
+        What was found is masked and the rest looked through again until nothing is found, since a
+        greedy rule can swallow the credential before the one that it reports.
+
+        Raises:
+            TimeoutError: the scan took too long; there is no partial answer.
+        """
+        found = merged(self._read(text))
+        spans = list(found)
+        rest = text
+        for _ in range(_MOST_ROUNDS):
+            if not found:
+                break
+            rest = mask(rest, found)
+            found = merged(chain.from_iterable(self._again(rest, *w) for w in _around(rest, found)))
+            spans += found
+        return merged(spans)
+
+    def _read(self, text: str) -> Iterator[SecretSpan]:
+        """Look through a text, as it is and as others read it."""
+        yield from self._everything(text)
+        places = views.candidates(text)
+        if view := views.loosened(text, places):
+            for span in _in_view(view, self._kingfisher.scan):
+                # Blanks instead of brackets may have made a credential of a placeholder.
+                if not is_placeholder(text[span.start : span.end].rpartition(":")[2]):
+                    yield span
+        for view in filter(None, (views.folded(text), encodings.decoded(text, places))):
+            yield from _in_view(view, self._everything)
+        for view, seams in wraps.joined(text):
+            yield from _across(view, seams, token_rules())
+
+    def _everything(self, text: str) -> Iterator[SecretSpan]:
+        ours = list(own_rules().scan(text))
+        yield from ours
+        ends = {span.end: span.start for span in ours}
+        for span in self._kingfisher.scan(text):
+            # A library's rule takes the user along, `user:password`, or quotation marks.
+            inner = next((ends[n] for n in (span.end, span.end - 1) if n in ends), span.start)
+            yield SecretSpan(max(span.start, inner), span.end, span.rule)
+
+    def _again(self, text: str, start: int, end: int) -> Iterator[SecretSpan]:
+        """Look through a part of a text once more, as a whole and line by line."""
+        part = text[start:end]
+        for span in self._everything(part):
+            yield _moved(span, start)
+        at = start
+        for line in part.splitlines(keepends=True):
+            for span in self._kingfisher.scan(line):
+                yield _moved(span, at)
+            at += len(line)
+
+
+def _moved(span: SecretSpan, by: int) -> SecretSpan:
+    return SecretSpan(span.start + by, span.end + by, span.rule)
+
+
+def _around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int, int]]:
+    """The lines about what was found, as far as a rule reaches; parts that touch are joined."""
+    low = high = -1
+    for span in spans:
+        start, end = span.start, span.end
+        for _ in range(_LINES_AROUND):
+            start = _line_before(text, start)
+            end = _line_after(text, end)
+        if start > high:
+            if high >= 0:
+                yield low, high
+            low = start
+        high = max(high, end)
+    if high >= 0:
+        yield low, high
+
+
+def _line_before(text: str, at: int) -> int:
+    low = max(0, at - _LONGEST_LINE)
+    return max(low, text.rfind("\n", low, at))
+
+
+def _line_after(text: str, at: int) -> int:
+    high = min(len(text), at + _LONGEST_LINE)
+    end = text.find("\n", at + 1, high)
+    return high if end < 0 else end
+
+
+def _in_view(view: views.View, scan: Callable[[str], Iterable[SecretSpan]]) -> Iterator[SecretSpan]:
+    return map(view.original, scan(view.text))
+
+
+def _across(view: views.View, seams: list[wraps.Seam], rules: RuleSet) -> Iterator[SecretSpan]:
+    """What runs over a place where two lines were put together.
+
+    A word that follows a whole token is not its end; it is only where the token would be none
+    without it.
+    """
+    readings = [view.text]
+    if not seams[-1].certain:
+        readings.append(view.text[: seams[-1].at])
+    for span in chain.from_iterable(map(rules.scan, readings)):
+        end = span.end
+        for seam in [seam for seam in seams if span.start < seam.at < span.end]:
+            if not _goes_on(view.text, span, seam, rules):
+                end = seam.at
+                break
+        if any(span.start < seam.at < end for seam in seams):
+            yield view.original(SecretSpan(span.start, end, span.rule))
+
+
+def _goes_on(text: str, span: SecretSpan, seam: wraps.Seam, rules: RuleSet) -> bool:
+    """Whether a token goes on after a seam: no other begins there, and it is no word after a whole one."""
+    if any(other.start == 0 for other in rules.scan(text[seam.at :])):
+        return False
+    if seam.certain:
+        return True
+    whole = any(other.start == span.start for other in rules.scan(text[: seam.at]))
+    return span.end == seam.end and not whole

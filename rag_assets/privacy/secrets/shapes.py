@@ -1,0 +1,152 @@
+"""Credentials without a telling beginning: what stands in their midst, or beside them, tells."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from rag_assets.privacy.secrets.rules import Anchor, Rule
+from rag_assets.privacy.secrets.spans import SecretSpan
+from rag_assets.privacy.secrets.tokens import starts_token
+from rag_assets.privacy.secrets.values import is_mixed, is_token_body
+
+_AWS_REACH = 120
+_AWS_SLASHES = 6
+_AWS_SECRET = re.compile(r"[A-Za-z0-9/+]{40,}={0,2}")
+_AWS_SECRET_LENGTH = 40
+
+
+def _around(name: str, anchors: str, before: str, after: str, reach: int) -> Rule:
+    """A kind of two parts about its anchor.
+
+    Args:
+        name: what reports call it.
+        anchors: what its parts stand about, in small letters, parted by blanks.
+        before: the part that ends with the anchor's first character.
+        after: the anchor and the part after it.
+        reach: the most characters of the part before.
+    """
+    return Rule(
+        tuple(anchors.split()),
+        partial(_find_around, name, re.compile(before + r"\Z"), re.compile(after), reach),
+    )
+
+
+def _find_around(
+    name: str,
+    before: re.Pattern[str],
+    after: re.Pattern[str],
+    reach: int,
+    text: str,
+    anchors: Sequence[Anchor],
+) -> Iterator[SecretSpan]:
+    for anchor in anchors:
+        end = after.match(text, anchor.start)
+        if end is None:
+            continue
+        start = before.search(text[max(0, anchor.start - reach) : anchor.start])
+        if start is None:
+            continue
+        first = anchor.start - len(start[0])
+        if is_token_body(text[first : end.end()]):
+            yield SecretSpan(first, end.end(), name)
+
+
+def _value(
+    name: str, anchors: str, pattern: str, accepts: Callable[[str], bool] = is_token_body
+) -> Rule:
+    """A kind that follows a literal: the pattern's first group is the credential."""
+    return Rule(tuple(anchors.split()), partial(_find_value, name, re.compile(pattern), accepts))
+
+
+def _find_value(
+    name: str,
+    pattern: re.Pattern[str],
+    accepts: Callable[[str], bool],
+    text: str,
+    anchors: Sequence[Anchor],
+) -> Iterator[SecretSpan]:
+    done = 0
+    for anchor in anchors:
+        found = pattern.match(text, anchor.start) if anchor.start >= done else None
+        if found is not None and accepts(found[1]):
+            done = found.end(1)
+            yield SecretSpan(*found.span(1), name)
+
+
+def _is_pair(encoded: str) -> bool:
+    """Tell whether base64 stands for `user:password`."""
+    try:
+        user, colon, password = base64.b64decode(encoded + "=" * (-len(encoded) % 4)).partition(
+            b":"
+        )
+    except (binascii.Error, ValueError):
+        return False
+    return bool(user and colon and password) and (user + password).isascii()
+
+
+_DISCORD = re.compile(r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,40}")
+
+
+def _discord(text: str, _anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    for found in _DISCORD.finditer(text):
+        if starts_token(text, found.start()) and is_mixed(found[0]):
+            yield SecretSpan(*found.span(), "discord-token")
+
+
+def _aws_secrets(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """Forty characters of base64 standing alone, near a word about AWS."""
+    for low, high in _windows(anchors, len(text)):
+        for found in _AWS_SECRET.finditer(text, low, high):
+            start, end = found.span()
+            alone = end - start == _AWS_SECRET_LENGTH and starts_token(text, start)
+            if alone and is_mixed(found[0]) and found[0].count("/") <= _AWS_SLASHES:
+                yield SecretSpan(start, end, "aws-secret-access-key")
+
+
+def _windows(anchors: Sequence[Anchor], length: int) -> Iterator[tuple[int, int]]:
+    """Where to look, overlapping neighbourhoods joined so that no text is searched twice."""
+    low = high = 0
+    for anchor in anchors:
+        begin, finish = max(0, anchor.start - _AWS_REACH), anchor.end + _AWS_REACH
+        if begin > high:
+            if high:
+                yield low, high
+            low = begin
+        high = finish
+    if high:
+        yield low, min(high, length)
+
+
+RULES: Sequence[Rule] = (
+    _value("registry-auth", "auth", r"(?<![A-Za-z])_?auth[\"']?[ \t]*[:=][ \t]*[\"']?([A-Za-z0-9+/]{8,}={0,2})",
+           _is_pair),
+    Rule(("aws", "amazon", "secret access", "secret_access", "secretaccess", "akia", "asia"),
+         _aws_secrets),
+    Rule((), _discord),
+    _around("azure-client-secret", "q~", r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\d",
+            r"Q~[A-Za-z0-9_~.-]{30,36}(?<![.-])", 8),
+    _around("mailchimp-key", "-us", r"(?<![A-Za-z0-9])[0-9a-f]{32}", r"-us\d{1,2}(?!\w)", 34),
+    _around("telegram-token", ":aa", r"(?<![A-Za-z0-9])(?:bot)?\d{6,16}",
+            r":AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9])", 20),
+    _around("terraform-token", ".atlasv1.", r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}",
+            r"\.atlasv1\.[A-Za-z0-9_=-]{40,}", 16),
+    _value("azure-sas", "sig=", r"(?i:sig)=([A-Za-z0-9%+/_-]{40,}={0,2})"),
+    _value("slack-webhook", "hooks.slack.com/",
+           r"(?i:hooks\.slack\.com)/(?:services|workflows|triggers)/([A-Za-z0-9+/_-]{30,})"),
+    _value("discord-webhook", "/api/webhooks/", r"/api/webhooks/(\d{15,22}/[A-Za-z0-9_-]{40,})"),
+    _value("teams-webhook", "webhook.office.com/",
+           r"(?i:webhook\.office\.com)/\w+/([A-Za-z0-9@/-]{60,})"),
+    _value("zapier-webhook", "hooks.zapier.com/", r"(?i:hooks\.zapier\.com)/hooks/catch/(\d+/\w{5,})"),
+    _value("password-hash", "$2a$ $2b$ $2y$", r"(\$2[aby]\$\d\d\$[A-Za-z0-9./]{53})"),
+    _value("password-hash", "$apr1$ $1$", r"(\$(?:apr1|1)\$[A-Za-z0-9./]{1,8}\$[A-Za-z0-9./]{22})"),
+    _value("password-hash", "$5$ $6$ $y$ $7$",
+           r"(\$[567y]\$(?:rounds=\d+\$)?[A-Za-z0-9./]{1,24}(?:\$[A-Za-z0-9./]{1,24})?\$[A-Za-z0-9./]{40,90})"),
+    _value("password-hash", "$argon2",
+           r"(\$argon2(?:id|i|d)(?:\$v=\d+)?\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]{8,}\$[A-Za-z0-9+/]{20,})"),
+    _value("password-hash", "{ssha} {sha} {smd5} {ssha512}", r"\{[A-Za-z0-9]+\}([A-Za-z0-9+/]{20,}={0,2})"),
+    _value("password-hash", "pbkdf2_sha", r"(pbkdf2_sha\d+\$\d+\$[A-Za-z0-9]+\$[A-Za-z0-9+/]{30,}={0,2})"),
+)  # fmt: skip

@@ -1,0 +1,64 @@
+"""Passwords in SQL: `INSERT INTO users (name, password) VALUES ('ada', 'X')`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rag_assets.privacy.secrets.names import promise_of
+from rag_assets.privacy.secrets.rules import Anchor, Rule
+from rag_assets.privacy.secrets.spans import SecretSpan
+from rag_assets.privacy.secrets.values import Promise, is_cell_secret, is_secret_value
+
+_INSERT = re.compile(
+    r"insert[ \t]+(?:ignore[ \t]+)?into[ \t]+[\w.\"`\[\]]{1,128}\s{0,20}\((?P<columns>[^()]{1,2000})\)\s{0,20}"
+    r"values\s{0,20}",
+    re.IGNORECASE,
+)
+_TUPLE = re.compile(
+    r"\s{0,20},?\s{0,20}\((?P<values>(?:'(?:[^'\n]|'')*'|[^()'\n]|\([^()'\n]*\)){1,4000})\)"
+)
+_VALUE = re.compile(r"\s*(?:'(?P<text>(?:[^'\n]|'')*)'|[^,']*)\s*(?:,|$)")
+_IDENTIFIED = re.compile(
+    r"identified[ \t]+(?:with[ \t]+\S+[ \t]+)?(?:by|as)[ \t]+(?:password[ \t]+)?"
+    r"(?P<quote>[\"'`])(?P<text>[^\"'`\r\n]{3,256})(?P=quote)",
+    re.IGNORECASE,
+)
+_MOST_ROWS = 10_000
+
+
+def _inserted(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    done = 0
+    for anchor in anchors:
+        if anchor.start < done or (head := _INSERT.match(text, anchor.start)) is None:
+            continue
+        names = [promise_of(name.strip(' \t\r\n`"[]')) for name in head["columns"].split(",")]
+        done = head.end()
+        for _ in range(_MOST_ROWS if any(names) else 0):
+            row = _TUPLE.match(text, done)
+            if row is None:
+                break
+            done = row.end()
+            for promise, value in zip(names, _values(text, *row.span("values")), strict=False):
+                if promise is not None and value is not None:
+                    start, end = value
+                    if is_cell_secret(promise, text[start:end]):
+                        yield SecretSpan(start, end, "assigned-secret")
+
+
+def _values(text: str, start: int, end: int) -> Iterator[tuple[int, int] | None]:
+    """Where the values of a row stand that are texts; None for others."""
+    while start < end and (value := _VALUE.match(text, start, end)) and value.end() > start:
+        yield value.span("text") if value["text"] is not None else None
+        start = value.end()
+
+
+def _identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """`IDENTIFIED BY 'X'`."""
+    for anchor in anchors:
+        found = _IDENTIFIED.match(text, anchor.start)
+        if found is not None and is_secret_value(Promise.PASSWORD, found["text"], quoted=True):
+            yield SecretSpan(*found.span("text"), "assigned-secret")
+
+
+RULES: Sequence[Rule] = (Rule(("insert",), _inserted), Rule(("identified",), _identified))

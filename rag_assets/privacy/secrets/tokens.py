@@ -1,0 +1,132 @@
+"""Tokens that their beginning gives away: `ghp_…`, `sk_live_…`, also where a layout broke them.
+
+Text taken from a page has soft hyphens, line breaks, or a blank where a line ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rag_assets.privacy.secrets.rules import Anchor
+from rag_assets.privacy.secrets.spans import SecretSpan
+from rag_assets.privacy.secrets.values import is_token_body
+
+_PIECE_REACH = 1_024
+_WRAPPED_REACH = 4_096
+_INVISIBLE = "\xad\u200b\u200c\u200d\u2060\ufeff"
+_BREAK = re.compile(rf"[{_INVISIBLE}]*(?:[ \t]*\\?\r?\n[ \t>|]*|[ ])?")
+_PIECE = re.compile(r"[A-Za-z0-9_.-]+")
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_ESCAPED = re.compile(r"\\(?:[nrtbf]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})$")
+_ESCAPE_REACH = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A kind of token.
+
+    Attributes:
+        name: what reports call it.
+        prefix: the literal beginning.
+        body: the rest.
+        run: the characters by which a token that does not match is skipped, so that a text of
+            nothing but prefixes is read once and not once per prefix.
+        accepts: looks at the body, where the shape alone says too little.
+    """
+
+    name: str
+    prefix: re.Pattern[str]
+    body: re.Pattern[str]
+    run: re.Pattern[str]
+    accepts: Callable[[str], bool] = is_token_body
+
+    def match(self, text: str, start: int) -> int | None:
+        """Tell where the token ends that begins here; None where none does."""
+        prefix = self.prefix.match(text, start)
+        if prefix is None:
+            return None
+        body = self.body.match(text, prefix.end())
+        return body.end() if body is not None and self.accepts(body[0]) else None
+
+
+def starts_token(text: str, start: int) -> bool:
+    """Tell whether a token may begin here: nothing of a longer word stands before it."""
+    if start == 0 or text[start - 1] not in _LETTERS:
+        return True
+    return _ESCAPED.search(text, max(0, start - _ESCAPE_REACH), start) is not None
+
+
+def find_tokens(kind: Token, text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """Find the tokens of one kind, anchored at its prefix."""
+    done = 0
+    for start, _ in anchors:
+        if start < done or not kind.prefix.match(text, start) or not starts_token(text, start):
+            continue
+        end = _token_end(kind, text, start)
+        if end is not None:
+            done = end
+            yield SecretSpan(start, _without_markup(text, start, end), kind.name)
+        elif run := kind.run.match(text, start):
+            done = run.end()
+
+
+def _without_markup(text: str, start: int, end: int) -> int:
+    """Where a token ends whose last mark closes the emphasis that its first one opened."""
+    while start and text[end - 1] in "_-" and text[start - 1] == text[end - 1]:
+        start, end = start - 1, end - 1
+    return end
+
+
+def _token_end(kind: Token, text: str, start: int) -> int | None:
+    end = kind.match(text, start)
+    stop = end if end is not None else _piece_end(text, start)
+    if not _goes_on(kind, text, stop):
+        return end
+    joined, offsets = _unwrapped(kind, text, start)
+    match = kind.match(joined, 0)
+    if match is None or not any(map(str.isdigit, joined[:match])):
+        return end
+    return max(end or 0, offsets[match - 1] + 1)
+
+
+def _piece_end(text: str, start: int) -> int:
+    piece = _PIECE.match(text, start, start + _PIECE_REACH)
+    return piece.end() if piece else start
+
+
+def _goes_on(kind: Token, text: str, at: int) -> bool:
+    gap = _BREAK.match(text, at)
+    return gap is not None and gap.end() > at and _continues(kind, text, gap)
+
+
+def _continues(kind: Token, text: str, gap: re.Match[str]) -> bool:
+    """Tell whether what follows a gap belongs to the token.
+
+    After an invisible mark anything does, else only what no word of a language looks like.
+    Another token's prefix never does.
+    """
+    piece = _PIECE.match(text, gap.end(), gap.end() + _PIECE_REACH)
+    if piece is None or kind.prefix.match(text, gap.end()):
+        return False
+    if not gap[0].strip(_INVISIBLE):
+        return True
+    word = piece[0]
+    mixed = any(c.isdigit() for c in word) and any(c.isalpha() for c in word)
+    return mixed or (not word.isupper() and any(c.isupper() for c in word[1:]))
+
+
+def _unwrapped(kind: Token, text: str, start: int) -> tuple[str, list[int]]:
+    """Put a token's pieces together, and say for each character where it came from."""
+    joined: list[str] = []
+    offsets: list[int] = []
+    at = start
+    while piece := _PIECE.match(text, at, min(at + _PIECE_REACH, start + _WRAPPED_REACH)):
+        joined.append(piece[0])
+        offsets.extend(range(*piece.span()))
+        gap = _BREAK.match(text, piece.end())
+        if gap is None or gap.end() == piece.end() or not _continues(kind, text, gap):
+            break
+        at = gap.end()
+    return "".join(joined), offsets

@@ -1,0 +1,288 @@
+"""Telling a credential by its value: passwords, keys, PINs, and what code writes in their place."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from itertools import pairwise
+
+from rag_assets.privacy.secrets.placeholders import is_placeholder, is_token_placeholder
+from rag_assets.privacy.secrets.words import WORDS, is_of_sentences
+
+_FEW = 3
+_SHORT = 4
+_LONG = 24
+_PASSWORD_LENGTH = 6
+_KEY_LENGTH = 16
+_NAMED_KEY_LENGTH = 8
+_PIN_LENGTH = 8
+_SWITCHES = 3
+_GENERATED_LENGTH = 20
+_ALGORITHM = re.compile(
+    r"(?:sha|md|pbkdf|argon|aes|base|utf|oauth|http|ipv|rfc|hs|rs|es|ps|ed|tls|ssl|v|iso|id|x|p|k)"
+    r"[-_]?v?\d{1,4}(?:[-_.]\w{1,10}){0,3}",
+    re.IGNORECASE,
+)
+_COUNTING = re.compile(
+    r"\d+(?:[.,:/-]\d+)*(?:px|em|rem|ms|s|m|h|d|%|kb|mb|gb|k|th|st|nd|rd|x)?\b", re.I
+)
+_SYMBOLS = 7
+_MARKS = "!@#$%^&*?+~=§€£"
+_PATH = re.compile(r"(?:\.{0,2}|~)/(?![^/.]*[A-Z][^/.]*\d|[^/.]*\d[^/.]*[A-Z])|file:|\\\\|[a-z]:\\")
+_CODE = re.compile(
+    r"[A-Za-z_$][\w$.:>-]*[(\[{]"  # a call or an index
+    r"|[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*)+$"  # a member
+    r"|[({\[]|![01]\b|\\[A-Za-z]|[&*!|](?:$|[ \t]|[A-Za-z_][\w.]*[{(\[.]|[A-Za-z_]+$)"  # an expression, an alias
+)
+_CODE_WITHIN = re.compile(r"\?\.|::|\}=|\}catch|\]\(|->|=>|\(\)|^[\w.]+\([^)]*$")
+_MEMBER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_TELLING = re.compile(
+    r"(?i:passw|passphr|(?<![a-z])pass(?![a-z])|(?<![a-z])pwd|secret|token|(?<![a-z])key(?![a-z])|credential"
+    r"|kennwort|contrase|senha|wachtwoord|parola|clave|geheim)|[a-z](?:Pass|Key|Pwd)(?![a-z])"
+)
+_TITLE_WORD = re.compile(r"[A-Z][a-z]+(?:\[.*\])?")
+_PHRASE = re.compile(r"[^\W\d_]{2,20}(?:[ -][^\W\d_]{2,20}){3,7}")
+_BASE32 = re.compile(r"(?=\D*\d)[A-Z2-7]{16,}={0,6}")
+_CAPITALS = re.compile(r"[A-Z]{2,}(?=[a-z])|(?<=[a-z])[A-Z]{2,}")
+_NUMBERED = re.compile(r"\d\d|\d[A-Za-z]+\d")
+_NAMED = re.compile(r"[A-Za-z]+\d{0,4}|\d{1,4}")
+
+
+class Promise(StrEnum):
+    """What a name promises its value to be.
+
+    A pair is a user with a password. What is promised to be random may be something else: a key of
+    a dictionary, the name of a session.
+    """
+
+    PASSWORD = "password"  # noqa: S105 - a word
+    KEY = "key"
+    PIN = "pin"
+    PAIR = "pair"
+    RANDOM = "random"
+
+
+def is_mixed(value: str) -> bool:
+    """Tell whether capitals, small letters and digits are all in it, as in base64."""
+    return (
+        any(c.isdigit() for c in value)
+        and any(c.isupper() for c in value)
+        and any(c.islower() for c in value)
+    )
+
+
+def is_random(value: str) -> bool:
+    """Tell whether it looks generated: mixed, or a long run of digits and letters as in hex."""
+    if is_mixed(value):
+        return True
+    digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
+    return digits >= _FEW and letters >= _FEW and len(value) >= _LONG and value.isalnum()
+
+
+def is_token_body(body: str) -> bool:
+    """Tell whether what follows a token's prefix may be one, and is neither word nor `xxxx`."""
+    letters = [c for c in body if c.isalpha()]
+    if is_token_placeholder(body):
+        return False
+    if any(map(str.isdigit, body)) and letters:
+        return True
+    switches = sum(a.isupper() != b.isupper() for a, b in pairwise(letters))
+    return switches > _SWITCHES or (not letters and len(body) >= _KEY_LENGTH)
+
+
+def is_secret_value(promise: Promise, value: str, *, quoted: bool) -> bool:
+    """Tell whether what a name such as `password` is given is a credential.
+
+    Args:
+        promise: what the name promises.
+        value: what it is given.
+        quoted: whether it stood in quotation marks, so that it is no code.
+    """
+    if is_placeholder(value) or _PATH.match(value):
+        return False
+    if promise is Promise.RANDOM:
+        return is_generated(value)
+    if promise is Promise.PASSWORD:
+        return _is_quoted_password(value) if quoted else is_bare_password(value)
+    return is_key(value, quoted=quoted)
+
+
+def is_key(value: str, *, quoted: bool = False) -> bool:
+    """Tell whether a value is a key or token: long and random, or short, mixed and no name."""
+    if "://" in value or any(map(str.isspace, value)):
+        return False
+    if not quoted and _CODE.match(value) and not _is_scrambled(value):
+        return False
+    if _ALGORITHM.fullmatch(value) or len(value) < _NAMED_KEY_LENGTH:
+        return is_strong(value) and not _ALGORITHM.fullmatch(value)
+    if len(value) >= _KEY_LENGTH and is_no_name(value) and (is_random(value) or _is_dense(value)):
+        return True
+    if len(value) >= _LONG and (_BASE32.fullmatch(value) or _is_scrambled(value)):
+        return True
+    mixed = value.isalnum() and is_mixed(value) and not _TELLING.search(value)
+    return (
+        (mixed and (quoted or _NUMBERED.search(value) is not None))
+        or (quoted and _is_dense(value))
+        or is_strong(value)
+    )
+
+
+def is_generated(value: str) -> bool:
+    """Tell whether a value can be nothing but generated: long, of capitals, letters and digits."""
+    if len(value) < _GENERATED_LENGTH or "://" in value or _CODE.match(value):
+        return False
+    if not is_mixed(value) or not is_no_name(value) or "." in value[:-1] or ":" in value:
+        return False
+    return "/" not in value or value.endswith("=") or "+" in value
+
+
+def is_strong(value: str) -> bool:
+    """Tell whether digits, letters and marks are mixed as in a generated password."""
+    return (
+        len(value) >= _PASSWORD_LENGTH
+        and any(map(str.isdigit, value))
+        and any(map(str.isalpha, value))
+        and any(c in _MARKS for c in value)
+        and not _CODE.match(value)
+    )
+
+
+def _is_dense(value: str) -> bool:
+    """Tell whether digits stand among letters more often than in a numbered name."""
+    if not any(map(str.isalpha, value)):
+        return False
+    runs = re.findall(r"\d+", value)
+    return sum(map(len, runs)) >= _FEW and len(runs) >= _FEW - 1 and is_no_name(value)
+
+
+def is_no_name(value: str) -> bool:
+    """Tell whether a value is no identifier made of words: `access_token_v2`, `my-app-2024`."""
+    parts = [part for part in re.split(r"[^A-Za-z0-9]+", value) if part]
+    return _is_scrambled(value) or any(not _NAMED.fullmatch(part) for part in parts)
+
+
+def _is_scrambled(value: str) -> bool:
+    """Tell whether capitals stand in runs among small letters, as in no name of several words."""
+    return len(_CAPITALS.findall(value)) >= _FEW
+
+
+def is_bare_password(value: str) -> bool:
+    """Tell whether a value without quotation marks is a password: it has more than letters."""
+    if is_symbols(value):
+        return True
+    value = value.rstrip(".)")
+    if len(value) < _PASSWORD_LENGTH or _is_expression(value) or "://" in value:
+        return False
+    if _ALGORITHM.fullmatch(value) or (_COUNTING.fullmatch(value) and not value.isdigit()):
+        return False
+    more = any(c.isdigit() or c in _MARKS for c in value)
+    return value.isdigit() or is_scrambled_word(value) or (more and any(map(str.isalpha, value)))
+
+
+def _is_expression(value: str) -> bool:
+    """Tell whether a value without quotation marks is code; `Jane.Miller1` is a password."""
+    if _CODE_WITHIN.search(value):
+        return True
+    found = _CODE.match(value)
+    return found is not None and not (_MEMBER.fullmatch(value) and is_mixed(value))
+
+
+def is_symbols(value: str) -> bool:
+    """Tell whether a value is nothing but marks, and too many different ones to be an operator."""
+    return len(value) >= _SYMBOLS and len(set(value)) >= _SHORT and all(c in _MARKS for c in value)
+
+
+def is_worded_password(value: str) -> bool:
+    """Tell whether letters alone, or letters and hyphens, may be a password where one is due."""
+    if len(value) < _PASSWORD_LENGTH or is_placeholder(value) or _TELLING.search(value):
+        return False
+    if not all(c.isalpha() or c == "-" for c in value) or value.endswith("-"):
+        return False
+    if not value.isascii() and not value[0].isascii():
+        return False
+    return not any(part in WORDS for part in value.lower().split("-"))
+
+
+def is_humped(value: str) -> bool:
+    """Tell whether letters alone mix capitals in, as neither words nor names of products do."""
+    if not value.isalpha() or len(value) < _NAMED_KEY_LENGTH or is_placeholder(value):
+        return False
+    return sum(a.islower() and b.isupper() for a, b in pairwise(value)) > 1
+
+
+def is_scrambled_word(value: str) -> bool:
+    """Tell whether letters alone change their case as at random."""
+    if not value.isalpha() or len(value) < _NAMED_KEY_LENGTH or is_placeholder(value):
+        return False
+    switches = sum(a.isupper() != b.isupper() for a, b in pairwise(value))
+    return switches > _SWITCHES and _CAPITALS.search(value) is not None
+
+
+def is_title(value: str) -> bool:
+    """Tell whether a value reads as the name of a type: `String`, `Secret[str]`."""
+    return _TITLE_WORD.fullmatch(value) is not None
+
+
+def is_phrase(value: str) -> bool:
+    """Tell whether several plain words are a passphrase and no sentence."""
+    if not _PHRASE.fullmatch(value) or not value.isascii():
+        return False
+    return not any(map(is_of_sentences, re.split(r"[ -]", value.lower())))
+
+
+def is_pin(value: str) -> bool:
+    """Tell whether a value is four to eight digits."""
+    return value.isdigit() and _SHORT <= len(value) <= _PIN_LENGTH
+
+
+def _is_quoted_password(value: str) -> bool:
+    if any(map(str.isspace, value)):
+        return is_phrase(value)
+    if is_symbols(value):
+        return True
+    if len(value) < _SHORT or "://" in value or not any(map(str.isalnum, value)):
+        return False
+    if len(value) < _PASSWORD_LENGTH and not is_mixed(value) and not value.isalpha():
+        return False
+    if value.replace("_", "").replace("-", "").replace(".", "").isalpha():
+        # A label, a translation, a member or another name of the same thing tells nothing.
+        return not _TELLING.search(value) and value.isascii() and not _MEMBER.fullmatch(value)
+    return not _ALGORITHM.fullmatch(value)
+
+
+def is_cell_secret(promise: Promise, value: str, *, described: bool = False) -> bool:
+    """Tell whether a cell is a credential that the name of its column or its label promises.
+
+    Args:
+        promise: what the name promises.
+        value: what the cell says.
+        described: whether other cells of the row may be about the name, as in a table of fields.
+    """
+    if is_placeholder(value) or "://" in value or _PATH.match(value):
+        return False
+    if any(map(str.isspace, value)):
+        return promise is Promise.PASSWORD and is_phrase(value)
+    if promise is Promise.PIN and is_pin(value):
+        return True
+    if promise is Promise.RANDOM:
+        return is_generated(value)
+    return _is_word_of_secret(promise, value, described=described)
+
+
+def _is_word_of_secret(promise: Promise, value: str, *, described: bool) -> bool:
+    if is_symbols(value):
+        return not described
+    if len(value) < _PASSWORD_LENGTH or _is_technical(value) or (described and _CODE.match(value)):
+        return False
+    if value.replace("-", "").replace("_", "").isalpha():
+        return promise is not Promise.KEY and not described and is_worded_password(value)
+    if promise is Promise.KEY and not is_no_name(value):
+        return not described and is_strong(value)
+    return any(map(str.isalnum, value)) and not (described and value.isdigit())
+
+
+def _is_technical(value: str) -> bool:
+    """Tell whether a value is an algorithm, a number with its unit, or a member of something."""
+    if _ALGORITHM.fullmatch(value) or (_MEMBER.fullmatch(value) and not _is_scrambled(value)):
+        return True
+    return _COUNTING.fullmatch(value) is not None and not value.isdigit()

@@ -1,0 +1,71 @@
+"""Lines put together over which a layout broke a token."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rag_assets.privacy.secrets.views import View, ViewBuilder, is_mixed_word
+
+_WRAPPED = re.compile(r"[ \t]*(?:<br ?/?>|\\)?\r?\n[ \t>|]*(?=[A-Za-z0-9+/=_~-])")
+_LINE_END = re.compile(
+    r"((?:\d|(?<=[a-z])[A-Z])[A-Za-z0-9+/=_~.:-]{0,240})[ \t]*(?:<br ?/?>|\\)?\r?\n"
+)
+_WORD = re.compile(r"[A-Za-z0-9+/=_~.:-]+")
+_PIECE_RIGHT = re.compile(r"[A-Za-z0-9+/=_~.-]*")
+_MOST_PIECES = 8
+_REACH = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Seam:
+    """A place of a view at which two lines were put together.
+
+    Attributes:
+        at: where the second line begins, as a place in the view.
+        end: where the piece of a token ends that it begins with.
+        certain: whether that piece is no word of a language.
+    """
+
+    at: int
+    end: int
+    certain: bool
+
+
+def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
+    """Lines put together over which a token may run, with the places where they were joined."""
+    done = 0
+    for gap in _gaps(text):
+        if gap.start() < done:
+            continue
+        builder = ViewBuilder()
+        start = max(text.rfind("\n", 0, gap.start()) + 1, gap.start() - _REACH)
+        builder.keep(text[start : gap.start()], start)
+        length = gap.start() - start
+        seams: list[Seam] = []
+        following: re.Match[str] | None = gap
+        while following is not None and len(seams) < _MOST_PIECES:
+            at = following.end()
+            piece = _PIECE_RIGHT.match(text, at, at + _REACH)
+            end = piece.end() if piece else at
+            rest = text[at:end]
+            certain = is_mixed_word(rest) and "=" not in rest.rstrip("=")
+            builder.keep(text[at:end], at)
+            seams.append(Seam(length, length + end - at, certain))
+            length += end - at
+            following = _WRAPPED.match(text, end) if certain else None
+        done = at
+        yield builder.view(), seams
+
+
+def _gaps(text: str) -> Iterator[re.Match[str]]:
+    """Ends of lines whose last word looks like a piece of a token."""
+    for found in _LINE_END.finditer(text):
+        end = found.end(1)
+        # Backwards, since looking for what ends somewhere tries every beginning.
+        word = _WORD.match(text[max(0, end - _REACH) : end][::-1])
+        if word is not None and is_mixed_word(word[0][::-1]):
+            gap = _WRAPPED.match(text, end)
+            if gap is not None:
+                yield gap

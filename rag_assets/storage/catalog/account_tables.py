@@ -1,0 +1,113 @@
+"""Tables of what a tenant has at its providers, and of who may ask in its name."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Date,
+    Double,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    Numeric,
+    Table,
+    Text,
+)
+
+from rag_assets.storage.catalog.columns import (
+    json_column,
+    metadata,
+    now_column,
+    tenant_column,
+    time_column,
+)
+
+provider_keys = Table(
+    "provider_keys",
+    metadata,
+    tenant_column(),
+    Column("provider", Text, primary_key=True),
+    Column("nonce", LargeBinary, nullable=False),
+    Column("ciphertext", LargeBinary, nullable=False),
+    Column("master_key_id", Text, nullable=False),
+    Column("last_four", Text, nullable=False),
+    now_column("created_at"),
+    time_column("last_used_at"),
+    Column("last_worked", Boolean),
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    tenant_column(),
+    Column("day", Date, primary_key=True),
+    Column("provider", Text, primary_key=True),
+    Column("model", Text, primary_key=True),
+    Column("requests", BigInteger, nullable=False, server_default="0"),
+    Column("tokens", BigInteger, nullable=False, server_default="0"),
+    Column("cost", Numeric(18, 8), nullable=False, server_default="0"),
+    Column("retries", BigInteger, nullable=False, server_default="0"),
+    Column("texts", BigInteger, nullable=False, server_default="0"),
+    Column("batch_tokens", BigInteger, nullable=False, server_default="0"),
+    # Tokens that no price was known for: their cost is not in cost, which does not make it nothing.
+    Column("unpriced_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("output_tokens", BigInteger, nullable=False, server_default="0"),
+)
+
+embedding_batches = Table(
+    "embedding_batches",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    tenant_column(primary_key=False),
+    Column("tag", Text, nullable=False, unique=True),
+    Column("batch_id", Text),
+    Column("embedder_id", Text, nullable=False),
+    json_column("embedder"),
+    # The text_sha256 of its texts, 32 bytes each; none once it is closed.
+    Column("hashes", LargeBinary, nullable=False),
+    Column("texts", Integer, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("cost", Numeric(18, 8)),
+    Column("state", Text, nullable=False),
+    Column("error", Text),
+    now_column("submitted_at"),
+    now_column("polled_at"),
+    time_column("ended_at"),
+    CheckConstraint(
+        "state IN ('SUBMITTING', 'UNDER_WAY', 'ENDED', 'COLLECTED', 'FAILED')", name="state"
+    ),
+    Index("ix_embedding_batches_tenant_state", "tenant", "state"),
+)
+
+embedder_probes = Table(
+    "embedder_probes",
+    metadata,
+    tenant_column(),
+    Column("embedder_id", Text, primary_key=True),
+    Column("probes_key", Text, nullable=False),
+    Column("vectors", LargeBinary, nullable=False),
+    now_column("stored_at"),
+    now_column("measured_at"),
+    Column("distances", ARRAY(Double), nullable=False, server_default="{}"),
+    Column("passed", Boolean, nullable=False),
+)
+
+service_tokens = Table(
+    "service_tokens",
+    metadata,
+    Column("token_id", Text, primary_key=True),
+    tenant_column(primary_key=False),
+    Column("token_sha256", LargeBinary, nullable=False, unique=True),
+    Column("role", Text, nullable=False),
+    Column("principals", ARRAY(Text), nullable=False, server_default="{}"),
+    now_column("created_at"),
+    time_column("expires_at"),
+    time_column("last_used_at"),
+    CheckConstraint("role IN ('admin', 'member')", name="role"),
+    Index(None, "tenant"),
+)

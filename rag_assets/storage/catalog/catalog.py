@@ -1,0 +1,70 @@
+"""The catalog: every table behind one name."""
+
+from __future__ import annotations
+
+from rag_assets.storage.catalog.access import AccessTable
+from rag_assets.storage.catalog.batches import BatchTable
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.documents import DocumentTable
+from rag_assets.storage.catalog.editions import EditionTable
+from rag_assets.storage.catalog.events import EventTable
+from rag_assets.storage.catalog.freshness import FreshnessQuery
+from rag_assets.storage.catalog.generations import GenerationTable
+from rag_assets.storage.catalog.index import IndexTable
+from rag_assets.storage.catalog.lock import TenantLock
+from rag_assets.storage.catalog.migrate import migrate
+from rag_assets.storage.catalog.overview import Overview
+from rag_assets.storage.catalog.probes import ProbeTable
+from rag_assets.storage.catalog.provider_keys import ProviderKeyTable
+from rag_assets.storage.catalog.quarantine import QuarantineTable
+from rag_assets.storage.catalog.records import RecordTable
+from rag_assets.storage.catalog.removals import RemovalTable
+from rag_assets.storage.catalog.service_tokens import ServiceTokenTable
+from rag_assets.storage.catalog.syncs import SyncTable
+from rag_assets.storage.catalog.tenants import TenantTable
+from rag_assets.storage.catalog.usage import UsageTable
+
+
+class Catalog:
+    """Access to the catalog, one attribute per concept."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.tenants = TenantTable(database)
+        self.access = AccessTable(database)
+        self.documents = DocumentTable(database)
+        self.quarantine = QuarantineTable(database)
+        self.records = RecordTable(database)
+        self.removals = RemovalTable(database)
+        self.editions = EditionTable(database)
+        self.index = IndexTable(database)
+        self.generations = GenerationTable(database)
+        self.syncs = SyncTable(database)
+        self.batches = BatchTable(database)
+        self.probes = ProbeTable(database)
+        self.events = EventTable(database)
+        self.provider_keys = ProviderKeyTable(database)
+        self.service_tokens = ServiceTokenTable(database)
+        self.usage = UsageTable(database)
+        self.freshness = FreshnessQuery(database)
+        self.overview = Overview(database)
+        self.lock = TenantLock(database)
+
+    @classmethod
+    def open(cls, url: str) -> Catalog:
+        """Connect, and bring the schema up to date.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        database = Database(url)
+        try:
+            migrate(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.database.close()

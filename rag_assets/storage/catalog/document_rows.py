@@ -1,0 +1,240 @@
+"""A document as a listing reports it, as the catalog keeps it, and between the two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Row, Text, and_, case, cast, func, or_
+from sqlalchemy.dialects.postgresql import Insert
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.hashing import key_of
+from rag_assets.common.times import stamp
+from rag_assets.ingest.sources.model import ListingFacts
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.tables import documents
+
+Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
+
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
+"""When a document is tried again that waits for a person: a sync that is asked for tries it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """A document that a listing found new, changed or merely touched.
+
+    Attributes:
+        modified_at: when its present content was made, as far as its source says.
+        said_title: what its source calls it.
+        revision: that was listed, of a pushed record; None for all else.
+        error: why it could not be read.
+    """
+
+    document_id: str
+    source: str
+    source_type: str
+    path: bytes
+    uri: str
+    facts: ListingFacts
+    listed_at_ns: int
+    content_sha256: str | None
+    modified_at: datetime
+    media_type: str | None = None
+    access_scope: str = "public"
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    said_title: str | None = None
+    revision: int | None = None
+    error: str | None = None
+
+    @property
+    def document_key(self) -> str:
+        """Hash of all that is known of the document before it is parsed."""
+        # A document that could not be read has no content hash: its facts stand in, so that it
+        # is tried again when, and only when, it changes.
+        facts = self.facts
+        content = self.content_sha256 or f"{facts.size}/{facts.mtime_ns}/{facts.inode}"
+        # Only where there is one: documents without keep the key that they always had.
+        title = [] if self.said_title is None else [self.said_title]
+        return key_of(
+            "document",
+            content,
+            stamp(self.modified_at),
+            self.media_type,
+            self.uri,
+            self.access_scope,
+            list(self.tags),
+            dict(self.metadata),
+            *title,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a listing is compared with: a row of `documents` without what it need not read."""
+
+    document_id: str
+    uri: str
+    facts: ListingFacts
+    listed_at_ns: int
+    content_sha256: str | None
+    modified_at: datetime
+    access_scope: str
+    status: Status
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One row of `documents`.
+
+    Attributes:
+        said_title: what its source calls it; None: its title is found in its content.
+        edition: how often somebody asked for it to be read, parsed and indexed anew.
+    """
+
+    document_id: str
+    source: str
+    source_type: str
+    path: bytes
+    uri: str
+    title: str | None
+    media_type: str | None
+    facts: ListingFacts
+    listed_at_ns: int
+    content_sha256: str | None
+    modified_at: datetime
+    access_scope: str
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    document_key: str
+    status: Status
+    error_message: str | None
+    attempts: int
+    retry_at: datetime | None
+    chunk_count: int
+    dropped_count: int
+    changed_at: datetime
+    updated_at: datetime
+    said_title: str | None = None
+    edition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a document is quarantined; with retry_at, the failure may pass."""
+
+    document_id: str
+    document_key: str
+    message: str
+    retry_at: datetime | None = None
+
+
+def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
+    """The columns that a change sets; it waits to be parsed, unless it could not be read."""
+    key = change.document_key
+    return {
+        "tenant": ref.id,
+        "document_id": change.document_id,
+        "source": change.source,
+        "source_type": change.source_type,
+        "path": change.path,
+        "uri": change.uri,
+        "media_type": change.media_type,
+        "size": change.facts.size,
+        "mtime_ns": change.facts.mtime_ns,
+        "ctime_ns": change.facts.ctime_ns,
+        "inode": change.facts.inode,
+        "listed_at_ns": change.listed_at_ns,
+        "content_sha256": change.content_sha256,
+        "modified_at": change.modified_at,
+        "access_scope": change.access_scope,
+        "tags": list(change.tags),
+        "metadata": dict(change.metadata),
+        "said_title": change.said_title,
+        "document_key": key,
+        "lane": lane,
+        "status": "FAILED" if change.error else "PROCESSING",
+        "error_message": change.error,
+        # No configuration makes an unreadable document readable: "*" stands for all of them.
+        "failed_document_key": key if change.error else None,
+        "failed_config_key": "*" if change.error else None,
+        "attempts": 0,
+        "retry_at": None,
+    }
+
+
+def recorded() -> Insert:
+    """Writes `row_of` rows; a document whose key is what it was keeps its standing."""
+    table = documents.c
+    new = upsert(documents)
+    key = in_edition(new.excluded.document_key, table.edition)
+    unreadable = new.excluded.failed_document_key.is_not(None)
+    fresh = or_(
+        *(table.document_key.is_distinct_from(key), table.status == "DELETED"),
+        and_(unreadable, table.status == "PROCESSING"),
+    )
+    listed = {
+        name: new.excluded[name]
+        for name in (
+            *("size", "mtime_ns", "ctime_ns", "inode", "listed_at_ns"),
+            *("path", "uri", "media_type", "content_sha256", "modified_at"),
+            *("said_title", "access_scope", "tags", "metadata", "updated_at"),
+        )
+    }
+    standing = {
+        name: case((fresh, new.excluded[name]), else_=table[name])
+        for name in (
+            *("status", "lane", "changed_at", "attempts", "retry_at", "error_message"),
+            "failed_config_key",
+        )
+    }
+    failed = case((unreadable, key), else_=None)
+    keys = {
+        "document_key": key,
+        "failed_document_key": case((fresh, failed), else_=table.failed_document_key),
+    }
+    return new.on_conflict_do_update(
+        index_elements=["tenant", "document_id"], set_={**listed, **standing, **keys}
+    )
+
+
+def in_edition(document_key: ColumnElement[str], edition: ColumnElement[int]) -> ColumnElement[str]:
+    """A document_key that differs between editions of the same document."""
+    plain = func.split_part(document_key, ".", 1)
+    return case((edition > 0, plain.concat(".").concat(cast(edition, Text))), else_=plain)
+
+
+def document_of(row: Row[Any]) -> Document:
+    """A row of `documents` as it was read."""
+    return Document(
+        document_id=row.document_id,
+        source=row.source,
+        source_type=row.source_type,
+        path=row.path,
+        uri=row.uri,
+        title=row.title,
+        media_type=row.media_type,
+        facts=ListingFacts(row.size, row.mtime_ns, row.ctime_ns, int(row.inode)),
+        listed_at_ns=row.listed_at_ns,
+        content_sha256=row.content_sha256,
+        modified_at=row.modified_at,
+        access_scope=row.access_scope,
+        tags=tuple(row.tags),
+        metadata=row.metadata,
+        document_key=row.document_key,
+        status=row.status,
+        error_message=row.error_message,
+        attempts=row.attempts,
+        retry_at=row.retry_at,
+        chunk_count=row.chunk_count,
+        dropped_count=row.dropped_count,
+        changed_at=row.changed_at,
+        updated_at=row.updated_at,
+        said_title=row.said_title,
+        edition=row.edition,
+    )

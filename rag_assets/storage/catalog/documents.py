@@ -1,0 +1,206 @@
+"""The documents of a tenant: what was listed, how it stands, and what was pruned."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import and_, delete, exists, or_, select
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.sql import func
+
+from rag_assets.ingest.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS, ListingFacts
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.document_rows import (
+    Document,
+    DocumentChange,
+    Known,
+    document_of,
+    recorded,
+    row_of,
+)
+from rag_assets.storage.catalog.removals import marked_deleted, not_overtaken
+from rag_assets.storage.catalog.tables import document_index, documents, tombstones
+
+_BATCH = 2_000
+
+
+class DocumentTable:
+    """Queries on `documents` and `tombstones`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def known(self, tenant_id: str, source: str) -> Iterator[Known]:
+        """Every document of one source, the deleted ones included, streamed."""
+        table = documents.c
+        query = select(
+            *(table.document_id, table.uri, table.size, table.mtime_ns, table.ctime_ns),
+            *(table.inode, table.listed_at_ns, table.content_sha256, table.modified_at),
+            *(table.access_scope, table.status, table.error_message),
+        ).where(table.tenant == tenant_id, table.source == source)
+        with self._database.begin() as connection:
+            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            for id_, uri, size, mtime, ctime, inode, *rest in rows:
+                yield Known(id_, uri, ListingFacts(size, mtime, ctime, int(inode)), *rest)
+
+    def record(self, ref: TenantRef, changes: Sequence[DocumentChange], *, lane: int) -> None:
+        """Write what a listing found; unchanged content keeps the document's standing.
+
+        What was deleted by request since the listing, or pushed anew, is left out.
+
+        Args:
+            ref: whose.
+            changes: new, changed and touched documents.
+            lane: 0 where somebody is waiting, 1 for a bulk import.
+        """
+        statement = recorded()
+        for batch in _batches(changes, _BATCH):
+            with self._database.begin_for(ref) as connection:
+                rows = [row_of(ref, c, lane) for c in not_overtaken(connection, ref, batch)]
+                if rows:
+                    connection.execute(statement, rows)
+
+    def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
+        """Documents that their source no longer has; answers leave them out from now on."""
+        for batch in _batches(document_ids, _BATCH):
+            with self._database.begin_for(ref) as connection:
+                connection.execute(marked_deleted(ref, batch))
+
+    def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
+        """The named documents, in the order of their work."""
+        query = (
+            select(documents)
+            .where(documents.c.tenant == tenant_id, among(documents.c.document_id, document_ids))
+            .order_by(documents.c.lane, documents.c.changed_at, documents.c.document_id)
+        )
+        with self._database.begin() as connection:
+            return [document_of(row) for row in connection.execute(query)]
+
+    def all(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
+        """Every document of a tenant by uri, those deleted only on request."""
+        query = select(documents).where(documents.c.tenant == tenant_id).order_by("uri")
+        if not deleted:
+            query = query.where(documents.c.status != "DELETED")
+        with self._database.begin() as connection:
+            return [document_of(row) for row in connection.execute(query)]
+
+    def sources(self, tenant_id: str) -> list[str]:
+        """Names of the sources that living documents are from."""
+        query = (
+            select(documents.c.source)
+            .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
+            .distinct()
+        )
+        with self._database.begin() as connection:
+            return list(connection.scalars(query))
+
+    def counts(self, tenant_id: str) -> dict[str, int]:
+        """How many documents stand where."""
+        query = (
+            select(documents.c.status, func.count())
+            .where(documents.c.tenant == tenant_id)
+            .group_by(documents.c.status)
+        )
+        with self._database.begin() as connection:
+            return dict(connection.execute(query).all())
+
+    def indexed_before(self, tenant_id: str, cutoff: datetime) -> list[Document]:
+        """Living documents whose content last changed before the cutoff."""
+        query = select(documents).where(
+            documents.c.tenant == tenant_id,
+            documents.c.status != "DELETED",
+            documents.c.changed_at < cutoff,
+        )
+        with self._database.begin() as connection:
+            return [document_of(row) for row in connection.execute(query)]
+
+    def oldest_change(self, tenant_id: str) -> datetime | None:
+        """When the longest unchanged living document changed last."""
+        query = select(func.min(documents.c.changed_at)).where(
+            documents.c.tenant == tenant_id, documents.c.status != "DELETED"
+        )
+        with self._database.begin() as connection:
+            oldest: datetime | None = connection.scalar(query)
+        return oldest
+
+    def unsettled_count(self, tenant_id: str, sources: Collection[str]) -> int:
+        """Documents to be read again: a change might have gone unnoticed, or somebody asked.
+
+        Args:
+            tenant_id: whose.
+            sources: names of those sources that count; a listing of another would find nothing.
+        """
+        query = (
+            select(func.count())
+            .select_from(documents)
+            .where(
+                documents.c.tenant == tenant_id,
+                among(documents.c.source, sources),
+                documents.c.status != "DELETED",
+                # What could not be read is read again at every listing anyway.
+                documents.c.content_sha256.is_not(None),
+                or_(
+                    documents.c.listed_at_ns == READ_AGAIN_NS,
+                    and_(
+                        documents.c.mtime_ns + RACY_NS > documents.c.listed_at_ns,
+                        documents.c.mtime_ns <= documents.c.listed_at_ns + FUTURE_NS,
+                    ),
+                ),
+            )
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def bury(self, ref: TenantRef, pruned: Iterable[Document]) -> None:
+        """Delete documents for their age, and remember their content."""
+        rows = [
+            {
+                "tenant": ref.id,
+                "document_id": document.document_id,
+                "content_sha256": document.content_sha256 or "",
+            }
+            for document in pruned
+        ]
+        if not rows:
+            return
+        new = upsert(tombstones)
+        statement = new.on_conflict_do_update(
+            index_elements=["tenant", "document_id"],
+            set_={"content_sha256": new.excluded.content_sha256, "pruned_at": func.now()},
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(statement, rows)
+        self.mark_deleted(ref, [str(row["document_id"]) for row in rows])
+
+    def buried(self, tenant_id: str) -> dict[str, str]:
+        """Content hashes of pruned documents, by document id."""
+        query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
+            tombstones.c.tenant == tenant_id
+        )
+        with self._database.begin() as connection:
+            return {row.document_id: row.content_sha256 for row in connection.execute(query)}
+
+    def forget_deleted(self, ref: TenantRef, before: datetime) -> int:
+        """Drop rows of documents deleted long ago that no generation holds any more."""
+        held = exists().where(
+            and_(
+                document_index.c.tenant == documents.c.tenant,
+                document_index.c.document_id == documents.c.document_id,
+            )
+        )
+        with self._database.begin_for(ref) as connection:
+            return connection.execute(
+                delete(documents).where(
+                    documents.c.tenant == ref.id,
+                    documents.c.status == "DELETED",
+                    documents.c.updated_at < before,
+                    ~held,
+                )
+            ).rowcount
+
+
+def _batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,0 +1,130 @@
+"""What happened, append-only: for the tenant's admin, the daemon and the curious."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import delete, insert, select
+
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.tables import events
+
+EventKind = Literal[
+    "document_indexed",
+    "document_removed",
+    "document_failed",
+    "cap_reached",
+    "rag_chunk_indexed",
+    "secret_dropped",
+    "deletions_held",
+    "reindex_requested",
+    "generation_published",
+    "drift_found",
+    "index_repaired",
+    "pruned",
+    "model_changed",
+    "rag_search_started",
+    "rag_search_completed",
+]
+
+
+SEARCHES: tuple[EventKind, ...] = ("rag_search_started", "rag_search_completed")
+"""Events that every search leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of `events`."""
+
+    id: int
+    kind: str
+    at: datetime
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """What has just happened.
+
+    Attributes:
+        payload: holds no secret and no text of a document.
+    """
+
+    kind: EventKind
+    at: datetime
+    payload: Mapping[str, Any]
+
+
+class EventTable:
+    """Queries on `events`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def write(self, ref: TenantRef, kind: EventKind, payloads: Sequence[Mapping[str, Any]]) -> None:
+        """Append events of one kind; payloads hold no secret and no text of a document."""
+        if not payloads:
+            return
+        rows = [{"tenant": ref.id, "kind": kind, "payload": dict(p)} for p in payloads]
+        with self._database.begin_for(ref) as connection:
+            connection.execute(insert(events), rows)
+
+    def append(self, ref: TenantRef, new: Sequence[NewEvent]) -> None:
+        """Append events of several kinds, in order, each with its own time."""
+        rows = [
+            {"tenant": ref.id, "kind": event.kind, "at": event.at, "payload": dict(event.payload)}
+            for event in new
+        ]
+        if rows:
+            with self._database.begin_for(ref) as connection:
+                connection.execute(insert(events), rows)
+
+    def forget(self, ref: TenantRef, kinds: Collection[EventKind], before: datetime) -> int:
+        """Delete events of these kinds that are older; returns how many."""
+        with self._database.begin_for(ref) as connection:
+            return connection.execute(
+                delete(events).where(
+                    events.c.tenant == ref.id, among(events.c.kind, kinds), events.c.at < before
+                )
+            ).rowcount
+
+    def page(
+        self,
+        tenant_id: str,
+        *,
+        kinds: Collection[str] | None = None,
+        caller: str | None = None,
+        before: int | None = None,
+        limit: int,
+    ) -> list[Event]:
+        """Some of a tenant's events, the newest first.
+
+        Args:
+            tenant_id: whose.
+            kinds: only of these kinds.
+            caller: only those of searches that this caller made.
+            before: only those older than the event of this id.
+            limit: events at most.
+        """
+        query = select(events).where(events.c.tenant == tenant_id)
+        if kinds is not None:
+            query = query.where(among(events.c.kind, kinds))
+        if caller is not None:
+            query = query.where(events.c.payload["caller"].astext == caller)
+        if before is not None:
+            query = query.where(events.c.id < before)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
+            return [Event(row.id, row.kind, row.at, row.payload) for row in rows]
+
+    def latest(self, tenant_id: str, *, kind: str | None = None, limit: int = 100) -> list[Event]:
+        """The newest events first."""
+        query = select(events).where(events.c.tenant == tenant_id)
+        if kind is not None:
+            query = query.where(events.c.kind == kind)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
+            return [Event(row.id, row.kind, row.at, row.payload) for row in rows]

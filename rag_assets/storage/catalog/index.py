@@ -1,0 +1,320 @@
+"""Which version of which document each generation holds.
+
+A row is made before the first entry of a document is written, and goes only when the absence of
+its entries is confirmed: what may be in the index is always known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from sqlalchemy import and_, case, delete, func, or_, select, tuple_, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.storage.catalog.access import is_readable
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.index_rows import (
+    HeldVersion,
+    IndexedVersion,
+    ReadableDocument,
+    ReadableVersion,
+    as_ready,
+    is_behind,
+    is_pending,
+    is_pushed_anew,
+    of_generation,
+    readable_by_document,
+    readable_versions,
+    ready,
+    returnable,
+    same_document,
+    settled,
+    with_index,
+    withheld,
+)
+from rag_assets.storage.catalog.tables import document_index, documents
+
+_BATCH = 2_000
+
+
+class IndexTable:
+    """Queries on `document_index`, alone and against `documents`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def pending(
+        self,
+        tenant_id: str,
+        generation: int,
+        config_key: str,
+        *,
+        documents_limit: int,
+        bytes_limit: int,
+    ) -> list[str]:
+        """Documents whose indexed version is not the desired one, most urgent first.
+
+        At least one is returned while any is pending, however large it is.
+        """
+        ahead = func.sum(documents.c.size).over(
+            order_by=(documents.c.lane, documents.c.changed_at, documents.c.document_id),
+            rows=(None, -1),
+        )
+        work = (
+            select(documents.c.document_id, func.coalesce(ahead, 0).label("ahead"))
+            .select_from(with_index(generation))
+            .where(documents.c.tenant == tenant_id, is_pending(config_key))
+            .order_by(documents.c.lane, documents.c.changed_at, documents.c.document_id)
+            .limit(documents_limit)
+            .subquery()
+        )
+        query = select(work.c.document_id).where(work.c.ahead < bytes_limit)
+        with self._database.begin() as connection:
+            return list(connection.scalars(query))
+
+    def pending_count(self, tenant_id: str, generation: int, config_key: str) -> int:
+        """How many documents wait."""
+        query = (
+            select(func.count())
+            .select_from(with_index(generation))
+            .where(documents.c.tenant == tenant_id, is_pending(config_key))
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def unfinished_count(self, tenant_id: str, generation: int, config_key: str) -> int:
+        """How many documents wait, those included that will be tried again later."""
+        retried = and_(
+            documents.c.status.in_(("FAILED", "PROCESSING")), documents.c.retry_at.is_not(None)
+        )
+        query = (
+            select(func.count())
+            .select_from(with_index(generation))
+            .where(
+                documents.c.tenant == tenant_id,
+                or_(is_pending(config_key), and_(retried, is_behind(config_key))),
+            )
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def entry_count(self, tenant_id: str, generation: int) -> int:
+        """How many entries a generation should have."""
+        query = (
+            select(func.coalesce(func.sum(document_index.c.chunk_count), 0))
+            .join(documents, same_document())
+            .where(of_generation(tenant_id, generation), documents.c.status != "DELETED")
+        )
+        with self._database.begin() as connection:
+            return int(connection.scalar(query) or 0)
+
+    def entries_of(self, tenant_id: str, document_ids: Sequence[str]) -> int:
+        """How many entries all generations should have of these documents."""
+        query = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
+            document_index.c.tenant == tenant_id, among(document_index.c.document_id, document_ids)
+        )
+        with self._database.begin() as connection:
+            return int(connection.scalar(query) or 0)
+
+    def removals(self, tenant_id: str) -> dict[int, list[str]]:
+        """Deleted documents that a generation may still hold, by generation."""
+        query = (
+            select(document_index.c.generation, document_index.c.document_id)
+            .join(documents, same_document())
+            .where(documents.c.tenant == tenant_id, documents.c.status == "DELETED")
+            .order_by(document_index.c.generation)
+        )
+        found: dict[int, list[str]] = {}
+        with self._database.begin() as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.generation, []).append(row.document_id)
+        return found
+
+    def intact(
+        self, tenant_id: str, generation: int, document_ids: Sequence[str]
+    ) -> dict[str, str]:
+        """The version of each named document whose entries need not be written again."""
+        query = settled(tenant_id, generation, document_ids, document_index.c.indexed_key)
+        with self._database.begin() as connection:
+            return dict(connection.execute(query).all())
+
+    def intend(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> set[str]:
+        """Note that entries of these documents are about to be written.
+
+        Returns:
+            Those that may have entries already.
+        """
+        table = document_index
+        before = select(table.c.document_id).where(of_generation(ref.id, generation, document_ids))
+        rows = [
+            {"tenant": ref.id, "generation": generation, "document_id": document_id}
+            for document_id in document_ids
+        ]
+        statement = upsert(table).on_conflict_do_update(
+            index_elements=["tenant", "generation", "document_id"], set_={"dirty": True}
+        )
+        with self._database.begin_for(ref) as connection:
+            present = set(connection.scalars(before))
+            if rows:
+                connection.execute(statement, rows)
+        return present
+
+    def commit(self, ref: TenantRef, generation: int, versions: Sequence[IndexedVersion]) -> None:
+        """Make these versions the ones that are returned; one transaction.
+
+        A document that was deleted meanwhile gets none.
+        """
+        if not versions:
+            return
+        deleted = select(documents.c.document_id).where(
+            documents.c.tenant == ref.id,
+            among(documents.c.document_id, [version.document_id for version in versions]),
+            documents.c.status == "DELETED",
+        )
+        new = upsert(document_index)
+        statement = new.on_conflict_do_update(
+            index_elements=["tenant", "generation", "document_id"],
+            set_={
+                name: new.excluded[name]
+                for name in (
+                    *("indexed_key", "document_key", "config_key"),
+                    *("chunk_count", "indexed_at"),
+                )
+            },
+        )
+        with self._database.begin_for(ref) as connection:
+            now = connection.scalar(select(func.clock_timestamp()))
+            gone = set(connection.scalars(deleted))
+            versions = [version for version in versions if version.document_id not in gone]
+            if not versions:
+                return
+            connection.execute(
+                statement,
+                [
+                    {
+                        "tenant": ref.id,
+                        "generation": generation,
+                        "document_id": version.document_id,
+                        "indexed_key": version.indexed_key,
+                        "document_key": version.document_key,
+                        "config_key": version.config_key,
+                        "chunk_count": version.chunk_count,
+                        "indexed_at": now,
+                        "dirty": False,
+                    }
+                    for version in versions
+                ],
+            )
+            connection.execute(ready(ref), [as_ready(version) for version in versions])
+
+    def clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
+        """Note that only the indexed version's entries are left."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(document_index)
+                .where(of_generation(ref.id, generation, document_ids))
+                .values(dirty=False)
+            )
+
+    def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
+        """Documents with possible left-overs, and the version that must stay."""
+        query = select(document_index.c.document_id, document_index.c.indexed_key).where(
+            of_generation(tenant_id, generation), document_index.c.dirty
+        )
+        with self._database.begin() as connection:
+            return {row.document_id: row.indexed_key for row in connection.execute(query)}
+
+    def forget(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
+        """Drop rows of documents whose entries are confirmed to be gone."""
+        with self._database.begin_for(ref) as connection:
+            for start in range(0, len(document_ids), _BATCH):
+                batch = document_ids[start : start + _BATCH]
+                connection.execute(
+                    delete(document_index).where(of_generation(ref.id, generation, batch))
+                )
+
+    def reset(self, ref: TenantRef, generation: int) -> None:
+        """Forget all that a generation held: its index was lost."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(delete(document_index).where(of_generation(ref.id, generation)))
+
+    def unsettle(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
+        """Have these documents published again, with what the lake holds."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(document_index)
+                .where(of_generation(ref.id, generation, document_ids))
+                .values(document_key=None, dirty=True)
+            )
+
+    def made_from(
+        self, tenant_id: str, generation: int, document_ids: Sequence[str]
+    ) -> dict[str, str]:
+        """The document_key that the held version of each named document was made from."""
+        query = settled(tenant_id, generation, document_ids, document_index.c.document_key)
+        with self._database.begin() as connection:
+            return dict(connection.execute(query).all())
+
+    def withhold(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
+        """Return no version of these documents any more; the next run deletes their entries."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(withheld(ref, document_ids))
+
+    def readable(
+        self,
+        tenant_id: str,
+        generation: int,
+        document_ids: Sequence[str],
+        principals: Collection[str],
+    ) -> dict[str, ReadableVersion]:
+        """The version of each named document that one of these principals may be shown."""
+        query = readable_versions(tenant_id, generation, document_ids, principals)
+        with self._database.begin() as connection:
+            return readable_by_document(connection.execute(query))
+
+    def readable_documents(
+        self,
+        tenant_id: str,
+        generation: int,
+        principals: Collection[str],
+        *,
+        limit: int,
+        after: str | None = None,
+    ) -> list[ReadableDocument]:
+        """The first documents, by uri, of which one of these principals may be shown a version.
+
+        Args:
+            tenant_id, generation: whose.
+            principals: who asks.
+            limit: documents at most.
+            after: only those that come after the document of this `place`.
+        """
+        found = documents.c
+        query = (
+            returnable(
+                tenant_id,
+                generation,
+                *(found.document_id, found.uri, found.title, found.media_type),
+            )
+            .where(is_readable(documents, principals))
+            .order_by(found.uri, found.document_id)
+            .limit(limit)
+        )
+        if after is not None:
+            uri, _, document_id = after.partition(" ")
+            query = query.where(tuple_(found.uri, found.document_id) > (uri, document_id))
+        with self._database.begin() as connection:
+            return [ReadableDocument(*row) for row in connection.execute(query)]
+
+    def held(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
+        """What the generation's index should hold, by document, streamed."""
+        held = document_index.c
+        query = returnable(
+            tenant_id,
+            generation,
+            *(held.document_id, held.indexed_key, held.chunk_count),
+            case((~is_pushed_anew(), documents.c.access_scope)),
+        ).order_by(held.document_id)
+        with self._database.begin() as connection:
+            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+                yield HeldVersion(*row)

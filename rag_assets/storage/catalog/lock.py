@@ -1,0 +1,173 @@
+"""One writer per tenant: a Postgres advisory lock, with a note of who holds it.
+
+The lock lives as long as its holder's connection, so a killed holder frees it at once. The note
+outlives the holder on purpose: whoever comes next learns from it which run was left behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+
+from sqlalchemy import Connection, delete, select, text
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.sql import func
+
+from rag_assets.common.errors import TenantLocked
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.tables import tenant_locks
+
+_POLL_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds, or last held, a tenant's lock."""
+
+    what: str
+    run_id: str | None = None
+    pid: int = 0
+    host: str = ""
+
+    @classmethod
+    def here(cls, what: str, run_id: str | None = None) -> Holder:
+        """This process."""
+        return cls(what, run_id, os.getpid(), socket.gethostname())
+
+    def __str__(self) -> str:
+        run = f", run {self.run_id}" if self.run_id else ""
+        return f"{self.what} (process {self.pid} on {self.host}{run})"
+
+
+class HeldLock:
+    """A tenant's lock while it is held."""
+
+    def __init__(self, connection: Connection, tenant_id: str, key: int) -> None:
+        self._connection = connection
+        self._tenant_id = tenant_id
+        self._key = key
+        self._holds = text(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            " AND pid = pg_backend_pid() AND objsubid = 1"
+            " AND ((classid::bigint << 32) | objid::bigint) = :key"
+        )
+
+    def check(self) -> None:
+        """Make sure that the lock is still ours, before something is written.
+
+        Raises:
+            TenantLocked: the connection that held the lock is gone; another may hold it now.
+        """
+        try:
+            held = self._connection.scalar(self._holds, {"key": self._key})
+        except SQLAlchemyError:  # the driver's error at first, then that the connection is invalid
+            held = 0
+        if not held:
+            raise TenantLocked(
+                f"the lock of tenant {self._tenant_id!r} was lost: its connection broke",
+                hint="run the sync again: it continues where this one stopped",
+            )
+
+
+class TenantLock:
+    """Takes and inspects tenants' locks."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @contextmanager
+    def hold(
+        self,
+        tenant_id: str,
+        holder: Holder,
+        *,
+        wait_seconds: float = 0.0,
+        on_wait: Callable[[Holder], None] | None = None,
+        on_takeover: Callable[[Holder], None] | None = None,
+    ) -> Iterator[HeldLock]:
+        """Hold a tenant's lock.
+
+        Args:
+            tenant_id: whose.
+            holder: what is noted for others to read.
+            wait_seconds: how long to wait for the present holder.
+            on_wait: told once who is being waited for.
+            on_takeover: told of a former holder that did not release the lock itself.
+
+        Raises:
+            TenantLocked: the present holder did not let go in time.
+        """
+        key = lock_key(tenant_id)
+        with self._database.session() as connection:
+            self._acquire(connection, tenant_id, key, wait_seconds, on_wait)
+            try:
+                former = self.holder(tenant_id)
+                if former is not None and on_takeover is not None:
+                    on_takeover(former)
+                connection.execute(
+                    upsert(tenant_locks)
+                    .values(tenant=tenant_id, holder=asdict(holder))
+                    .on_conflict_do_update(
+                        index_elements=["tenant"],
+                        set_={"holder": asdict(holder), "acquired_at": func.now()},
+                    )
+                )
+                yield HeldLock(connection, tenant_id, key)
+            finally:
+                # A broken connection has freed the lock already; its note stays as evidence.
+                with suppress(SQLAlchemyError):
+                    connection.execute(
+                        delete(tenant_locks).where(tenant_locks.c.tenant == tenant_id)
+                    )
+                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
+
+    def _acquire(
+        self,
+        connection: Connection,
+        tenant_id: str,
+        key: int,
+        wait_seconds: float,
+        on_wait: Callable[[Holder], None] | None,
+    ) -> None:
+        deadline = time.monotonic() + wait_seconds
+        told = False
+        while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
+            present = self.holder(tenant_id) or Holder("another process")
+            if time.monotonic() >= deadline:
+                raise TenantLocked(
+                    f"tenant {tenant_id!r} is being written by {present}",
+                    hint="wait for it to end, or stop that process; then run this again",
+                )
+            if on_wait is not None and not told:
+                on_wait(present)
+                told = True
+            time.sleep(_POLL_SECONDS)
+
+    def is_held(self, tenant_id: str) -> bool:
+        """Whether anybody holds the tenant's lock just now; does not take it."""
+        held = text(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            " AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = :key"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+        with self._database.begin() as connection:
+            return bool(connection.scalar(held, {"key": lock_key(tenant_id)}))
+
+    def holder(self, tenant_id: str) -> Holder | None:
+        """Who noted themselves last and has not released the lock in order."""
+        query = select(tenant_locks.c.holder).where(tenant_locks.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            noted = connection.scalar(query)
+        return Holder(**noted) if noted else None
+
+
+def lock_key(tenant_id: str) -> int:
+    """The signed 64-bit key of a tenant's advisory lock."""
+    digest = hashlib.sha256(f"rag-assets/{tenant_id}".encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)

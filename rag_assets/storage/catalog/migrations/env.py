@@ -1,0 +1,17 @@
+"""Alembic's entry point: runs the migrations on the connection it is handed."""
+
+from alembic import context
+
+# Imported for the tables that they add to the metadata.
+from rag_assets.storage.catalog import account_tables, tables  # noqa: F401
+from rag_assets.storage.catalog.columns import SCHEMA, metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table_schema=SCHEMA,
+    include_schemas=True,
+    include_name=lambda name, kind, _: kind != "schema" or name == SCHEMA,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,287 @@
+"""What people are shown of all tenants, of one, and of one document; nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CTE, ColumnElement, Select, Subquery, and_, exists, func, select, tuple_
+
+from rag_assets.common.errors import UnknownTenant
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.document_rows import Document, Status, document_of
+from rag_assets.storage.catalog.index_rows import same_document
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    documents,
+    generations,
+    serving,
+    syncs,
+    tenants,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantStanding:
+    """How a tenant stands.
+
+    Attributes:
+        documents: how many, by status.
+        entries: that the serving generation should hold.
+        generation, index_name: what answers; None before the first build is complete.
+        synced_at: when its sources were last carried through the chain, all of them.
+        error: why the last sync did not come to its end, if it did not.
+    """
+
+    tenant_id: str
+    state: str
+    documents: Mapping[Status, int] = field(default_factory=dict)
+    entries: int = 0
+    generation: int | None = None
+    index_name: str | None = None
+    synced_at: datetime | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FormatStanding:
+    """How a tenant's documents of one format stand.
+
+    Attributes:
+        media_type: as the file's name promises it; None where that says nothing.
+        documents: how many, by status; deleted ones left out.
+        chunks: of all of them.
+        bytes: of all of them, at the source.
+    """
+
+    media_type: str | None
+    documents: Mapping[Status, int]
+    chunks: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldEntries:
+    """What one generation holds of a document.
+
+    Attributes:
+        state: of the generation.
+        current: whether it was made from the document as it was last listed.
+    """
+
+    generation: int
+    state: str
+    index_name: str
+    entries: int
+    indexed_at: datetime | None
+    current: bool
+
+
+class Overview:
+    """Queries for people, over several tables."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tenants(
+        self,
+        *,
+        containing: str = "",
+        in_trouble: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[TenantStanding]:
+        """How tenants stand, by id.
+
+        Args:
+            containing: only those whose id contains this.
+            in_trouble: only those with a document that failed, or whose last sync did.
+            limit, offset: how many, after how many.
+        """
+        chosen = select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
+        if containing:
+            chosen = chosen.where(tenants.c.id.icontains(containing, autoescape=True))
+        if in_trouble:
+            chosen = chosen.where(_has_failed_document() | _has_failed_sync())
+        return self._standing(chosen)
+
+    def tenant(self, tenant_id: str) -> TenantStanding:
+        """How one tenant stands.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+        """
+        found = self._standing(select(tenants.c.id).where(tenants.c.id == tenant_id))
+        if not found:
+            raise UnknownTenant(f"no tenant {tenant_id!r}", hint="/documents lists them")
+        return found[0]
+
+    def _standing(self, chosen: Select[tuple[str]]) -> list[TenantStanding]:
+        """In one query, which counts only what belongs to the chosen tenants."""
+        ids = chosen.cte("chosen")
+        counts, entries, last = _status_counts(ids), _entry_counts(ids), _last_syncs(ids)
+        query = (
+            select(
+                *(tenants.c.id, tenants.c.state, counts.c.documents),
+                *(func.coalesce(entries.c.entries, 0), serving.c.generation),
+                *(serving.c.index_name, last.c.synced_at, last.c.error),
+            )
+            .join(ids, ids.c.id == tenants.c.id)
+            .outerjoin(counts, counts.c.tenant == tenants.c.id)
+            .outerjoin(entries, entries.c.tenant == tenants.c.id)
+            .outerjoin(serving, serving.c.tenant == tenants.c.id)
+            .outerjoin(last, last.c.tenant == tenants.c.id)
+            .order_by(tenants.c.id)
+        )
+        with self._database.begin() as connection:
+            return [
+                TenantStanding(id_, state, standing or {}, int(held), *rest)
+                for id_, state, standing, held, *rest in connection.execute(query)
+            ]
+
+    def formats(self, tenant_id: str) -> list[FormatStanding]:
+        """How a tenant's documents stand by format, the most frequent first."""
+        living = and_(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
+        query = (
+            select(
+                *(documents.c.media_type, documents.c.status, func.count()),
+                *(func.sum(documents.c.chunk_count), func.sum(documents.c.size)),
+            )
+            .where(living)
+            .group_by(documents.c.media_type, documents.c.status)
+        )
+        found: dict[str | None, FormatStanding] = {}
+        with self._database.begin() as connection:
+            for media_type, status, count, chunks, size in connection.execute(query):
+                had = found.get(media_type) or FormatStanding(media_type, {}, 0, 0)
+                found[media_type] = FormatStanding(
+                    media_type,
+                    {**had.documents, status: count},
+                    had.chunks + int(chunks),
+                    had.bytes + int(size),
+                )
+        return sorted(
+            found.values(), key=lambda f: (-sum(f.documents.values()), f.media_type or "")
+        )
+
+    def page(
+        self,
+        tenant_id: str,
+        *,
+        status: Status | None = None,
+        containing: str = "",
+        limit: int,
+        offset: int = 0,
+    ) -> list[Document]:
+        """Some of a tenant's documents by uri.
+
+        Args:
+            tenant_id: whose.
+            status: only those that stand so; otherwise all but the deleted ones.
+            containing: only those whose uri contains this, letter case ignored.
+            limit, offset: how many, after how many.
+        """
+        standing = documents.c.status == status if status else documents.c.status != "DELETED"
+        query = select(documents).where(documents.c.tenant == tenant_id, standing)
+        if containing:
+            query = query.where(documents.c.uri.icontains(containing, autoescape=True))
+        return self._documents(query.limit(limit).offset(offset))
+
+    def failed(self, tenant_id: str, limit: int) -> list[Document]:
+        """The first of a tenant's quarantined documents by uri."""
+        return self.page(tenant_id, status="FAILED", limit=limit)
+
+    def held(self, tenant_id: str, document_id: str) -> list[HeldEntries]:
+        """What each live generation holds of a document, the newest first."""
+        indexed = document_index.c
+        current = func.coalesce(indexed.document_key == documents.c.document_key, False)
+        query = (
+            select(
+                *(generations.c.generation, generations.c.state, generations.c.index_name),
+                *(indexed.chunk_count, indexed.indexed_at, current),
+            )
+            .select_from(document_index)
+            .join(documents, same_document())
+            .join(
+                generations,
+                tuple_(generations.c.tenant, generations.c.generation)
+                == tuple_(indexed.tenant, indexed.generation),
+            )
+            .where(
+                indexed.tenant == tenant_id,
+                indexed.document_id == document_id,
+                indexed.indexed_key.is_not(None),
+            )
+            .order_by(generations.c.generation.desc())
+        )
+        with self._database.begin() as connection:
+            return [HeldEntries(*row) for row in connection.execute(query)]
+
+    def _documents(self, query: Select[Any]) -> list[Document]:
+        ordered = query.order_by(documents.c.uri, documents.c.document_id)
+        with self._database.begin() as connection:
+            return [document_of(row) for row in connection.execute(ordered)]
+
+
+def _has_failed_document() -> ColumnElement[bool]:
+    return exists().where(documents.c.tenant == tenants.c.id, documents.c.status == "FAILED")
+
+
+def _has_failed_sync() -> ColumnElement[bool]:
+    return exists().where(syncs.c.tenant == tenants.c.id, syncs.c.last_error.is_not(None))
+
+
+def _status_counts(ids: CTE) -> Subquery:
+    """By tenant, a JSON object of how many documents stand where."""
+    by_status = (
+        select(documents.c.tenant, documents.c.status, func.count().label("documents"))
+        .where(documents.c.tenant.in_(select(ids.c.id)))
+        .group_by(documents.c.tenant, documents.c.status)
+        .subquery()
+    )
+    return (
+        select(
+            by_status.c.tenant,
+            func.jsonb_object_agg(by_status.c.status, by_status.c.documents).label("documents"),
+        )
+        .group_by(by_status.c.tenant)
+        .subquery()
+    )
+
+
+def _entry_counts(ids: CTE) -> Subquery:
+    """By tenant, how many entries its serving generation should hold."""
+    answers: ColumnElement[bool] = and_(
+        serving.c.tenant == document_index.c.tenant,
+        serving.c.generation == document_index.c.generation,
+    )
+    return (
+        select(
+            document_index.c.tenant,
+            func.sum(document_index.c.chunk_count).label("entries"),
+        )
+        .join(serving, answers)
+        .join(documents, same_document())
+        .where(
+            document_index.c.tenant.in_(select(ids.c.id)),
+            documents.c.status != "DELETED",
+        )
+        .group_by(document_index.c.tenant)
+        .subquery()
+    )
+
+
+def _last_syncs(ids: CTE) -> Subquery:
+    """By tenant, since when every source is carried through, and what the last error said."""
+    return (
+        select(
+            syncs.c.tenant,
+            func.min(syncs.c.succeeded_at).label("synced_at"),
+            func.max(syncs.c.last_error).label("error"),
+        )
+        .where(syncs.c.tenant.in_(select(ids.c.id)))
+        .group_by(syncs.c.tenant)
+        .subquery()
+    )

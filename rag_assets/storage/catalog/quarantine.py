@@ -1,0 +1,109 @@
+"""Documents that wait: quarantined for a failure, or set aside for a provider's batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, select, update
+from sqlalchemy.sql import func
+
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.document_rows import Failure
+from rag_assets.storage.catalog.tables import documents
+
+
+class QuarantineTable:
+    """Queries on those of `documents` that are not worked on now."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
+        """Quarantine documents; a version that is being served stays searchable."""
+        attempts = documents.c.attempts + 1
+        self._put_off(ref, failures, config_key, {"status": "FAILED", "attempts": attempts})
+
+    def set_aside(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
+        """Let documents wait until their time, out of the way of others; none of them failed."""
+        self._put_off(ref, waits, config_key, {"status": "PROCESSING"})
+
+    def release(self, ref: TenantRef) -> int:
+        """Let documents that were set aside be worked on at once; returns how many."""
+        with self._database.begin_for(ref) as connection:
+            return connection.execute(
+                update(documents)
+                .where(
+                    documents.c.tenant == ref.id,
+                    documents.c.status == "PROCESSING",
+                    documents.c.retry_at > func.now(),
+                )
+                .values(retry_at=func.now())
+            ).rowcount
+
+    def set_aside_count(self, tenant_id: str) -> int:
+        """How many documents wait for a provider's batch."""
+        query = select(func.count()).where(
+            documents.c.tenant == tenant_id,
+            documents.c.status == "PROCESSING",
+            documents.c.retry_at > func.now(),
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def retry_passing_failures(self, ref: TenantRef) -> int:
+        """Let documents be tried again at once whose failure may have passed; returns how many."""
+        with self._database.begin_for(ref) as connection:
+            return connection.execute(
+                update(documents)
+                .where(
+                    documents.c.tenant == ref.id,
+                    documents.c.status == "FAILED",
+                    documents.c.retry_at.is_not(None),
+                )
+                .values(retry_at=func.now())
+            ).rowcount
+
+    def waiting_count(self, tenant_id: str) -> int:
+        """How many documents are quarantined for a failure that may pass."""
+        query = select(func.count()).where(
+            documents.c.tenant == tenant_id,
+            documents.c.status == "FAILED",
+            documents.c.retry_at.is_not(None),
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def _put_off(
+        self, ref: TenantRef, waits: Sequence[Failure], config_key: str, values: dict[str, Any]
+    ) -> None:
+        statement = (
+            update(documents)
+            .where(
+                documents.c.tenant == ref.id,
+                documents.c.document_id == bindparam("waiting"),
+                # One that changed meanwhile is worked on as it is now.
+                documents.c.document_key == bindparam("key"),
+                documents.c.status != "DELETED",
+            )
+            .values(
+                **values,
+                error_message=bindparam("message"),
+                failed_document_key=documents.c.document_key,
+                failed_config_key=config_key,
+                retry_at=bindparam("again"),
+                updated_at=func.now(),
+            )
+        )
+        rows = [
+            {
+                "waiting": wait.document_id,
+                "key": wait.document_key,
+                "message": wait.message,
+                "again": wait.retry_at,
+            }
+            for wait in waits
+        ]
+        if rows:
+            with self._database.begin_for(ref) as connection:
+                connection.execute(statement, rows)

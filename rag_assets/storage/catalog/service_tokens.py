@@ -1,0 +1,177 @@
+"""Tokens of applications, one tenant each, as hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    Row,
+    Select,
+    Text,
+    Update,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from rag_assets.storage.catalog.account_tables import service_tokens
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.statements import Statement, StatementRunner
+
+_NOTED_EVERY = timedelta(minutes=1)
+_CONNECTIONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceToken:
+    """What is kept of a token: nothing that could be shown instead of it.
+
+    Attributes:
+        token_id: names it, to people; no secret.
+        principals: the names under which access may have been granted.
+        last_used_at: to the minute.
+    """
+
+    token_id: str
+    tenant: str
+    role: Literal["admin", "member"]
+    principals: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+
+
+class ServiceTokenTable:
+    """Queries on `service_tokens`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self,
+        ref: TenantRef,
+        token_id: str,
+        sha256: bytes,
+        *,
+        role: str,
+        principals: Sequence[str],
+        lives: timedelta | None,
+    ) -> ServiceToken:
+        """Keep a new token's hash.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        values = {
+            "token_id": token_id,
+            "tenant": ref.id,
+            "token_sha256": sha256,
+            "role": role,
+            "principals": list(principals),
+            "expires_at": None if lives is None else func.now() + lives,
+        }
+        query = insert(service_tokens).values(values).returning(service_tokens)
+        with self._database.begin_for(ref) as connection:
+            return _token(connection.execute(query).one())
+
+    def all(self, tenant_id: str) -> list[ServiceToken]:
+        """A tenant's tokens, the oldest first, those that ended included."""
+        query = (
+            select(service_tokens)
+            .where(service_tokens.c.tenant == tenant_id)
+            .order_by(service_tokens.c.created_at, service_tokens.c.token_id)
+        )
+        with self._database.begin() as connection:
+            return [_token(row) for row in connection.execute(query)]
+
+    def any(self) -> bool:
+        """Whether there is any token that counts."""
+        columns = service_tokens.c
+        living = or_(columns.expires_at.is_(None), columns.expires_at > func.now())
+        with self._database.begin() as connection:
+            found = connection.execute(select(columns.token_id).where(living).limit(1)).first()
+        return found is not None
+
+    def revoke(self, ref: TenantRef, token_id: str) -> bool:
+        """Delete a token; it counts no more from now on. Returns whether there was one."""
+        with self._database.begin_for(ref) as connection:
+            deleted = connection.execute(
+                delete(service_tokens).where(
+                    service_tokens.c.tenant == ref.id, service_tokens.c.token_id == token_id
+                )
+            )
+        return bool(deleted.rowcount)
+
+
+class TokenReader:
+    """Finds tokens, in one event loop.
+
+    Args:
+        database: where the catalog is.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._statements = StatementRunner(database, _CONNECTIONS)
+        self._finding = Statement.of(_finding())
+        self._noting = Statement.of(_noting())
+
+    async def find(self, sha256: bytes) -> ServiceToken | None:
+        """The token of that hash, if it still counts; notes that it was used.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        rows = await self._statements.rows(self._finding, {"sha256": sha256})
+        if not rows:
+            return None
+        if rows[0].unnoted:
+            await self._statements.rows(self._noting, {"token_id": rows[0].token_id})
+        return _token(rows[0])
+
+    async def close(self) -> None:
+        """Give the connections back, in the loop that asked."""
+        await self._statements.close()
+
+
+def _finding() -> Select[Any]:
+    columns = service_tokens.c
+    return select(service_tokens, _unnoted().label("unnoted")).where(
+        columns.token_sha256 == bindparam("sha256", type_=LargeBinary),
+        or_(columns.expires_at.is_(None), columns.expires_at > func.now()),
+    )
+
+
+def _noting() -> Update:
+    token_id = bindparam("token_id", type_=Text)
+    return (
+        update(service_tokens)
+        .where(service_tokens.c.token_id == token_id, _unnoted())
+        .values(last_used_at=func.now())
+        .returning(service_tokens.c.token_id)
+    )
+
+
+def _unnoted() -> ColumnElement[bool]:
+    used = service_tokens.c.last_used_at
+    return or_(used.is_(None), used < func.now() - _NOTED_EVERY)
+
+
+def _token(row: Row[Any]) -> ServiceToken:
+    return ServiceToken(
+        token_id=row.token_id,
+        tenant=row.tenant,
+        role=row.role,
+        principals=tuple(row.principals),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        last_used_at=row.last_used_at,
+    )

@@ -1,0 +1,128 @@
+"""Single statements in an event loop, each a transaction of its own.
+
+They are built by SQLAlchemy, once, and sent by psycopg itself: what SQLAlchemy does around each
+execution costs more than the statement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg.rows import namedtuple_row
+from sqlalchemy import Select, Update
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.storage.catalog.database import Database, connect_arguments, unavailable
+
+_WAIT_SECONDS = 10.0
+_STATEMENT_SECONDS = 10.0
+
+Connection: TypeAlias = psycopg.AsyncConnection[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A query as Postgres takes it.
+
+    Attributes:
+        constants: parameters that are part of the query itself.
+    """
+
+    sql: bytes
+    constants: Mapping[str, object]
+
+    @classmethod
+    def of(cls, query: Select[Any] | Update) -> Statement:
+        """A query in which what differs from time to time is a `bindparam`."""
+        compiled = query.compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
+        return cls(str(compiled).encode(), dict(compiled.params))
+
+
+class StatementRunner:
+    """Runs statements in one event loop; connections are kept.
+
+    Every statement sees what was committed when it began, and leaves no transaction behind.
+
+    Args:
+        database: where the catalog is.
+        connections: at most; more statements wait for their turn.
+    """
+
+    def __init__(self, database: Database, connections: int) -> None:
+        self._url = database.driver_url
+        self._idle: list[Connection] = []
+        self._turns = asyncio.Semaphore(connections)
+
+    async def rows(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
+        """What a statement finds: named tuples.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        given = {**statement.constants, **parameters}
+        async with self._turn():
+            kept = bool(self._idle)
+            try:
+                return await self._ask(statement, given)
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                if not kept:
+                    raise unavailable(error) from None
+            # Postgres was started anew since: none of the connections that were kept is any good.
+            await self.close()
+            try:
+                return await self._ask(statement, given)
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                raise unavailable(error) from None
+
+    async def close(self) -> None:
+        """Give the connections back that nobody uses, in the loop that asked."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            await connection.close()
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(_WAIT_SECONDS):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise ServiceUnavailable(
+                "too many requests wait for Postgres", hint="ask again in a moment"
+            ) from None
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    async def _ask(self, statement: Statement, given: Mapping[str, object]) -> list[Any]:
+        connection = self._idle.pop() if self._idle else await self._connected()
+        try:
+            # A server that hangs keeps its connections open: nothing else would end the wait.
+            async with asyncio.timeout(_STATEMENT_SECONDS):
+                cursor = await connection.execute(statement.sql, given, prepare=True)
+                rows = await cursor.fetchall()
+        except TimeoutError:
+            await connection.close()
+            raise ServiceUnavailable(
+                "Postgres does not answer in time", hint="see whether it hangs"
+            ) from None
+        except BaseException:
+            # Whoever comes next shall not meet what is left of this.
+            await connection.close()
+            raise
+        self._idle.append(connection)
+        return rows
+
+    async def _connected(self) -> Connection:
+        return await psycopg.AsyncConnection.connect(
+            self._url,
+            autocommit=True,
+            row_factory=namedtuple_row,
+            **connect_arguments(),
+        )

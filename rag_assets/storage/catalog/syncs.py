@@ -1,0 +1,156 @@
+"""What each source was last seen to hold, and what the run under way works on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.tables import slices, syncs
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """The last sync of one source.
+
+    Attributes:
+        listing_digest: of the last listing that is completely recorded in documents.
+        held_deletions: documents that vanished in suspicious number and wait for a person.
+        attempts: tries since the last success.
+        retry_at: not to be tried again before.
+    """
+
+    source: str
+    listing_digest: str | None
+    listed_at_ns: int | None
+    config_key: str | None
+    held_deletions: int
+    attempts: int
+    last_error: str | None
+    retry_at: datetime | None
+    succeeded_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The bounded share of a tenant's work that one run carries through the chain.
+
+    Attributes:
+        unlisted: why sources could not be listed when the run began.
+    """
+
+    run_id: str
+    generation: int
+    config_key: str
+    document_ids: tuple[str, ...]
+    unlisted: tuple[str, ...] = ()
+
+
+class SyncTable:
+    """Queries on `syncs` and `slices`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, tenant_id: str) -> dict[str, Sync]:
+        """The last sync of each source of a tenant, by the source's name."""
+        columns = [column for column in syncs.c if column.name != "tenant"]
+        query = select(*columns).where(syncs.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            return {row["source"]: Sync(**row) for row in connection.execute(query).mappings()}
+
+    def listed(
+        self, ref: TenantRef, source: str, *, digest: str, at_ns: int, held_deletions: int
+    ) -> None:
+        """A listing is completely recorded in documents."""
+        self._put(
+            ref, source, listing_digest=digest, listed_at_ns=at_ns, held_deletions=held_deletions
+        )
+
+    def succeeded(self, ref: TenantRef, source: str, config_key: str) -> None:
+        """Everything that was listed has been carried through the chain."""
+        self._put(
+            ref,
+            source,
+            config_key=config_key,
+            attempts=0,
+            last_error=None,
+            retry_at=None,
+            succeeded_at=func.now(),
+        )
+
+    def failed(self, ref: TenantRef, source: str, error: str, retry_at: datetime) -> None:
+        """A sync did not come to its end."""
+        self._put(ref, source, last_error=error, retry_at=retry_at)
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(syncs)
+                .where(syncs.c.tenant == ref.id, syncs.c.source == source)
+                .values(attempts=syncs.c.attempts + 1)
+            )
+
+    def reset(self, ref: TenantRef) -> None:
+        """Forget what was listed, so that the next sync looks at every source again."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(syncs)
+                .where(syncs.c.tenant == ref.id)
+                .values(listing_digest=None, attempts=0, retry_at=None, last_error=None)
+            )
+
+    def forget(self, ref: TenantRef, source: str) -> None:
+        """A source was taken away, and so are its documents."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                delete(syncs).where(syncs.c.tenant == ref.id, syncs.c.source == source)
+            )
+
+    def put_slice(self, ref: TenantRef, work: Slice) -> None:
+        """Remember the slice of the run under way."""
+        row = {
+            "run_id": work.run_id,
+            "generation": work.generation,
+            "config_key": work.config_key,
+            "document_ids": list(work.document_ids),
+            "unlisted": list(work.unlisted),
+            "created_at": func.now(),
+            "spent": 0,
+        }
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                upsert(slices)
+                .values(tenant=ref.id, **row)
+                .on_conflict_do_update(index_elements=["tenant"], set_=row)
+            )
+
+    def slice_of(self, tenant_id: str, run_id: str) -> Slice | None:
+        """The slice that this very run has set out to do, if it has."""
+        query = select(slices).where(slices.c.tenant == tenant_id, slices.c.run_id == run_id)
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            return None
+        return Slice(
+            row.run_id,
+            row.generation,
+            row.config_key,
+            _strings(row.document_ids),
+            _strings(row.unlisted),
+        )
+
+    def _put(self, ref: TenantRef, source: str, **values: Any) -> None:
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                upsert(syncs)
+                .values(tenant=ref.id, source=source, **values)
+                .on_conflict_do_update(index_elements=["tenant", "source"], set_=values)
+            )
+
+
+def _strings(values: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(str(value) for value in values)

@@ -1,0 +1,296 @@
+"""Tables of tenants, their documents, and what the index holds of them.
+
+Some serve sources that are added later (source_records, knowledge_staging, checkpoints); they are
+here from the first migration because state cannot be retrofitted into a running installation.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    Numeric,
+    Sequence,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    text,
+)
+
+from rag_assets.storage.catalog.columns import (
+    json_column,
+    metadata,
+    now_column,
+    tenant_column,
+    time_column,
+)
+
+# Never reused, so that nothing has to be remembered of a tenant that was purged.
+incarnations = Sequence("incarnations", metadata=metadata)
+
+tenants = Table(
+    "tenants",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("incarnation", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    json_column("config"),
+    now_column("created_at"),
+    now_column("updated_at"),
+    CheckConstraint("state IN ('ACTIVE', 'DISABLED', 'REMOVING')", name="state"),
+    CheckConstraint("origin IN ('file', 'api')", name="origin"),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    tenant_column(),
+    Column("document_id", Text, primary_key=True),
+    Column("source", Text, nullable=False),
+    Column("source_type", Text, nullable=False),
+    # File names are bytes: not every one is valid UTF-8.
+    Column("path", LargeBinary, nullable=False),
+    Column("uri", Text, nullable=False),
+    Column("title", Text),
+    # What its source calls it; else its title is found in its content.
+    Column("said_title", Text),
+    Column("media_type", Text),
+    Column("size", BigInteger, nullable=False),
+    Column("mtime_ns", BigInteger, nullable=False),
+    Column("ctime_ns", BigInteger, nullable=False),
+    Column("inode", Numeric(20, 0), nullable=False),
+    Column("listed_at_ns", BigInteger, nullable=False),
+    Column("content_sha256", Text),
+    # When that content was made; a file that is merely touched keeps it.
+    Column("modified_at", DateTime(timezone=True), nullable=False),
+    Column("access_scope", Text, nullable=False, server_default="public"),
+    Column("tags", ARRAY(Text), nullable=False, server_default="{}"),
+    json_column("metadata"),
+    # Ends with the edition, where there was a demand for another.
+    Column("document_key", Text, nullable=False),
+    # How often somebody asked for the document to be read, parsed and indexed anew.
+    Column("edition", Integer, nullable=False, server_default="0"),
+    Column("lane", SmallInteger, nullable=False, server_default="0"),
+    Column("status", Text, nullable=False),
+    Column("error_message", Text),
+    Column("failed_document_key", Text),
+    Column("failed_config_key", Text),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    time_column("retry_at"),
+    Column("chunk_count", Integer, nullable=False, server_default="0"),
+    Column("dropped_count", Integer, nullable=False, server_default="0"),
+    now_column("first_seen"),
+    now_column("changed_at"),
+    now_column("updated_at"),
+    CheckConstraint("status IN ('PROCESSING', 'READY', 'FAILED', 'DELETED')", name="status"),
+    Index(None, "tenant", "source", "status"),
+    Index(None, "tenant", "content_sha256"),
+)
+
+generations = Table(
+    "generations",
+    metadata,
+    tenant_column(),
+    Column("generation", Integer, primary_key=True),
+    Column("generation_key", Text, nullable=False),
+    Column("index_name", Text, nullable=False),
+    Column("index_uuid", Text, nullable=False),
+    Column("embedder_id", Text, nullable=False),
+    json_column("embedder"),
+    Column("dimensions", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    now_column("created_at"),
+    time_column("retired_at"),
+    # Never leaves Postgres: who can write to the index shall not be able to make its digests.
+    Column("digest_key", LargeBinary),
+    CheckConstraint("state IN ('BUILDING', 'SERVING', 'RETIRED', 'REMOVING')", name="state"),
+)
+
+document_index = Table(
+    "document_index",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("generation", Integer, primary_key=True),
+    Column("document_id", Text, primary_key=True),
+    # Null until the first version is complete; then the version that may be returned.
+    Column("indexed_key", Text),
+    Column("document_key", Text),
+    Column("config_key", Text),
+    Column("chunk_count", Integer, nullable=False, server_default="0"),
+    # Entries of another version may be in the index: set before a write, cleared after clean-up.
+    Column("dirty", Boolean, nullable=False, server_default=text("true")),
+    time_column("indexed_at"),
+    ForeignKeyConstraint(
+        ["tenant", "generation"],
+        ["generations.tenant", "generations.generation"],
+        ondelete="CASCADE",
+    ),
+    Index("ix_document_index_dirty", "tenant", "generation", postgresql_where=text("dirty")),
+)
+
+serving = Table(
+    "serving",
+    metadata,
+    tenant_column(),
+    Column("generation", Integer, nullable=False),
+    Column("index_name", Text, nullable=False),
+    Column("index_uuid", Text, nullable=False),
+    Column("embedder_id", Text, nullable=False),
+    now_column("published_at"),
+    ForeignKeyConstraint(
+        ["tenant", "generation"], ["generations.tenant", "generations.generation"]
+    ),
+)
+
+access_scopes = Table(
+    "access_scopes",
+    metadata,
+    tenant_column(),
+    Column("scope", Text, primary_key=True),
+    Column("principal", Text, primary_key=True),
+    now_column("granted_at"),
+)
+
+tombstones = Table(
+    "tombstones",
+    metadata,
+    tenant_column(),
+    Column("document_id", Text, primary_key=True),
+    Column("content_sha256", Text, nullable=False),
+    now_column("pruned_at"),
+)
+
+# One for all tenants, so that no record ever has a revision twice.
+record_revisions = Sequence("record_revisions", metadata=metadata)
+
+source_records = Table(
+    "source_records",
+    metadata,
+    tenant_column(),
+    Column("source", Text, primary_key=True),
+    Column("source_type", Text, primary_key=True),
+    Column("source_id", Text, primary_key=True),
+    Column("document_id", Text, nullable=False),
+    Column("record_key", Text, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("content_sha256", Text, nullable=False),
+    json_column("said"),
+    time_column("modified_at"),
+    now_column("changed_at"),
+    Index(None, "tenant", "document_id", unique=True),
+)
+
+knowledge_staging = Table(
+    "knowledge_staging",
+    metadata,
+    Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()")),
+    tenant_column(primary_key=False),
+    Column("entry_type", Text, nullable=False),
+    Column("project_id", Uuid),
+    Column("agent_type", Text, nullable=False),
+    Column("task_type", Text),
+    Column("technology", Text),
+    Column("failure_description", Text),
+    Column("error_message", Text),
+    Column("solution_steps", Text),
+    Column("gate_type", Text),
+    Column("human_feedback", Text),
+    Column("revision_approach", Text),
+    Column("approved_approach", Text),
+    Column("success_verified", Boolean, nullable=False, server_default=text("false")),
+    Column("embedded", Boolean, nullable=False, server_default=text("false")),
+    now_column("timestamp"),
+    time_column("embedded_at"),
+    CheckConstraint(
+        "(entry_type = 'failure_solution' AND failure_description IS NOT NULL)"
+        " OR (entry_type = 'gate_rejection' AND gate_type IS NOT NULL)"
+        " OR (entry_type = 'gate_approval' AND gate_type IS NOT NULL)",
+        name="entry_type",
+    ),
+    Index(None, "tenant", "project_id"),
+    Index(None, "tenant", "embedded"),
+)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    tenant_column(),
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("checkpoint_type", Text, nullable=False),
+    Column("project_id", Uuid),
+    now_column("requested_at"),
+    time_column("processed_at"),
+)
+
+syncs = Table(
+    "syncs",
+    metadata,
+    tenant_column(),
+    Column("source", Text, primary_key=True),
+    # Digest of the last listing whose changes are all recorded in documents.
+    Column("listing_digest", Text),
+    Column("listed_at_ns", BigInteger),
+    Column("config_key", Text),
+    Column("held_deletions", Integer, nullable=False, server_default="0"),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("last_error", Text),
+    time_column("retry_at"),
+    time_column("succeeded_at"),
+)
+
+slices = Table(
+    "slices",
+    metadata,
+    tenant_column(),
+    Column("run_id", Text, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("config_key", Text, nullable=False),
+    json_column("document_ids", "[]"),
+    json_column("unlisted", "[]"),
+    now_column("created_at"),
+    # Dollars, by the sync that the run belongs to: runs of one command before it included.
+    Column("spent", Numeric(18, 8), nullable=False, server_default="0"),
+)
+
+tenant_locks = Table(
+    "tenant_locks",
+    metadata,
+    # No foreign key: the lock is held while the tenant's row is being removed.
+    Column("tenant", Text, primary_key=True),
+    json_column("holder"),
+    now_column("acquired_at"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    tenant_column(primary_key=False),
+    Column("kind", Text, nullable=False),
+    now_column("at"),
+    json_column("payload"),
+    Index(None, "tenant", "kind", "id"),
+    Index(None, "tenant", "id"),
+    # Members are shown their own searches.
+    Index(
+        "ix_events_tenant_caller",
+        "tenant",
+        text("(payload ->> 'caller')"),
+        "id",
+        postgresql_where=text("payload ->> 'caller' IS NOT NULL"),
+    ),
+)

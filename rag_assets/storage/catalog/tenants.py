@@ -1,0 +1,131 @@
+"""Tenants as the catalog knows them: state, incarnation, configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import Row, delete, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.sql import func
+
+from rag_assets.common.errors import UnknownTenant
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.tables import incarnations, tenants
+
+State = Literal["ACTIVE", "DISABLED", "REMOVING"]
+Origin = Literal["file", "api"]
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRecord:
+    """One row of `tenants`; config is the tenant's configuration as plain JSON."""
+
+    id: str
+    incarnation: int
+    state: State
+    origin: Origin
+    config: Mapping[str, Any]
+
+    @property
+    def ref(self) -> TenantRef:
+        """What a writer carries to prove that it means this use of the id."""
+        return TenantRef(self.id, self.incarnation)
+
+
+class TenantTable:
+    """Queries on `tenants`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> list[TenantRecord]:
+        """Every tenant, by id."""
+        with self._database.begin() as connection:
+            return [_record(row) for row in connection.execute(select(tenants).order_by("id"))]
+
+    def find(self, tenant_id: str) -> TenantRecord | None:
+        """One tenant, or None."""
+        with self._database.begin() as connection:
+            row = connection.execute(select(tenants).where(tenants.c.id == tenant_id)).first()
+        return _record(row) if row else None
+
+    def get(self, tenant_id: str) -> TenantRecord:
+        """One tenant.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+        """
+        record = self.find(tenant_id)
+        if record is None:
+            raise unknown_tenant(tenant_id)
+        return record
+
+    def is_alive(self, ref: TenantRef) -> bool:
+        """Whether this use of the id still stands."""
+        record = self.find(ref.id)
+        return (
+            record is not None
+            and record.incarnation == ref.incarnation
+            and record.state != "REMOVING"
+        )
+
+    def put(
+        self, tenant_id: str, config: Mapping[str, Any], *, enabled: bool, origin: Origin
+    ) -> TenantRecord:
+        """Make a tenant, or bring its configuration and state up to date.
+
+        A tenant that is being removed is left alone.
+        """
+        values = {
+            "config": dict(config),
+            "state": "ACTIVE" if enabled else "DISABLED",
+            "origin": origin,
+        }
+        changed = {**values, "updated_at": func.now()}
+        with self._database.begin() as connection:
+            connection.execute(
+                upsert(tenants)
+                .values(id=tenant_id, incarnation=incarnations.next_value(), **values)
+                .on_conflict_do_update(
+                    index_elements=["id"], set_=changed, where=tenants.c.state != "REMOVING"
+                )
+            )
+        return self.get(tenant_id)
+
+    def set_state(self, tenant_id: str, state: State) -> None:
+        """Enable, disable, or begin to remove a tenant.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+        """
+        with self._database.begin() as connection:
+            changed = connection.execute(
+                update(tenants)
+                .where(tenants.c.id == tenant_id)
+                .values(state=state, updated_at=func.now())
+            )
+        if not changed.rowcount:
+            raise UnknownTenant(f"no tenant {tenant_id!r}", hint="see `rag-assets tenants list`")
+
+    def delete(self, ref: TenantRef) -> None:
+        """Drop a tenant and, by cascade, every row that is its own."""
+        with self._database.begin() as connection:
+            connection.execute(
+                delete(tenants).where(
+                    tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
+                )
+            )
+
+
+def _record(row: Row[Any]) -> TenantRecord:
+    return TenantRecord(row.id, row.incarnation, row.state, row.origin, row.config)
+
+
+def unknown_tenant(tenant_id: str) -> UnknownTenant:
+    """What to raise where there is no tenant of that id."""
+    return UnknownTenant(
+        f"no tenant {tenant_id!r}",
+        hint="`rag-assets tenants list` shows them; `rag-assets tenants add` makes one",
+    )

@@ -1,0 +1,63 @@
+"""What Elasticsearch's errors mean: it is unavailable, or it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from elastic_transport import ConnectionError as TransportConnectionError
+from elastic_transport import ConnectionTimeout, TransportError
+from elasticsearch import ApiError
+
+from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
+
+PASSING = (429, 502, 503, 504)
+"""Statuses after which the same request may succeed."""
+
+_REFUSING = (401, 403)
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Turn the client's errors of an unavailable Elasticsearch into the project's.
+
+    Raises:
+        ServiceUnavailable: it does not answer, asks to come back later, or refuses the account.
+    """
+    try:
+        yield
+    except (TransportConnectionError, ConnectionTimeout) as error:
+        raise _unavailable(type(error).__name__) from None
+    except ApiError as error:
+        if error.status_code in PASSING:
+            raise _unavailable(f"status {error.status_code}") from None
+        if error.status_code in _REFUSING:
+            raise ServiceUnavailable(
+                f"Elasticsearch refuses the account it is asked by (status {error.status_code})",
+                hint="start it with `rag-assets up`, or check the account in ELASTICSEARCH_URL",
+            ) from None
+        raise
+    except TransportError as error:
+        raise _unavailable(type(error).__name__) from None
+
+
+def _unavailable(reason: str) -> ServiceUnavailable:
+    return ServiceUnavailable(
+        f"Elasticsearch does not answer ({reason})",
+        hint="start it with `rag-assets up`, or check ELASTICSEARCH_URL",
+    )
+
+
+def refused(result: Mapping[str, Any]) -> IndexInconsistent | ServiceUnavailable:
+    """What to raise for an item of a bulk request that failed."""
+    status = int(result.get("status", 0))
+    error = result.get("error")
+    kind = error.get("type", "unknown") if isinstance(error, Mapping) else "unknown"
+    if status in PASSING:
+        return _unavailable(f"status {status} on a bulk item")
+    # The reason may quote the document: only its kind is passed on.
+    return IndexInconsistent(
+        f"Elasticsearch refused an entry of index {result.get('_index')!r}: {kind}",
+        hint="the index's mapping may have been altered; `rag-assets check` compares it",
+    )

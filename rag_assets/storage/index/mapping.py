@@ -1,0 +1,241 @@
+"""The index contract: names, settings, mapping, and the stored form of an entry.
+
+What is written here is what a trusted service sees that queries Elasticsearch directly.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hmac import compare_digest
+from typing import Any, get_args
+
+from rag_assets.common.hashing import key_of, keyed_digest
+from rag_assets.common.times import stamp
+from rag_assets.storage.index.identifiers import lexical_terms
+from rag_assets.storage.index.model import (
+    SCHEMA_VERSION,
+    Entry,
+    IndexSpec,
+    Owner,
+    VectorIndex,
+)
+
+_KEYWORD = {"type": "keyword"}
+_INTEGER = {"type": "integer"}
+PLACES = ("page", "slide", "sheet", "row_start", "row_end", "line_start", "line_end")
+"""Where in its document a chunk stands, as far as the format has such places."""
+_STORED_KEYWORD = {"type": "keyword", "index": False, "doc_values": False}
+_STORED_INTEGER = {"type": "integer", "index": False, "doc_values": False}
+_APART = frozenset({"digest", "terms", "vector"})
+_COMPARED_AT_ONCE = 8_000_000
+"""Numbers in all vectors of a segment up to which a question is compared with each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How the indexes and aliases of one installation are called.
+
+    Attributes:
+        prefix: tells installations apart that share a cluster.
+    """
+
+    prefix: str = "rag"
+
+    def alias(self, tenant: str) -> str:
+        """The alias through which one tenant's serving generation can be queried directly."""
+        return f"{self.prefix}-tenant-{tenant}"
+
+    def shared_stem(self, spec: IndexSpec) -> str:
+        """Shared indexes of a spec are named by this and a number."""
+        kind = spec.vector_index.replace("_", "-")
+        suffix = "" if spec.vector_index == "int8_hnsw" else f"-{kind}"
+        return f"{self.prefix}-index-{spec.dimensions}-v{SCHEMA_VERSION}{suffix}-"
+
+    def dedicated(self, spec: IndexSpec, tenant: str) -> str:
+        """The index that belongs to one tenant alone."""
+        kind = spec.vector_index.replace("_", "-")
+        return f"{self.prefix}-own-{spec.dimensions}-v{SCHEMA_VERSION}-{kind}-{tenant}"
+
+    def is_dedicated(self, index_name: str, tenant: str) -> bool:
+        """Whether an index belongs to this tenant alone."""
+        # Of two tenants "a" and "b-a" the ending alone would not tell whose it is.
+        kinds = "|".join(kind.replace("_", "-") for kind in get_args(VectorIndex))
+        stem = rf"{re.escape(self.prefix)}-own-\d+-v\d+-(?:{kinds})-"
+        return re.fullmatch(stem + re.escape(tenant), index_name) is not None
+
+    @property
+    def patterns(self) -> list[str]:
+        """Match every index of the installation."""
+        return [f"{self.prefix}-index-*", f"{self.prefix}-own-*"]
+
+
+def index_body(spec: IndexSpec) -> dict[str, Any]:
+    """Settings and mappings of an index."""
+    options: dict[str, Any] = {
+        "type": spec.vector_index,
+        "flat_index_threshold": flat_index_threshold(spec.dimensions),
+    }
+    if spec.vector_index != "hnsw":
+        options["rescore_vector"] = {"oversample": 2.0}
+    return {
+        "settings": {
+            "index": {
+                "number_of_shards": 1,
+                "auto_expand_replicas": "0-1",
+                # Publishing refreshes by itself, once per batch.
+                "refresh_interval": "30s",
+                "mapping": {"total_fields": {"limit": 64}},
+            },
+            "analysis": {
+                "analyzer": {"prose": {"type": "standard", "stopwords": "_english_"}},
+            },
+        },
+        "mappings": {
+            "dynamic": "strict",
+            "_routing": {"required": True},
+            "properties": {
+                "tenant": _KEYWORD,
+                "incarnation": {"type": "long"},
+                "generation": _INTEGER,
+                "document_id": _KEYWORD,
+                "index_key": _KEYWORD,
+                "ordinal": _INTEGER,
+                "chunk_id": _STORED_KEYWORD,
+                "digest": _STORED_KEYWORD,
+                "terms_digest": _STORED_KEYWORD,
+                "source": _KEYWORD,
+                "source_type": _KEYWORD,
+                "uri": {"type": "keyword", "ignore_above": 8191},
+                "title": {"type": "text", "analyzer": "prose"},
+                "heading_path": {"type": "text", "analyzer": "prose"},
+                "text": {"type": "text", "analyzer": "prose"},
+                "terms": {"type": "text", "analyzer": "whitespace"},
+                "text_sha256": _KEYWORD,
+                "text_key": {"type": "keyword", "index": False},
+                "media_type": _KEYWORD,
+                "language": _KEYWORD,
+                "modified_at": {"type": "date"},
+                "page": _INTEGER,
+                "slide": _INTEGER,
+                "sheet": _KEYWORD,
+                "row_start": _STORED_INTEGER,
+                "row_end": _STORED_INTEGER,
+                "start": _STORED_INTEGER,
+                "end": _STORED_INTEGER,
+                "line_start": _STORED_INTEGER,
+                "line_end": _STORED_INTEGER,
+                "token_count": _INTEGER,
+                "access_scope": _KEYWORD,
+                "tags": _KEYWORD,
+                "metadata": {"type": "flattened"},
+                "vector": {
+                    "type": "dense_vector",
+                    "dims": spec.dimensions,
+                    "index": True,
+                    "similarity": "cosine",
+                    "index_options": options,
+                },
+            },
+        },
+    }
+
+
+def flat_index_threshold(dimensions: int) -> int:
+    """Below which size a segment gets no graph, in Elasticsearch's own measure.
+
+    A graph costs far more to build than all else of an entry, and Elasticsearch builds one for a
+    thousand vectors already and anew with every merge. To compare a question with each of 20,000
+    vectors of 384 numbers takes about 4 ms, misses nothing, and looks only at the tenant's own.
+
+    Source: Elasticsearch builds a graph where size > threshold * ln(size).
+    """
+    size = max(_COMPARED_AT_ONCE / dimensions, math.e)
+    return round(size / math.log(size))
+
+
+def fits(live: Mapping[str, Any], spec: IndexSpec) -> bool:
+    """Whether a live index's mappings are those of a spec; what was added to them is no matter."""
+    wanted = index_body(spec)["mappings"]["properties"]
+    fields = live.get("properties", {})
+    vector = fields.get("vector", {})
+    kind = vector.get("index_options", {}).get("type")
+    return (
+        all(fields.get(name, {}).get("type") == field["type"] for name, field in wanted.items())
+        and (vector.get("dims"), kind) == (spec.dimensions, spec.vector_index)
+        and vector.get("similarity") == wanted["vector"]["similarity"]
+    )
+
+
+def entry_source(entry: Entry) -> dict[str, Any]:
+    """The stored fields of an entry, its vector left out, with a digest over all of them.
+
+    What is searched beside the text (`terms`) has a digest of its own within: a hit is verified
+    without it, which is as long as the text and is never shown.
+    """
+    owner, document, chunk = entry.owner, entry.document, entry.chunk
+    above = [part for part in (document.title, *chunk.heading_path) if part]
+    terms = lexical_terms("\n".join([*above, chunk.text]))
+    fields: dict[str, Any] = {
+        "tenant": owner.tenant,
+        "incarnation": owner.incarnation,
+        "generation": owner.generation,
+        "document_id": document.document_id,
+        "index_key": document.indexed_key,
+        "ordinal": chunk.ordinal,
+        "chunk_id": f"{owner.tenant}:{document.path}:{chunk.byte_start}",
+        "source": document.source,
+        "source_type": document.source_type,
+        "uri": document.uri,
+        "media_type": document.media_type,
+        "modified_at": stamp(document.modified_at),
+        "heading_path": list(chunk.heading_path),
+        "text": chunk.text,
+        "terms": terms,
+        "terms_digest": key_of("terms", terms),
+        "text_sha256": chunk.text_sha256,
+        # text_sha256 is of title and headings, too: it tells equal texts under others apart.
+        "text_key": key_of("text", chunk.text),
+        "start": chunk.start,
+        "end": chunk.end,
+        "token_count": chunk.token_count,
+        "access_scope": document.access_scope,
+        "tags": list(document.tags),
+        "metadata": dict(document.metadata),
+    }
+    optional = {"title": document.title, "language": document.language}
+    optional |= {name: getattr(chunk, name) for name in PLACES}
+    fields |= {name: value for name, value in optional.items() if value is not None}
+    fields["digest"] = digest_of(fields, owner.digest_key)
+    return fields
+
+
+def digest_of(fields: Mapping[str, Any], key: bytes | None) -> str:
+    """Digest of an entry's stored fields, which is compared with the one written.
+
+    Args:
+        fields: as stored; `terms` count by their own digest, the vector does not.
+        key: of the generation; None where it has none.
+    """
+    if key is None:
+        return key_of("fields", {k: v for k, v in fields.items() if k not in ("digest", "vector")})
+    return keyed_digest(key, "fields", {k: v for k, v in fields.items() if k not in _APART})
+
+
+def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:
+    """Whether stored fields, `terms` among them or left out, are what was written."""
+    digest, terms = fields.get("digest"), fields.get("terms")
+    if not isinstance(digest, str) or not compare_digest(digest, digest_of(fields, key)):
+        return False
+    return key is None or terms is None or fields["terms_digest"] == key_of("terms", terms)
+
+
+def owned(owner: Owner) -> list[dict[str, Any]]:
+    """Filter clauses that leave exactly one generation of one tenant."""
+    return [
+        {"term": {"tenant": owner.tenant}},
+        {"term": {"incarnation": owner.incarnation}},
+        {"term": {"generation": owner.generation}},
+    ]

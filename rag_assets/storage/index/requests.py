@@ -1,0 +1,123 @@
+"""Requests to Elasticsearch that take more than one call of its client."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any
+
+from elasticsearch import Elasticsearch, NotFoundError
+from elasticsearch.helpers import streaming_bulk
+
+from rag_assets.storage.index.answers import PASSING, answering, refused
+
+_BULK_ACTIONS = 500
+_BULK_THREADS = 2
+_BULK_BYTES = 8 * 1024 * 1024
+_PAGE = 1_000
+_NOT_FOUND = 404
+
+
+def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
+    """Have actions done in bounded requests, two at a time; returns how many were.
+
+    Actions on one id must not depend on their order. A deletion of what is not there counts as
+    done. Whatever comes of it, no request is under way any more when this returns.
+
+    Raises:
+        IndexInconsistent: an action was refused for good.
+        ServiceUnavailable: Elasticsearch does not answer, or is too busy for too long.
+    """
+    parts = _parts(actions)
+    first = next(parts, [])
+    if len(first) < _BULK_ACTIONS:
+        return _send(client, first)
+    sender = ThreadPoolExecutor(_BULK_THREADS, thread_name_prefix="bulk")
+    try:
+        sent = deque([sender.submit(_send, client, first)])
+        done = 0
+        for part in parts:
+            sent.append(sender.submit(_send, client, part))
+            # A further part may wait for its turn, so that the next is made meanwhile.
+            if len(sent) > _BULK_THREADS:
+                done += sent.popleft().result()
+        return done + sum(part_sent.result() for part_sent in sent)
+    finally:
+        sender.shutdown(wait=True, cancel_futures=True)
+
+
+def _parts(actions: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    iterator = iter(actions)
+    while part := list(islice(iterator, _BULK_ACTIONS)):
+        yield part
+
+
+def _send(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
+    done = 0
+    with answering():
+        for ok, item in streaming_bulk(
+            client,
+            actions,
+            chunk_size=_BULK_ACTIONS,
+            max_chunk_bytes=_BULK_BYTES,
+            max_retries=5,
+            initial_backoff=0.5,
+            max_backoff=30,
+            retry_on_status=PASSING,
+            raise_on_error=False,
+            raise_on_exception=True,
+        ):
+            operation, result = next(iter(item.items()))
+            if not ok and not (operation == "delete" and result["status"] == _NOT_FOUND):
+                raise refused(result)
+            done += 1
+    return done
+
+
+def pages(
+    client: Elasticsearch,
+    index_name: str,
+    routing: str | None,
+    query: Mapping[str, Any],
+    fields: list[str],
+) -> Iterator[Mapping[str, Any]]:
+    """Every hit of a query, as the index was when the first is read; none without the index.
+
+    Args:
+        client: of the cluster.
+        index_name: where to look.
+        routing: the tenant whose shard alone is read; None reads all of them.
+        query: what to find.
+        fields: of each hit, those to bring along.
+
+    Raises:
+        ServiceUnavailable: Elasticsearch does not answer.
+    """
+    with answering():
+        try:
+            pit = client.open_point_in_time(index=index_name, keep_alive="2m", routing=routing)[
+                "id"
+            ]
+        except NotFoundError:
+            return
+        try:
+            after = None
+            while True:
+                answer = client.search(
+                    pit={"id": pit, "keep_alive": "2m"},
+                    query=query,
+                    sort=[{"_shard_doc": "asc"}],
+                    size=_PAGE,
+                    source_includes=fields,
+                    search_after=after,
+                    track_total_hits=False,
+                )
+                page = answer["hits"]["hits"]
+                yield from page
+                if len(page) < _PAGE:
+                    return
+                pit, after = answer["pit_id"], page[-1]["sort"]
+        finally:
+            client.close_point_in_time(id=pit)

@@ -1,0 +1,132 @@
+"""Searching Elasticsearch from an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+from elasticsearch import AsyncElasticsearch, NotFoundError, OrjsonSerializer
+
+from rag_assets.common.errors import IndexInconsistent, SearchRejected, ServiceUnavailable
+from rag_assets.storage.index import hits, searches
+from rag_assets.storage.index.answers import PASSING, answering
+from rag_assets.storage.index.model import Candidate, Narrowing, Owner, StoredEntry, Wanted
+
+_CONNECTIONS = 16
+_SECONDS = 30
+_NOT_FOUND = 404
+_TOO_MUCH = frozenset({"too_many_clauses", "too_many_nested_clauses"})
+_JSON = ("application/json", "application/vnd.elasticsearch+json")
+
+
+class ElasticsearchSearcher:
+    """Searches of entries in Elasticsearch (see Searcher).
+
+    Args:
+        url: address of the cluster, with credentials if it wants any.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._client = AsyncElasticsearch(
+            url,
+            connections_per_node=_CONNECTIONS,
+            request_timeout=_SECONDS,
+            max_retries=2,
+            retry_on_status=PASSING,
+            serializers={kind: OrjsonSerializer() for kind in _JSON},
+        )
+
+    async def rankings(
+        self, index_name: str, owner: Owner, wanted: Sequence[Wanted]
+    ) -> list[list[Candidate]]:
+        bodies = [{**searches.PLACING, **searches.ranking(owner, one)} for one in wanted]
+        found = await self._searched(index_name, owner, bodies)
+        return [hits.ranking(owner, one, page) for one, page in zip(wanted, found, strict=True)]
+
+    async def cosines(
+        self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
+    ) -> dict[str, float]:
+        if not ids:
+            return {}
+        body = searches.scored(owner, vector, [searches.named(ids)], len(ids))
+        [found] = await self._searched(index_name, owner, [{**body, **searches.SCORING}])
+        return {hit["_id"]: hits.cosine(hit) for hit in found}
+
+    async def entries(
+        self,
+        index_name: str,
+        owner: Owner,
+        ids: Sequence[str],
+        scopes: Collection[str],
+        vector: npt.NDArray[np.float32] | None = None,
+    ) -> dict[str, StoredEntry]:
+        if not ids:
+            return {}
+        clauses = [searches.named(ids), *searches.narrowed(Narrowing(frozenset(scopes)))]
+        if vector is None:
+            body = {"query": searches.entries(owner, clauses), "size": len(ids)}
+        else:
+            body = searches.scored(owner, vector, clauses, len(ids))
+        [found] = await self._searched(index_name, owner, [{**body, **searches.READING}])
+        return {
+            hit["_id"]: hits.stored(owner, hit, None if vector is None else hits.cosine(hit))
+            for hit in found
+        }
+
+    async def uuid_of(self, index_name: str) -> str | None:
+        with answering():
+            try:
+                settings = await self._client.indices.get_settings(
+                    index=index_name, name="index.uuid"
+                )
+            except NotFoundError:
+                return None
+        return str(settings[index_name]["settings"]["index"]["uuid"])
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _searched(
+        self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
+    ) -> list[list[Mapping[str, Any]]]:
+        """The hits of several searches of a tenant's entries, in one round trip."""
+        # One of several copies may know of a change that another does not: what one of them has
+        # found, the same is asked to read, and equal searches have equal answers.
+        where = {"index": index_name, "routing": owner.tenant, "preference": owner.tenant}
+        header = orjson.dumps(where)
+        lines: list[Any] = []
+        for body in bodies:
+            lines += [header, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)]
+        with answering():
+            answers = (await self._client.msearch(searches=lines)).body["responses"]
+        return [_hits(answer, index_name, owner) for answer in answers]
+
+
+def _hits(answer: Mapping[str, Any], index_name: str, owner: Owner) -> list[Mapping[str, Any]]:
+    if "error" not in answer:
+        return list(answer["hits"]["hits"])
+    status, kind = answer.get("status"), answer["error"].get("type", "an error")
+    if status in PASSING:
+        raise ServiceUnavailable(
+            f"Elasticsearch is too busy to search: {kind}", hint="ask again in a moment"
+        )
+    if _is_too_much(answer["error"]):
+        raise SearchRejected(
+            "the search is of more words and filters than the index takes at once",
+            hint="ask in fewer words, or with fewer filters",
+        )
+    found = "is gone" if status == _NOT_FOUND else f"takes no such search: {kind}"
+    raise IndexInconsistent(
+        f"index {index_name!r} of tenant {owner.tenant!r} {found}",
+        hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
+    )
+
+
+def _is_too_much(error: Mapping[str, Any]) -> bool:
+    # The error itself tells that shards failed; why, is told beneath what each of them says.
+    said = [shard.get("reason", {}) for shard in error.get("failed_shards", ())]
+    causes = [*said, *(reason.get("caused_by", {}) for reason in said)]
+    return any(cause.get("type") in _TOO_MUCH for cause in causes)

@@ -1,0 +1,9 @@
+"""What has been computed, kept by the hash of all that determined it.
+
+Belongs here: the Delta tables of a tenant (parsed_text, chunks, embeddings), appending to them,
+reading by key, compaction, purging. Does not: how a key is made, which keys are wanted, who may
+write (the caller holds the tenant's lock).
+
+`store` and `model` are cheap to import; `schemas`, `rows`, `table` and `compaction` load Polars
+and are imported by `store` when a table is touched.
+"""

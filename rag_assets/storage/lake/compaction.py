@@ -1,0 +1,165 @@
+"""Merging small files, dropping what is twice or dead, and removing every trace of it.
+
+Only keys are held in memory for a whole table; rows are rewritten one range of keys at a time.
+Merged files are added first and the old ones removed from the table after: a crash in between
+leaves rows twice, which readers pass over and the next compaction drops.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection, Iterator, Sequence, Set
+from typing import Final
+
+import polars as pl
+from deltalake import DeltaTable
+from deltalake.transaction import RemoveAction
+
+from rag_assets.storage.lake.model import Compaction
+from rag_assets.storage.lake.table import DataFile, KeyedTable, size_of
+
+MANY_SMALL_FILES: Final = 32
+MANY_LAYERS: Final = 8
+_FILE: Final = "__file"
+
+
+def is_due(table: KeyedTable) -> bool:
+    """Whether reading by key would gain from compaction."""
+    small, large = _by_size(table.files(), table.kind.file_bytes)
+    return len(small) >= MANY_SMALL_FILES or layers(large) > MANY_LAYERS
+
+
+def compact(table: KeyedTable, live: Set[str] | None = None) -> Compaction | None:
+    """Merge files, drop duplicate and dead rows, delete what the table no longer refers to.
+
+    Args:
+        table: the table; None is returned when there is none.
+        live: keys to keep; None keeps all.
+
+    Raises:
+        TenantGone, TenantLocked: the guard's; what is there stays readable.
+    """
+    with table.explained("compacted"):
+        return _compact(table, live)
+
+
+def _compact(table: KeyedTable, live: Set[str] | None) -> Compaction | None:
+    opened = table.open()
+    if opened is None:
+        return None
+    before = table.files()
+    rows = _keys_and_files(table, opened)
+    dead = (
+        pl.Series([False]).new_from_index(0, len(rows))
+        if live is None
+        else ~rows[table.kind.key].is_in(list(live))
+    )
+    twice = rows[table.kind.key].is_duplicated()
+    offenders = set(rows.filter(dead | twice)[_FILE].unique())
+    chosen = files_to_merge(before, table.kind.file_bytes, offenders)
+    if chosen:
+        kept = rows.filter(~dead & rows[_FILE].is_in([f.path for f in chosen]))[table.kind.key]
+        _rewrite(table, opened, chosen, kept.unique().sort())
+    _remove_traces(table)
+    alive_twice = rows.filter(~dead)[table.kind.key]
+    return Compaction(
+        before=size_of(before),
+        after=table.size(),
+        duplicates=len(alive_twice) - alive_twice.n_unique(),
+        dead=int(dead.sum()),
+    )
+
+
+def files_to_merge(
+    files: Collection[DataFile], file_bytes: int, offenders: Set[str]
+) -> list[DataFile]:
+    """Which files to rewrite: small ones, all when they overlap much, and offenders.
+
+    Large files are left alone until many layers of them cover the same keys, so that a row is
+    rewritten a few times in its life and not at every compaction.
+    """
+    small, large = _by_size(files, file_bytes)
+    chosen = {f.path: f for f in files if f.path in offenders}
+    if len(small) > 1:
+        chosen |= {f.path: f for f in small}
+    if layers(large) > MANY_LAYERS:
+        chosen |= {f.path: f for f in files}
+    return list(chosen.values())
+
+
+def layers(files: Collection[DataFile]) -> int:
+    """The greatest number of files that one key may lie in."""
+    events = sorted([(f.first, 0) for f in files] + [(f.last, 1) for f in files])
+    depth = deepest = 0
+    for _, is_end in events:
+        depth += -1 if is_end else 1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _by_size(files: Collection[DataFile], file_bytes: int) -> tuple[list[DataFile], list[DataFile]]:
+    small = [f for f in files if f.bytes < file_bytes // 2]
+    return small, [f for f in files if f.bytes >= file_bytes // 2]
+
+
+def _keys_and_files(table: KeyedTable, opened: DeltaTable) -> pl.DataFrame:
+    rows = table.scan(opened, file_column=_FILE).select(table.kind.key, _FILE).collect()
+    return rows.with_columns(pl.col(_FILE).str.split("/").list.last())
+
+
+def _rewrite(
+    table: KeyedTable, opened: DeltaTable, chosen: Sequence[DataFile], keys: pl.Series
+) -> None:
+    """Write the rows with these keys from the chosen files anew, then drop those files."""
+    key = table.kind.key
+    source = table.scan(opened, [f.path for f in chosen])
+    share = len(keys) / max(1, sum(f.rows for f in chosen))
+    ranges = math.ceil(share * sum(f.bytes for f in chosen) / table.kind.file_bytes)
+    for part in _parts(keys, ranges):
+        within = pl.col(key).is_between(pl.lit(part[0]), pl.lit(part[-1])) & pl.col(key).is_in(
+            part.implode()
+        )
+        table.append(source.filter(within).collect())
+    _forget(table, chosen)
+
+
+def _parts(keys: pl.Series, count: int) -> Iterator[pl.Series]:
+    length = math.ceil(len(keys) / max(1, count))
+    for offset in range(0, len(keys), max(1, length)):
+        yield keys.slice(offset, length)
+
+
+def _forget(table: KeyedTable, files: Sequence[DataFile]) -> None:
+    now = int(time.time() * 1000)
+    removed = [
+        RemoveAction(path=f.path, data_change=True, deletion_timestamp=now, size=f.bytes)
+        for f in files
+    ]
+    opened = table.open()
+    if opened is not None:
+        table.guard()
+        opened.create_write_transaction(list(removed), mode="append", schema=opened.schema())
+
+
+def _remove_traces(table: KeyedTable) -> None:
+    """Delete the log of the past, then files that the table does not refer to.
+
+    The files go last: as long as one is left, for whatever reason, the next compaction begins
+    here again.
+    """
+    staged = table.location.staged_files()
+    if staged:
+        table.guard()
+        for file in staged:
+            file.unlink(missing_ok=True)
+    opened = table.open()
+    if opened is None or not opened.vacuum(
+        0, dry_run=True, enforce_retention_duration=False, full=True
+    ):
+        return
+    table.guard()
+    opened.create_checkpoint()
+    opened.cleanup_metadata()
+    table.guard()
+    opened.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)

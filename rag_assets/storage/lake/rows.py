@@ -1,0 +1,228 @@
+"""Rows of the lake to frames and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from rag_assets.common.errors import BadVectors, DocumentRejected
+from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
+from rag_assets.storage.lake.model import (
+    ChunkSetHead,
+    ChunkSetRow,
+    DroppedRow,
+    ParsedRow,
+    VectorRows,
+)
+from rag_assets.storage.lake.schemas import BLOCK, CHUNK, CHUNKS, EMBEDDINGS, MASKED, PARSED_TEXT
+
+_BLOCK_FIELDS = tuple(field.name for field in BLOCK.fields)
+_CHUNK_FIELDS = tuple(field.name for field in CHUNK.fields)
+CHUNK_SET_HEAD = ("key", "digest", "text_sha256", "dropped", "language")
+
+
+def parsed_frame(rows: Iterable[ParsedRow]) -> pl.DataFrame:
+    """The frame of parsed documents.
+
+    Raises:
+        DocumentRejected: a text cannot be written as UTF-8.
+    """
+    return _frame([_parsed_record(row) for row in rows], PARSED_TEXT)
+
+
+def parsed_rows(frame: pl.DataFrame) -> dict[str, ParsedRow]:
+    """Parsed documents by key."""
+    return {record["key"]: _parsed_row(record) for record in frame.iter_rows(named=True)}
+
+
+def chunk_sets_frame(rows: Iterable[ChunkSetRow]) -> pl.DataFrame:
+    """The frame of chunk sets.
+
+    Raises:
+        DocumentRejected: a text cannot be written as UTF-8.
+    """
+    return _frame([_chunk_set_record(row) for row in rows], CHUNKS)
+
+
+def chunk_set_rows(frame: pl.DataFrame) -> dict[str, ChunkSetRow]:
+    """Chunk sets by key."""
+    return {record["key"]: _chunk_set_row(record) for record in frame.iter_rows(named=True)}
+
+
+def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
+    """Chunk sets without their texts, by key, of a frame with the columns CHUNK_SET_HEAD."""
+    counted = frame.with_columns(pl.col("dropped").list.len()).select(CHUNK_SET_HEAD)
+    return {
+        key: ChunkSetHead(digest, tuple(hashes), dropped, language)
+        for key, digest, hashes, dropped, language in counted.iter_rows()
+    }
+
+
+def vectors_frame(
+    hashes: Sequence[str], vectors: npt.NDArray[np.float32], dimensions: int | None
+) -> pl.DataFrame:
+    """The frame of vectors.
+
+    Args:
+        hashes: text_sha256 of each vector.
+        vectors: shape (len(hashes), dimensions).
+        dimensions: of the vectors already there, or None.
+
+    Raises:
+        BadVectors: wrong shape, not numbers, not finite, or all zero.
+    """
+    _check_vectors(hashes, vectors, dimensions)
+    packed = np.ascontiguousarray(vectors, dtype="<f4")
+    return pl.DataFrame(
+        {
+            "text_sha256": list(hashes),
+            "vector": [row.tobytes() for row in packed],
+            "created_at": [datetime.now(UTC)] * len(hashes),
+        },
+        schema=EMBEDDINGS,
+    )
+
+
+def vector_rows(frame: pl.DataFrame) -> VectorRows:
+    """Vectors with their hashes.
+
+    Raises:
+        BadVectors: those stored differ in dimension.
+    """
+    if frame.is_empty():
+        return VectorRows.none()
+    packed = frame["vector"]
+    sizes = packed.bin.size().unique()
+    if len(sizes) != 1:
+        raise BadVectors("stored vectors of one embedder differ in dimension")
+    array = pl.Array(pl.Float32, int(sizes[0]) // 4)
+    vectors = packed.bin.reinterpret(dtype=array, endianness="little").to_numpy()
+    return VectorRows(tuple(frame["text_sha256"]), vectors)
+
+
+def _check_vectors(
+    hashes: Sequence[str], vectors: npt.NDArray[np.float32], dimensions: int | None
+) -> None:
+    if vectors.ndim != 2 or len(vectors) != len(hashes) or not vectors.shape[1]:  # noqa: PLR2004
+        raise BadVectors(f"{len(hashes)} texts, but vectors of shape {vectors.shape}")
+    if vectors.dtype.kind != "f":
+        raise BadVectors(f"vectors are {vectors.dtype}, not floating point")
+    if dimensions is not None and vectors.shape[1] != dimensions:
+        raise BadVectors(
+            f"vectors have {vectors.shape[1]} dimensions, those in the lake {dimensions}",
+            hint="an embedder with other dimensions needs another embedder_id",
+        )
+    if not np.isfinite(vectors).all():
+        raise BadVectors(f"{int((~np.isfinite(vectors)).any(axis=1).sum())} vectors are not finite")
+    if not vectors.any(axis=1).all():
+        raise BadVectors(f"{int((~vectors.any(axis=1)).sum())} vectors are all zero")
+
+
+def _frame(records: list[dict[str, Any]], schema: pl.Schema) -> pl.DataFrame:
+    try:
+        return pl.DataFrame(records, schema=schema, orient="row")
+    except UnicodeEncodeError:
+        # The error carries the text itself: name the rows, and drop it.
+        keys = ", ".join(str(r["key"]) for r in records if not _is_unicode(r)) or "unknown"
+    raise DocumentRejected(
+        f"the text holds half a character (a lone surrogate) and cannot be stored: {keys}",
+        hint="decode the document with replacement of what is not valid",
+    )
+
+
+def _is_unicode(value: Any) -> bool:
+    if isinstance(value, str):
+        return not any("\ud800" <= char <= "\udfff" for char in value)
+    if isinstance(value, dict):
+        return all(map(_is_unicode, value.values()))
+    return all(map(_is_unicode, value)) if isinstance(value, list | tuple) else True
+
+
+def _parsed_record(row: ParsedRow) -> dict[str, Any]:
+    parsed = row.parsed
+    return {
+        "key": row.key,
+        "digest": row.digest,
+        "title": parsed.title,
+        "text": parsed.text,
+        "pages": parsed.pages,
+        "blocks": [
+            {name: getattr(block, name) for name in _BLOCK_FIELDS}
+            | {"heading_path": list(block.heading_path)}
+            for block in parsed.blocks
+        ],
+        "masked": [
+            {f.name: getattr(span, f.name) for f in MASKED.fields} for span in parsed.masked
+        ],
+        "ocr_pages": parsed.ocr_pages,
+        "has_lines": parsed.has_lines,
+        "media_type": parsed.media_type,
+        "notes": list(parsed.notes),
+        "created_at": row.created_at,
+    }
+
+
+def _parsed_row(record: dict[str, Any]) -> ParsedRow:
+    return ParsedRow(
+        key=record["key"],
+        digest=record["digest"],
+        parsed=ParsedText(
+            text=record["text"],
+            blocks=tuple(
+                Block(**{**block, "heading_path": tuple(block["heading_path"])})
+                for block in record["blocks"]
+            ),
+            title=record["title"],
+            pages=record["pages"],
+            masked=tuple(MaskedSpan(**span) for span in record["masked"]),
+            ocr_pages=record["ocr_pages"],
+            has_lines=record["has_lines"],
+            media_type=record["media_type"],
+            notes=tuple(record["notes"]),
+        ),
+        created_at=record["created_at"],
+    )
+
+
+def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
+    return {
+        "key": row.key,
+        "digest": row.digest,
+        "chunks": [
+            {name: getattr(chunk, name) for name in _CHUNK_FIELDS}
+            | {"heading_path": list(chunk.heading_path)}
+            for chunk in row.chunks
+        ],
+        "text_sha256": [chunk.text_sha256 for chunk in row.chunks],
+        "dropped": [
+            {"ordinal": d.ordinal, "start": d.start, "end": d.end, "rules": list(d.rules)}
+            for d in row.dropped
+        ],
+        "language": row.language,
+        "created_at": row.created_at,
+    }
+
+
+def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
+    return ChunkSetRow(
+        key=record["key"],
+        digest=record["digest"],
+        chunks=tuple(
+            Chunk(
+                **{**chunk, "heading_path": tuple(chunk["heading_path"])}, text_sha256=text_sha256
+            )
+            for chunk, text_sha256 in zip(record["chunks"], record["text_sha256"], strict=True)
+        ),
+        dropped=tuple(
+            DroppedRow(**{**dropped, "rules": tuple(dropped["rules"])})
+            for dropped in record["dropped"]
+        ),
+        language=record["language"],
+        created_at=record["created_at"],
+    )

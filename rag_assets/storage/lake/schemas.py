@@ -1,0 +1,117 @@
+"""The tables' columns and how their files are laid out.
+
+Two choices are for speed, measured in benchmarks/lake.py. A vector is stored as the bytes of its
+little-endian float32 values, since 20 of 300,000 are then read about ten times faster than from a
+Delta array, whose every element carries two levels to decode. The hashes of a chunk set's texts
+are a column of their own, so that asking which vectors are needed reads no text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import polars as pl
+
+from rag_assets.common.hashing import key_of
+
+_TEXT: Final = pl.String()
+_INTEGER: Final = pl.Int64()
+_TIMESTAMP: Final = pl.Datetime("us", "UTC")
+
+BLOCK: Final = pl.Struct(
+    {
+        "kind": _TEXT,
+        "start": _INTEGER,
+        "end": _INTEGER,
+        "heading_path": pl.List(_TEXT),
+        "level": _INTEGER,
+        "page": _INTEGER,
+        "slide": _INTEGER,
+        "sheet": _TEXT,
+        "row": _INTEGER,
+    }
+)
+MASKED: Final = pl.Struct({"start": _INTEGER, "end": _INTEGER, "rule": _TEXT})
+PARSED_TEXT: Final = pl.Schema(
+    {
+        "key": _TEXT,
+        "digest": _TEXT,
+        "title": _TEXT,
+        "text": _TEXT,
+        "pages": _INTEGER,
+        "blocks": pl.List(BLOCK),
+        "masked": pl.List(MASKED),
+        "ocr_pages": _INTEGER,
+        "has_lines": pl.Boolean(),
+        "media_type": _TEXT,
+        "notes": pl.List(_TEXT),
+        "created_at": _TIMESTAMP,
+    }
+)
+
+CHUNK: Final = pl.Struct(
+    {
+        "ordinal": _INTEGER,
+        "text": _TEXT,
+        "start": _INTEGER,
+        "end": _INTEGER,
+        "byte_start": _INTEGER,
+        "line_start": _INTEGER,
+        "line_end": _INTEGER,
+        "page": _INTEGER,
+        "slide": _INTEGER,
+        "sheet": _TEXT,
+        "row_start": _INTEGER,
+        "row_end": _INTEGER,
+        "heading_path": pl.List(_TEXT),
+        "token_count": _INTEGER,
+    }
+)
+DROPPED: Final = pl.Struct(
+    {"ordinal": _INTEGER, "start": _INTEGER, "end": _INTEGER, "rules": pl.List(_TEXT)}
+)
+CHUNKS: Final = pl.Schema(
+    {
+        "key": _TEXT,
+        "digest": _TEXT,
+        "chunks": pl.List(CHUNK),
+        "text_sha256": pl.List(_TEXT),  # of chunks, in their order
+        "dropped": pl.List(DROPPED),
+        "language": _TEXT,
+        "created_at": _TIMESTAMP,
+    }
+)
+
+EMBEDDINGS: Final = pl.Schema(
+    {"text_sha256": _TEXT, "vector": pl.Binary(), "created_at": _TIMESTAMP}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableKind:
+    """One kind of table.
+
+    Attributes:
+        key: the column that identifies a row; the only one with statistics.
+        schema: its columns.
+        group_rows: rows in a row group, the least that a read by key has to touch.
+        file_bytes: of a file that needs no merging; also bounds the memory of compaction.
+        compression: of its files; float32 noise gains 9 % and reads two to five times slower.
+    """
+
+    key: str
+    schema: pl.Schema
+    group_rows: int
+    file_bytes: int
+    compression: Literal["ZSTD", "UNCOMPRESSED"]
+
+    @property
+    def version(self) -> str:
+        """Names the columns: a table with others is another table, in another folder."""
+        return key_of("lake_schema", {name: str(kind) for name, kind in self.schema.items()})[:12]
+
+
+PARSED_TEXT_TABLE: Final = TableKind("key", PARSED_TEXT, 32, 16 << 20, "ZSTD")
+CHUNKS_TABLE: Final = TableKind("key", CHUNKS, 32, 16 << 20, "ZSTD")
+EMBEDDINGS_TABLE: Final = TableKind("text_sha256", EMBEDDINGS, 2_000, 64 << 20, "UNCOMPRESSED")

@@ -1,0 +1,322 @@
+"""The lake: one set of tables per tenant and incarnation.
+
+Importing this module loads neither Polars nor Delta, and asking for nothing opens nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from typing import TYPE_CHECKING
+
+from rag_assets.storage.lake.location import Location, embedder_slug, tenant_folder
+from rag_assets.storage.lake.model import (
+    ChunkSetHead,
+    ChunkSetRow,
+    Compaction,
+    LakeSize,
+    LiveKeys,
+    ParsedHead,
+    ParsedRow,
+    VectorRows,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import polars as pl
+
+    from rag_assets.storage.lake.schemas import TableKind
+    from rag_assets.storage.lake.table import KeyedTable
+
+_PARSED = "parsed_text"
+_CHUNKS = "chunks"
+_EMBEDDINGS = "embeddings"
+
+
+class Lake:
+    """All tenants' tables.
+
+    Args:
+        url: a folder, or an object store's address as Delta Lake takes it (s3://…, gs://…, az://…).
+        storage_options: the store's credentials and settings, where the environment lacks them.
+    """
+
+    def __init__(self, url: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self._location = Location.parse(url, storage_options)
+
+    def tenant(
+        self, tenant: str, incarnation: int, *, guard: Callable[[], None] | None = None
+    ) -> TenantLake:
+        """The tables of one tenant; nothing is opened or made.
+
+        Args:
+            tenant: its id.
+            incarnation: number of the tenant's current life.
+            guard: called right before every write; raises TenantGone or TenantLocked when this
+                writer may no longer write. A reader needs none.
+
+        Raises:
+            ConfigurationError: the id or the incarnation could lead out of the lake.
+        """
+        place = self._location / tenant_folder(tenant, incarnation)
+        return TenantLake(place, self._location / tenant, guard or _unguarded)
+
+    def stored(self) -> Iterator[tuple[str, int]]:
+        """Every tenant and incarnation that the lake holds something of.
+
+        What the catalog does not know is left from a writer that outlived its tenant: purge it.
+        """
+        for tenant in self._location.folders():
+            for incarnation in (self._location / tenant).folders():
+                if incarnation.isdecimal():
+                    yield tenant, int(incarnation)
+
+
+class TenantLake:
+    """The tables of one tenant's incarnation; see Lake.tenant.
+
+    Reading what does not exist yields nothing. Reading takes memory for what was asked, so ask
+    for a slice's worth. Writing needs the tenant's lock, held by the caller.
+    """
+
+    def __init__(self, location: Location, parent: Location, guard: Callable[[], None]) -> None:
+        self._location = location
+        self._parent = parent
+        self._guard = guard
+
+    # -- parsed text
+
+    def missing_parsed(self, keys: Collection[str]) -> set[str]:
+        """Those of the parse_keys that are not in the lake."""
+        return self._parsed().missing(keys) if keys else set()
+
+    def parsed(self, keys: Collection[str]) -> dict[str, ParsedRow]:
+        """Parsed documents by parse_key; unknown keys are left out."""
+        if not keys:
+            return {}
+        from rag_assets.storage.lake import rows
+
+        return rows.parsed_rows(self._parsed().read(keys))
+
+    def parsed_heads(self, keys: Collection[str]) -> dict[str, ParsedHead]:
+        """What the next stages' keys are made of, by parse_key; reads no text."""
+        if not keys:
+            return {}
+        columns = ("key", "digest", "title", "media_type")
+        frame = self._parsed().read(keys, columns)
+        return {key: ParsedHead(*rest) for key, *rest in frame.iter_rows()}
+
+    def append_parsed(self, documents: Collection[ParsedRow]) -> None:
+        """Add parsed documents, in one commit.
+
+        Raises:
+            DocumentRejected: a text cannot be stored; nothing was written.
+            TenantGone, TenantLocked: the guard's; nothing was written.
+        """
+        if documents:
+            from rag_assets.storage.lake import rows
+
+            self._parsed().append(rows.parsed_frame(documents))
+
+    def parsed_keys(self) -> set[str]:
+        """All parse_keys in the lake."""
+        return self._parsed().keys()
+
+    # -- chunk sets
+
+    def missing_chunk_sets(self, keys: Collection[str]) -> set[str]:
+        """Those of the chunk_set_keys that are not in the lake."""
+        return self._chunks().missing(keys) if keys else set()
+
+    def chunk_sets(self, keys: Collection[str]) -> dict[str, ChunkSetRow]:
+        """Chunk sets by chunk_set_key; unknown keys are left out."""
+        if not keys:
+            return {}
+        from rag_assets.storage.lake import rows
+
+        return rows.chunk_set_rows(self._chunks().read(keys))
+
+    def chunk_hashes(self, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """The text_sha256 of each chunk, in order, by chunk_set_key; reads no text."""
+        if not keys:
+            return {}
+        frame = self._chunks().read(keys, ("key", "text_sha256"))
+        return {key: tuple(hashes) for key, hashes in frame.iter_rows()}
+
+    def chunk_set_heads(self, keys: Collection[str]) -> dict[str, ChunkSetHead]:
+        """What entries are planned by, by chunk_set_key; reads no text."""
+        if not keys:
+            return {}
+        from rag_assets.storage.lake import rows
+
+        return rows.chunk_set_heads(self._chunks().read(keys, rows.CHUNK_SET_HEAD))
+
+    def stored_chunk_sets(self, keys: Collection[str]) -> pl.DataFrame:
+        """Chunk sets as they lie there (schemas.CHUNKS), duplicates included: for checks."""
+        return self._chunks().stored(keys)
+
+    def append_chunk_sets(self, chunk_sets: Collection[ChunkSetRow]) -> None:
+        """Add chunk sets, in one commit; errors as append_parsed."""
+        if chunk_sets:
+            from rag_assets.storage.lake import rows
+
+            self._chunks().append(rows.chunk_sets_frame(chunk_sets))
+
+    def chunk_set_keys(self) -> set[str]:
+        """All chunk_set_keys in the lake."""
+        return self._chunks().keys()
+
+    # -- vectors
+
+    def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
+        """Those of the text_sha256 that have no vector of this embedder."""
+        return self._vectors(embedder_id).missing(hashes) if hashes else set()
+
+    def vectors(self, embedder_id: str, hashes: Collection[str]) -> VectorRows:
+        """Vectors of these texts, in no particular order; unknown hashes are left out."""
+        if not hashes:
+            return VectorRows.none()
+        from rag_assets.storage.lake import rows
+
+        return rows.vector_rows(self._vectors(embedder_id).read(hashes, ("text_sha256", "vector")))
+
+    def stored_vectors(self, embedder_id: str, hashes: Collection[str]) -> pl.DataFrame:
+        """Vectors as they lie there (schemas.EMBEDDINGS), duplicates included: for checks."""
+        return self._vectors(embedder_id).stored(hashes)
+
+    def append_vectors(
+        self, embedder_id: str, hashes: Collection[str], vectors: npt.NDArray[np.float32]
+    ) -> None:
+        """Add vectors of shape (len(hashes), dimensions), in one commit.
+
+        Raises:
+            BadVectors: wrong count or dimension, not finite, or zero; nothing was written.
+            TenantGone, TenantLocked: the guard's; nothing was written.
+        """
+        if not hashes and not len(vectors):
+            return
+        from rag_assets.storage.lake import rows
+
+        table = self._vectors(embedder_id)
+        note = table.note()
+        frame = rows.vectors_frame(list(hashes), vectors, int(note[1]) if note else None)
+        table.append(frame, name=embedder_id, note=str(vectors.shape[1]))
+
+    def vector_hashes(self, embedder_id: str) -> set[str]:
+        """The text_sha256 of all vectors of this embedder."""
+        return self._vectors(embedder_id).keys()
+
+    def embedders(self) -> list[str]:
+        """The embedder_ids that have vectors here, sorted."""
+        notes = [table.note() for table in self._vector_tables().values()]
+        return sorted(note[0] for note in notes if note)
+
+    # -- the whole
+
+    def size(self) -> LakeSize:
+        """Rows, files and bytes of each table that exists."""
+        tables = self._tables()
+        sizes = {name: table.size() for name, table in tables.items() if table.note() is not None}
+        return LakeSize(sizes)
+
+    def needs_compaction(self) -> bool:
+        """Whether small files have become so many that reading by key suffers."""
+        if not any(self._location.folders()):
+            return False
+        from rag_assets.storage.lake import compaction
+
+        return any(compaction.is_due(table) for table in self._tables().values())
+
+    def compact(self, live: LiveKeys | None = None) -> dict[str, Compaction]:
+        """Merge small files, drop duplicates and what is not live, and every trace of it.
+
+        A reader at work at the same time reads again; a crash leaves everything readable.
+
+        Args:
+            live: what to keep; everything by default.
+
+        Returns:
+            what was done to each table that exists.
+
+        Raises:
+            TenantGone, TenantLocked: the guard's; what is there stays readable.
+        """
+        if not any(self._location.folders()):
+            return {}
+        from rag_assets.storage.lake import compaction
+
+        self._drop_former_versions()
+        live = live or LiveKeys()
+        if live.embedders is not None:
+            self._drop_embedders(live.embedders)
+        done = {
+            name: compaction.compact(table, _live_of(name, live))
+            for name, table in self._tables().items()
+        }
+        return {name: compacted for name, compacted in done.items() if compacted is not None}
+
+    def purge(self) -> None:
+        """Remove this incarnation's folder with all that is in it.
+
+        Raises:
+            TenantGone, TenantLocked: the guard's; nothing was removed.
+        """
+        self._guard()
+        self._location.remove()
+        self._parent.remove_if_empty()
+
+    # -- tables
+
+    def _parsed(self) -> KeyedTable:
+        from rag_assets.storage.lake import schemas
+
+        return self._versioned(_PARSED, schemas.PARSED_TEXT_TABLE)
+
+    def _chunks(self) -> KeyedTable:
+        from rag_assets.storage.lake import schemas
+
+        return self._versioned(_CHUNKS, schemas.CHUNKS_TABLE)
+
+    def _versioned(self, name: str, kind: TableKind) -> KeyedTable:
+        from rag_assets.storage.lake import table
+
+        return table.KeyedTable(kind, self._location / name / kind.version, self._guard)
+
+    def _vectors_at(self, slug: str) -> KeyedTable:
+        from rag_assets.storage.lake import schemas, table
+
+        place = self._location / _EMBEDDINGS / slug
+        return table.KeyedTable(schemas.EMBEDDINGS_TABLE, place, self._guard)
+
+    def _vectors(self, embedder_id: str) -> KeyedTable:
+        return self._vectors_at(embedder_slug(embedder_id))
+
+    def _vector_tables(self) -> dict[str, KeyedTable]:
+        slugs = (self._location / _EMBEDDINGS).folders()
+        return {f"{_EMBEDDINGS}/{slug}": self._vectors_at(slug) for slug in slugs}
+
+    def _tables(self) -> dict[str, KeyedTable]:
+        return {_PARSED: self._parsed(), _CHUNKS: self._chunks(), **self._vector_tables()}
+
+    def _drop_former_versions(self) -> None:
+        """Remove tables whose columns are no longer ours; all they held can be made again."""
+        for name, table in ((_PARSED, self._parsed()), (_CHUNKS, self._chunks())):
+            for version in (self._location / name).folders():
+                if version != table.kind.version:
+                    self._guard()
+                    (self._location / name / version).remove()
+
+    def _drop_embedders(self, kept: Set[str]) -> None:
+        slugs = {f"{_EMBEDDINGS}/{embedder_slug(embedder_id)}" for embedder_id in kept}
+        for name, table in self._vector_tables().items():
+            if name not in slugs:
+                self._guard()
+                table.location.remove()
+
+
+def _live_of(table: str, live: LiveKeys) -> Set[str] | None:
+    return {_PARSED: live.parsed, _CHUNKS: live.chunk_sets}.get(table, live.texts)
+
+
+def _unguarded() -> None:
+    """The guard of a reader, and of a caller that has locked the tenant for good."""

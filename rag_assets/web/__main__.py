@@ -1,0 +1,68 @@
+"""Serves Dagster's UI and the pages beside it until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from rag_assets.web.framing import NoFraming
+from rag_assets.web.local_only import LOOPBACK_NAMES, LocalOnly
+from rag_assets.web.pages import routes
+
+_STATEMENT_TIMEOUT_MS = 15_000
+_POOL_RECYCLE_SECONDS = 3_600
+_POOL_OVERFLOW = 20
+_POLL_MS = 2_000
+
+
+def main() -> None:
+    """Parse the arguments and serve."""
+    parser = argparse.ArgumentParser(prog="rag_assets.web")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--workspace", required=True, help="the workspace.yaml to load")
+    given = parser.parse_args()
+    serve(given.host, given.port, given.workspace)
+
+
+def serve(host: str, port: int, workspace_file: str) -> None:
+    """Run Dagster's own application with our routes in front of its catch-all.
+
+    Args:
+        host, port: where to listen; on loopback no other site's pages are answered.
+        workspace_file: path of the workspace.yaml.
+    """
+    import uvicorn
+    from dagster import DagsterInstance
+    from dagster._core.workspace.context import WorkspaceProcessContext
+    from dagster._core.workspace.load_target import WorkspaceFileTarget
+    from dagster._utils.interrupts import setup_interrupt_handlers
+    from dagster_webserver.app import create_app_from_workspace_process_context
+
+    setup_interrupt_handlers()
+    with DagsterInstance.get() as instance:
+        instance.optimize_for_webserver(
+            _STATEMENT_TIMEOUT_MS, _POOL_RECYCLE_SECONDS, _POOL_OVERFLOW
+        )
+        target = WorkspaceFileTarget(paths=[workspace_file])
+        with WorkspaceProcessContext(instance, workspace_load_target=target) as workspace:
+            app = create_app_from_workspace_process_context(
+                workspace, live_data_poll_rate=_POLL_MS, lifespan=_lifespan
+            )
+            app.router.routes[:0] = routes()
+            if host in LOOPBACK_NAMES:
+                app.add_middleware(LocalOnly)
+            uvicorn.run(NoFraming(app), host=host, port=port, log_level="warning")
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(_app: object) -> AsyncIterator[None]:
+    # Being told to stop is no error.
+    with contextlib.suppress(asyncio.CancelledError):
+        yield
+
+
+if __name__ == "__main__":
+    main()

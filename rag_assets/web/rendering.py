@@ -1,0 +1,56 @@
+"""Jinja templates, with everything in them escaped."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.parsing.format_names import format_name
+from rag_assets.pipeline.quarantine import what_to_do
+from rag_assets.storage.catalog.document_rows import NEVER
+
+_UNITS = ("bytes", "kB", "MB", "GB")
+_STEP = 1000
+
+
+def render(template: str, **values: Any) -> str:
+    """One page.
+
+    Args:
+        template: a file in templates/.
+        values: what it shows.
+    """
+    return _environment().get_template(template).render(**values)
+
+
+def size(count: int) -> str:
+    """A number of bytes for people: "134.7 kB"."""
+    value, unit = float(count), 0
+    while value >= _STEP and unit < len(_UNITS) - 1:
+        value, unit = value / _STEP, unit + 1
+    return f"{count} bytes" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def moment(at: datetime | None) -> str:
+    """A time in UTC, to the second."""
+    return "never" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("rag_assets.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters = {"size": size, "moment": moment, "format": format_name, "what_to_do": what_to_do}
+    environment.filters.update(filters)
+    environment.filters |= {"number": "{:,}".format, "counted": counted}
+    environment.globals["never"] = NEVER
+    return environment

@@ -1,0 +1,149 @@
+"""A service over two tenants, and tokens for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+import pytest
+import uvicorn
+from starlette.testclient import TestClient
+
+from rag_assets.api.app import build_app
+from rag_assets.api.backend import Backend
+from rag_assets.api.listening import config, listening
+from rag_assets.api.rates import Rate
+from rag_assets.api.settings import JwtSettings, ServiceSettings
+from rag_assets.billing.chat_models import ChatModels
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from tests.driving import Driver
+from tests.installation import FAST, Installation, new_installation
+
+SECRET = "an example secret of more than 32 bytes"
+ISSUER = "https://sign.example"
+SETTINGS = ServiceSettings(
+    jwt=JwtSettings(secret=SECRET, issuer=ISSUER),
+    rate=Rate.parse("100000/minute"),
+    attempts=Rate.parse("100000/minute"),
+    mcp_origins=frozenset({"https://app.example"}),
+)
+
+
+@dataclass
+class Door:
+    """A running service, and who may come in."""
+
+    client: TestClient
+    installation: Installation
+    driver: Driver
+    backend: Backend
+
+    def another(self, settings: ServiceSettings) -> Backend:
+        """A backend over the same servers, for an event loop of its own."""
+        session = self.driver.session
+        retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+        chat_models = ChatModels(session.catalog, session.settings)
+        return Backend(session.catalog, session.store, retriever, settings, chat_models)
+
+    def core(self, tenant: str, request: SearchRequest) -> SearchAnswer:
+        """What the core answers, without the door."""
+        return self.installation.retriever.search(tenant, request)
+
+    def token(self, subject: str = "eve", *tenants: str, **changes: Any) -> str:
+        """A JWT; of acme if nothing else is said."""
+        claims = {"sub": subject, "iss": ISSUER, "exp": int(time.time()) + 300}
+        claims |= {"tenants": list(tenants or ["acme"]), **changes}
+        return jwt.encode(claims, SECRET)
+
+    def ask(self, token: str, **body: Any) -> Any:
+        """What a question is answered with."""
+        return self.client.post(
+            "/rag/query",
+            json={"query": "valve", "top_k": 50, **body},
+            headers={"Authorization": f"Bearer {token}"},
+        )
+
+    def get(self, token: str, path: str, **parameters: Any) -> Any:
+        """What a path is answered with."""
+        headers = {"Authorization": f"Bearer {token}"}
+        return self.client.get(path, params=parameters, headers=headers)
+
+    def send(self, method: str, path: str, body: Any = None, *, token: str = "") -> Any:
+        """What a write is answered with; an admin's of acme, if nothing else is said."""
+        bearer = token or self.token("chief", role="admin")
+        headers = {"Authorization": f"Bearer {bearer}"}
+        return self.client.request(method, path, json=body, headers=headers)
+
+    def uris(self, token: str, **body: Any) -> set[str]:
+        """Of what is found."""
+        return {hit["uri"] for hit in self.ask(token, **body).json()["hits"]}
+
+
+@pytest.fixture(scope="package")
+def installed(
+    postgres_url: str, elasticsearch_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installation]:
+    """An installation that the modules of this package share."""
+    home = tmp_path_factory.mktemp("service") / "home"
+    with (
+        new_installation(home, postgres_url, elasticsearch_url) as made,
+        pytest.MonkeyPatch.context() as environment,
+    ):
+        # Chat models, which are not ours, answer on loopback.
+        environment.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "127.0.0.1")
+        yield made
+
+
+@pytest.fixture(scope="package")
+def door(installed: Installation) -> Iterator[Door]:
+    driver = Driver(installed)
+    for tenant in ("acme", "other", "asleep"):
+        root = installed.home.parent / "sources" / tenant
+        sources = []
+        for scope in ("public", "board"):
+            folder = root / scope
+            folder.mkdir(parents=True)
+            (folder / f"{tenant}.md").write_text(f"# Valves\n\nThe {scope} valve of {tenant}.\n")
+            sources.append({"name": scope, "root": str(folder), "scope": scope})
+        if tenant == "acme":
+            sources.append({"name": "pushed", "type": "records"})
+        installed.add_tenant(tenant, root=root, **{**FAST, "sources": sources})
+        driver.sync(tenant)
+    installed.configure("asleep", enabled=False)
+    session = installed.session()
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    chat_models = ChatModels(session.catalog, session.settings)
+    backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models)
+    with TestClient(build_app(backend), raise_server_exceptions=True) as client:
+        yield Door(client, installed, driver, backend)
+
+
+@pytest.fixture(scope="package")
+def address(door: Door) -> Iterator[str]:
+    """Where the same service answers over real connections."""
+    with running(door.another(SETTINGS)) as address:
+        yield address
+
+
+@contextmanager
+def running(backend: Backend) -> Iterator[str]:
+    """A service with an event loop of its own, meanwhile."""
+    server = uvicorn.Server(config(build_app(backend)))
+    listener = listening("127.0.0.1", 0)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()

@@ -1,0 +1,59 @@
+"""The service keeps to its own OpenAPI description, whatever it is sent."""
+
+from __future__ import annotations
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import Case
+from schemathesis.generation import GenerationMode
+
+from rag_assets.common.times import boundary_of
+from tests.integration.api.conftest import Door
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_answers_are_as_described(door: Door, address: str, mode: GenerationMode) -> None:
+    schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
+    headers = {"Authorization": f"Bearer {door.token()}"}
+    operations = [found.ok() for found in schema.get_all_operations()]
+    if mode is GenerationMode.NEGATIVE:  # what takes nothing cannot be sent anything wrong
+        operations = [found for found in operations if found.path.startswith("/rag/")]
+    for operation in operations:
+        fair = _says_each_once if mode is GenerationMode.NEGATIVE else _spans_some_time
+
+        @given(case=operation.as_strategy(generation_mode=mode).filter(fair))
+        @settings(
+            max_examples=12,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=[*HealthCheck],
+        )
+        def holds(case: Case) -> None:
+            case.call_and_validate(headers=headers)
+
+        holds()
+    assert {operation.path for operation in operations} >= {"/rag/query", "/rag/documents"}
+
+
+def _says_each_once(case: Case) -> bool:
+    """Of a parameter that is given several times the last counts, which may be a valid one."""
+    return not any(isinstance(value, list) for value in dict(case.query or {}).values())
+
+
+def _spans_some_time(case: Case) -> bool:
+    """What no description can say: that one field is earlier than another."""
+    body = case.body if isinstance(case.body, dict) else {}
+    filters = body.get("filters") or {}
+    after, before = filters.get("modified_after"), filters.get("modified_before")
+    return not (after and before) or boundary_of(after) < boundary_of(before)
+
+
+def test_the_description_is_openapi_3_1_and_names_the_problems(door: Door) -> None:
+    description = door.client.get("/openapi.json").json()
+    assert description["openapi"].startswith("3.1")
+    assert "caller" not in description["components"]["schemas"]["QueryRequest"]["properties"]
+    query = description["paths"]["/rag/query"]["post"]
+    assert query["security"]
+    assert set(query["responses"]["402"]["content"]) == {"application/problem+json"}

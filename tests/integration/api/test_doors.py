@@ -1,0 +1,221 @@
+"""Every door, the same answer: what its caller may read, of their own tenant, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from rag_assets.mcp.server import Asking, Knowledge, build_server
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.retrieval.reading import DocumentReader
+from rag_assets.storage.catalog.access import PUBLIC
+from tests.installation import FAST
+from tests.integration.api.conftest import Door
+from tests.integration.api.test_agents import ACCEPT
+
+WORDS = ("tide", "harbour", "lantern", "compass", "rudder", "anchor")
+SCOPES = (PUBLIC, "staff", "board", "tide' OR '1'='1")
+PEOPLE = ("ada", "bob", "group:crew", "group:*", "public", "staff", "' OR 1=1 --")
+TENANTS = ("left", "right")
+HOSTILE = ("right*", "left,right", "*", "../right", "right/..", "RIGHT", "left\0right", "%72ight")
+MARK = re.compile(r"\bmark[a-z]+\d+\b")
+
+
+@dataclass
+class World:
+    """Two tenants of random documents, and who may read what of them.
+
+    Attributes:
+        marks: a word that stands in one document alone, with its tenant and scope.
+        granted: people by tenant and scope.
+    """
+
+    door: Door
+    marks: dict[str, tuple[str, str]] = field(default_factory=dict)
+    granted: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+
+    def readable(self, tenant: str, people: list[str]) -> set[str]:
+        """Marks of what these may read."""
+        scopes = {PUBLIC} | {
+            scope
+            for (owner, scope), granted in self.granted.items()
+            if owner == tenant and granted & set(people)
+        }
+        return {
+            mark
+            for mark, (owner, scope) in self.marks.items()
+            if owner == tenant and scope in scopes
+        }
+
+    def change(self, rng: random.Random) -> None:
+        """Grant or revoke something."""
+        tenant, scope, person = rng.choice(TENANTS), rng.choice(SCOPES[1:]), rng.choice(PEOPLE)
+        catalog = self.door.driver.session.catalog
+        ref = catalog.tenants.get(tenant).ref
+        held = self.granted.setdefault((tenant, scope), set())
+        if rng.random() < 0.6:
+            catalog.access.grant(ref, scope, [person])
+            held.add(person)
+        else:
+            catalog.access.revoke(ref, scope, [person])
+            held.discard(person)
+
+
+@pytest.fixture(scope="module")
+def world(door: Door) -> World:
+    rng = random.Random(7)
+    made = World(door)
+    for tenant in TENANTS:
+        root = door.installation.home.parent / "sources" / tenant
+        sources = []
+        for at, scope in enumerate(SCOPES):
+            folder = root / str(at)
+            folder.mkdir(parents=True)
+            for number in range(rng.randint(1, 5)):
+                mark = f"mark{tenant}{at}{number}"
+                made.marks[mark] = (tenant, scope)
+                words = " ".join(rng.choices(WORDS, k=8))
+                (folder / f"{number}.md").write_text(f"# {rng.choice(WORDS)}\n\n{words} {mark}.\n")
+            # The same words in every scope of both tenants: one hit, whose places must be its own.
+            (folder / "same.md").write_text("# Notice\n\nThe harbour is closed at night.\n")
+            sources.append({"name": f"s{at}", "root": str(folder), "scope": scope})
+        door.installation.add_tenant(tenant, root=root, **{**FAST, "sources": sources})
+        door.driver.sync(tenant)
+    return made
+
+
+def by_python(world: World, tenant: str, people: list[str], query: str, mode: Any) -> str:
+    caller = Caller(principals=tuple(people))
+    request = SearchRequest(query=query, top_k=100, mode=mode, caller=caller)
+    return str(world.door.core(tenant, request))
+
+
+def by_http(world: World, tenant: str, people: list[str], query: str, mode: Any) -> str:
+    response = world.door.ask(token(world, tenant, people), query=query, top_k=100, mode=mode)
+    assert response.status_code == 200
+    return str(response.text)
+
+
+def by_http_agent(world: World, tenant: str, people: list[str], query: str, mode: Any) -> str:
+    arguments = {"query": query, "top_k": 100}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "rag_search", "arguments": arguments},
+    }
+    headers = {"Authorization": f"Bearer {token(world, tenant, people)}", **ACCEPT}
+    response = world.door.client.post("/mcp", json=call, headers=headers)
+    assert not response.json()["result"]["isError"]
+    return str(response.text)
+
+
+def by_local_agent(world: World, tenant: str, people: list[str], query: str, mode: Any) -> str:
+    session = world.door.driver.session
+    asking = Asking(tenant, Caller(principals=tuple(people)))
+
+    async def run() -> str:
+        retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+        reader = DocumentReader(session.catalog, session.store)
+        try:
+            async with Client(
+                build_server(Knowledge(retriever.search, reader), lambda _: asking)
+            ) as client:
+                result = await client.call_tool("rag_search", {"query": query, "top_k": 100})
+        finally:
+            await retriever.close()
+        assert not result.is_error
+        return str(result.content)
+
+    return asyncio.run(run())
+
+
+def by_command(world: World, tenant: str, people: list[str], query: str, mode: Any) -> str:
+    options = [option for person in people for option in ("--as", person)]
+    result = world.door.installation.command(
+        "search", tenant, query, "--top-k", "100", "--mode", mode, "--json", *options
+    )
+    assert result.code == 0
+    return result.out
+
+
+DOORS: dict[str, Callable[[World, str, list[str], str, Any], str]] = {
+    "python": by_python,
+    "http": by_http,
+    "agent over http": by_http_agent,
+    "agent": by_local_agent,
+    "command": by_command,
+}
+
+
+def token(world: World, tenant: str, people: list[str]) -> str:
+    """A JWT of these people: one of them its subject, the others its groups."""
+    subjects = [person for person in people if not person.startswith("group:")]
+    groups = [person.removeprefix("group:") for person in people if person.startswith("group:")]
+    assert len(subjects) == 1
+    return world.door.token(subjects[0], tenant, groups=groups)
+
+
+def asks(rng: random.Random) -> list[str]:
+    """A person with some groups, as every door can tell them."""
+    subjects = [person for person in PEOPLE if not person.startswith("group:")]
+    groups = [person for person in PEOPLE if person.startswith("group:")]
+    return [rng.choice(subjects), *rng.sample(groups, rng.randint(0, 2))]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_through_every_door_exactly_what_may_be_read_is_found(world: World, seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(3):
+        world.change(rng)
+        tenant, people, mode = rng.choice(TENANTS), asks(rng), rng.choice(["knn", "hybrid"])
+        allowed = world.readable(tenant, people)
+        for name, answer in DOORS.items():
+            text = answer(world, tenant, people, " ".join(WORDS), mode)
+            assert set(MARK.findall(text)) == allowed, (name, people)
+            sources = {int(at) for at in re.findall(r"\bs(\d)/", text)}
+            assert {SCOPES[at] for at in sources} <= {PUBLIC} | {
+                scope for (_, scope), held in world.granted.items() if held & set(people)
+            }
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_filter_and_no_preference_opens_anything(world: World, seed: int) -> None:
+    rng = random.Random(seed)
+    world.change(rng)
+    people = asks(rng)
+    allowed = world.readable("left", people)
+    foreign = [mark for mark in world.marks if mark not in allowed]
+    for body in (
+        {"filters": {"paths": [f"s{at}/" for at in range(4)]}},
+        {"must_include_paths": ["s1/", "s2/", "s3/"]},
+        {"filters": {"metadata": {"access_scope": "board"}}},
+        {"filters": {"metadata": {"tenant": "right"}}},
+        {"filters": {"tags": ["*"]}},
+        {"source_types": ["file"]},
+        {"min_score": -1.0},
+    ):
+        query = " ".join(rng.sample(foreign, min(4, len(foreign))))
+        text = world.door.ask(token(world, "left", people), query=query, top_k=100, **body).text
+        assert set(MARK.findall(text)) <= allowed, body
+
+
+@pytest.mark.parametrize("tenant", HOSTILE)
+def test_a_hostile_name_of_a_tenant_opens_nothing(world: World, tenant: str) -> None:
+    mine = world.door.token("ada", "left")
+    response = world.door.ask(mine, tenant=tenant)
+    assert response.status_code in {403, 422}
+    assert not MARK.findall(response.text)
+    # Whoever signs tokens may be careless about names; there is no tenant of this one.
+    response = world.door.ask(world.door.token("ada", tenant))
+    assert response.status_code in {401, 403, 404, 422}
+    assert not MARK.findall(response.text)
+    assert "rag-assets tenants" not in response.text

@@ -1,0 +1,145 @@
+"""The pages beside Dagster's UI, asked for as a browser would, over a real catalog."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from starlette.applications import Starlette
+
+from rag_assets.web.pages import PAGE_ROWS, routes
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+HOSTILE = "<b>x<b>.md"
+
+
+def get(app: Starlette, target: str) -> tuple[int, str, dict[str, str]]:
+    """Status, body and headers of one GET."""
+    path, _, query = target.partition("?")
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "root_path": "",
+        "query_string": query.encode(),
+        "headers": [],
+    }
+    sent: list[dict[str, object]] = []
+
+    async def receive() -> dict[str, object]:
+        await asyncio.Event().wait()  # a browser that stays
+        raise AssertionError
+
+    async def send(message: dict[str, object]) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    start, *bodies = sent
+    headers = {name.decode(): value.decode() for name, value in start["headers"]}
+    return start["status"], b"".join(part["body"] for part in bodies).decode(), headers
+
+
+@pytest.fixture(scope="module")
+def app(driver: Driver, shared_installation: Installation) -> Starlette:
+    folder = shared_installation.add_tenant("team", **FAST)
+    (folder / "good.md").write_text("# Good\n\nIt can be read.\n")
+    (folder / "empty.md").write_text("")
+    (folder / HOSTILE).write_text("")
+    driver.sync("team")
+    (folder / "good.md").write_bytes(b"# Good\n\n\xff\xfe now it cannot.\n")
+    driver.sync("team")
+    return Starlette(routes=routes(lambda: driver.session.catalog))
+
+
+def id_of(driver: Driver, uri: str) -> str:
+    [document] = [d for d in driver.session.catalog.documents.all("team") if d.uri == uri]
+    return document.document_id
+
+
+def test_all_tenants_are_told_with_what_is_indexed_and_what_failed(app: Starlette) -> None:
+    status, page, _ = get(app, "/documents")
+    assert status == 200
+    assert '<a href="/documents/team">team</a>' in page
+    assert '<a class="FAILED" href="/documents/team?status=FAILED">3</a>' in page
+
+
+def test_tenants_are_narrowed_down(app: Starlette, shared_installation: Installation) -> None:
+    for path in ("/documents?name=TEA", "/documents?trouble=1", "/documents?trouble=1&name=team"):
+        assert '<a href="/documents/team">team</a>' in get(app, path)[1], path
+    for path in ("/documents?name=t%25m", "/documents?page=9", "/documents?name=no%00such"):
+        assert "/documents/team" not in get(app, path)[1], path
+    folder = shared_installation.add_tenant("untroubled", **FAST)
+    (folder / "fine.md").write_text("# Fine\n\nNothing is wrong here.\n")
+    shared_installation.sync("untroubled")
+    assert "untroubled" in get(app, "/documents")[1]
+    assert "untroubled" not in get(app, "/documents?trouble=1")[1]
+
+
+def test_many_tenants_come_page_by_page(app: Starlette, driver: Driver) -> None:
+    overview = driver.session.catalog.overview
+    everyone = overview.tenants()
+    assert [overview.tenants(limit=1, offset=n)[0] for n in range(len(everyone))] == everyone
+    assert [overview.tenant(tenant.tenant_id) for tenant in everyone] == everyone
+
+
+def test_a_tenants_documents_are_narrowed_down(app: Starlette, driver: Driver) -> None:
+    page = get(app, "/documents/team?status=FAILED&name=EMPTY")[1]
+    assert f'<a href="/documents/team/{id_of(driver, "files/empty.md")}">files/empty.md</a>' in page
+    assert "it is empty" in page
+    assert "good.md" not in page
+    assert "None." in get(app, "/documents/team?status=PROCESSING")[1]
+    assert "None." in get(app, "/documents/team?name=100%25_sure")[1], "a name is no pattern"
+    assert "None." in get(app, "/documents/team?page=2")[1]
+    assert "None." in get(app, "/documents/team?name=no%00such")[1]
+    for page in ("0", "-1", "x", "9" * 5_000):
+        assert "empty.md" in get(app, f"/documents/team?page={page}")[1]
+
+
+def test_a_failed_document_has_its_reason_and_what_is_still_served(
+    app: Starlette, driver: Driver
+) -> None:
+    status, page, _ = get(app, f"/documents/team/{id_of(driver, 'files/good.md')}")
+    assert status == 200
+    assert "it is not UTF-8 text" in page
+    assert "it is tried again as soon as either changes" in page
+    assert "Its last good version" in page
+    assert "a former version of it" in page
+    empty = get(app, f"/documents/team/{id_of(driver, 'files/empty.md')}")[1]
+    assert "No version of it is searchable" in empty
+
+
+def test_names_of_files_are_text_and_nothing_else(app: Starlette) -> None:
+    status, page, headers = get(app, "/documents/team?name=%3Cscript%3E")
+    assert status == 200
+    assert "<script>" not in page
+    assert "<b>x" not in get(app, "/documents/team")[1]
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+
+
+@pytest.mark.parametrize("target", ["nobody", "team/0", "nobody/0", "no\0body", "team/\0"])
+def test_what_is_not_there_is_told(app: Starlette, target: str) -> None:
+    status, page, _ = get(app, f"/documents/{target}")
+    assert status == 404
+    assert "no tenant" in page or "no such document" in page
+
+
+def test_data_docs_are_served_in_a_sandbox(
+    app: Starlette, shared_installation: Installation
+) -> None:
+    docs = shared_installation.home / ".local" / "data_docs"
+    (docs / "team").mkdir(parents=True)
+    (docs / "team" / "index.html").write_text("<p>docs</p>")
+    (docs.parent / "secret.html").write_text("not to be served")
+    status, page, headers = get(app, "/data-docs/team/index.html")
+    assert (status, page) == (200, "<p>docs</p>")
+    assert headers["content-security-policy"].startswith("sandbox")
+    assert get(app, "/data-docs/../secret.html")[0] == 404
+
+
+def test_many_documents_come_page_by_page(app: Starlette, driver: Driver) -> None:
+    found = driver.session.catalog.overview.page("team", limit=2)
+    rest = driver.session.catalog.overview.page("team", limit=PAGE_ROWS, offset=2)
+    everything = driver.session.catalog.documents.all("team")
+    assert [d.uri for d in (*found, *rest)] == [d.uri for d in everything]
+    assert len(found) == 2

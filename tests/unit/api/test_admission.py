@@ -1,0 +1,109 @@
+"""Turns in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from rag_assets.api.admission import CLIENT_GONE, Admission, ClientGone, Overloaded
+
+
+async def worked(admission: Admission, tenant: str, seconds: float = 0.0) -> str:
+    async with admission.turn(tenant, "ada"):
+        await asyncio.sleep(seconds)
+    return tenant
+
+
+def test_no_more_are_under_way_than_there_are_turns() -> None:
+    async def run() -> int:
+        admission = Admission(turns=4, wait_seconds=10)
+        under_way = most = 0
+
+        async def work(number: int) -> None:
+            nonlocal under_way, most
+            async with admission.turn(f"tenant{number % 3}", "ada"):
+                under_way += 1
+                most = max(most, under_way)
+                await asyncio.sleep(0.001)
+                under_way -= 1
+
+        await asyncio.gather(*(work(number) for number in range(50)))
+        return most
+
+    assert asyncio.run(run()) == 4
+
+
+def test_a_tenant_leaves_a_quarter_to_others() -> None:
+    async def run() -> None:
+        admission = Admission(turns=4, wait_seconds=10)
+        slow = [asyncio.create_task(worked(admission, "slow", 0.5)) for _ in range(20)]
+        await asyncio.sleep(0.01)
+        async with asyncio.timeout(0.2):
+            assert await worked(admission, "calm") == "calm"
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+        # Whoever was cancelled gave back what they had.
+        async with asyncio.timeout(0.2):
+            await asyncio.gather(*(worked(admission, "slow") for _ in range(20)))
+
+    asyncio.run(run())
+
+
+def test_who_waits_too_long_is_told_so() -> None:
+    async def run() -> None:
+        admission = Admission(turns=1, wait_seconds=0.05)
+        busy = asyncio.create_task(worked(admission, "acme", 0.3))
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded) as refused:
+            await worked(admission, "acme")
+        assert refused.value.retry_after == 1
+        await busy
+        assert await worked(admission, "acme") == "acme"
+
+    asyncio.run(run())
+
+
+def test_who_would_wait_too_long_is_told_at_once() -> None:
+    async def run() -> tuple[int, float]:
+        admission = Admission(turns=1, wait_seconds=0.2)
+        for _ in range(40):
+            await worked(admission, "acme", 0.01)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        tasks = [asyncio.create_task(worked(admission, "acme", 0.01)) for _ in range(100)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        refused = [task for task in tasks if task.done()]
+        took = loop.time() - began
+        assert all(isinstance(task.exception(), Overloaded) for task in refused)
+        # One who asks for another tenant does not wait behind them.
+        async with asyncio.timeout(0.1):
+            await worked(admission, "other")
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return len(refused), took
+
+    refused, took = asyncio.run(run())
+    assert 60 <= refused <= 95
+    assert took < 0.1
+
+
+def test_who_has_hung_up_leaves_the_queue() -> None:
+    async def run() -> None:
+        admission = Admission(turns=1, wait_seconds=10)
+        busy = asyncio.create_task(worked(admission, "acme", 0.2))
+        await asyncio.sleep(0)
+
+        async def hung_up(gone: Callable[[], Awaitable[None]]) -> None:
+            CLIENT_GONE.set(gone)
+            with pytest.raises(ClientGone):
+                await worked(admission, "acme")
+
+        async with asyncio.timeout(0.1):
+            await asyncio.create_task(hung_up(lambda: asyncio.sleep(0.01)))
+        await busy
+        assert await worked(admission, "acme") == "acme"
+
+    asyncio.run(run())

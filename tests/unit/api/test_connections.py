@@ -1,0 +1,105 @@
+"""Connections that send nothing, or only half of something, over real sockets."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp
+
+from rag_assets.api.connections import Connection
+from rag_assets.api.guard import whole_body
+from rag_assets.api.problems import handle_problems
+from rag_assets.api.requests import Figures, Surrounded
+
+WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+HALF_A_BODY = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"
+
+
+class Hasty(Connection):
+    head_seconds = 0.1
+
+
+class Few(Connection):
+    most = 3
+
+
+def _reading() -> ASGIApp:
+    async def here(request: Request) -> Response:
+        await whole_body(request, seconds=0.1)
+        return PlainTextResponse("here")
+
+    app = FastAPI()
+    app.add_route("/", here, methods=["GET", "POST"])
+    handle_problems(app)
+    return app
+
+
+@pytest.fixture
+def port(request: pytest.FixtureRequest) -> Iterator[int]:
+    app = Surrounded(_reading(), Figures())
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=0, http=request.param, ws="none", lifespan="off", log_config=None)
+    )
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.001)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join()
+
+
+def opened(port: int, stack: ExitStack) -> socket.socket:
+    return stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+
+
+def is_answered(connection: socket.socket) -> bool:
+    connection.sendall(WHOLE)
+    try:
+        return connection.recv(65_536).startswith(b"HTTP/1.1 200")
+    except ConnectionError:
+        return False
+
+
+@pytest.mark.parametrize("port", [Hasty], indirect=True)
+@pytest.mark.parametrize("begun", [b"", b"\r\n", WHOLE[:-2], WHOLE + WHOLE[:-2]])
+def test_a_connection_without_a_whole_head_ends(port: int, begun: bytes) -> None:
+    with ExitStack() as stack:
+        connection = opened(port, stack)
+        connection.sendall(begun)
+        received: list[Any] = []
+        while data := connection.recv(65_536):
+            received.append(data)
+        assert (b"here" in b"".join(received)) == (WHOLE in begun)
+
+
+@pytest.mark.parametrize("port", [Connection], indirect=True)
+def test_half_a_body_is_answered_by_a_problem_and_the_connections_end(port: int) -> None:
+    with ExitStack() as stack:
+        connection = opened(port, stack)
+        connection.sendall(HALF_A_BODY)
+        received = b""
+        while data := connection.recv(65_536):
+            received += data
+    assert received.startswith(b"HTTP/1.1 408 ")
+    assert b"urn:rag-assets:problem:too-slow" in received
+
+
+@pytest.mark.parametrize("port", [Few], indirect=True)
+def test_idle_connections_make_room_for_new_ones(port: int) -> None:
+    with ExitStack() as stack:
+        idle = [opened(port, stack) for _ in range(3)]
+        assert all(is_answered(connection) for connection in (*idle, idle[0]))
+        assert all(is_answered(opened(port, stack)) for _ in range(2))
+        # Those that have asked nothing for longest go first.
+        assert [is_answered(connection) for connection in idle] == [True, False, False]

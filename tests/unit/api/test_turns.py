@@ -1,0 +1,61 @@
+"""Whose turn it is."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.api.turns import FairQueue
+
+
+def taken(queue: FairQueue[str]) -> list[str]:
+    found = []
+    while (one := queue.next()) is not None:
+        found.append(one[1])
+    return found
+
+
+def test_tenants_and_their_callers_have_turns_by_turns() -> None:
+    queue: FairQueue[str] = FairQueue(100)
+    for number in range(3):
+        queue.add("flood", "eve", f"eve{number}")
+    queue.add("flood", "ada", "ada0")
+    queue.add("calm", "bob", "bob0")
+    assert taken(queue) == ["eve0", "bob0", "ada0", "eve1", "eve2"]
+    assert len(queue) == 0
+
+
+def test_a_tenant_at_its_limit_keeps_nobody_else_waiting() -> None:
+    queue: FairQueue[str] = FairQueue(1)
+    queue.begin("flood")
+    queue.add("flood", "eve", "eve0")
+    queue.add("calm", "bob", "bob0")
+    assert taken(queue) == ["bob0"]
+    queue.end("flood")
+    assert taken(queue) == ["eve0"]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), max_size=40))
+def test_nobody_waits_longer_than_was_said(arrivals: list[tuple[str, str]]) -> None:
+    queue: FairQueue[int] = FairQueue(100)
+    said = {}
+    for number, (tenant, caller) in enumerate(arrivals):
+        said[number] = queue.ahead(tenant, caller)
+        queue.add(tenant, caller, number)
+    last = len(arrivals) - 1
+    order = []
+    while (one := queue.next()) is not None:
+        order.append(one[1])
+    assert sorted(order) == list(range(len(arrivals)))
+    if order:
+        assert order.index(last) <= said[last]
+
+
+def test_who_waits_no_more_is_forgotten() -> None:
+    queue: FairQueue[str] = FairQueue(100)
+    queue.add("a", "x", "one")
+    queue.discard("a", "x", "other")
+    queue.discard("b", "x", "one")
+    assert queue.longest() is not None
+    queue.discard("a", "x", "one")
+    assert (len(queue), queue.longest(), queue.next()) == (0, None, None)

@@ -1,0 +1,185 @@
+"""What answers may cost: set aside before, recorded after, whatever becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rag_assets.billing.answer_spending import AnswerSpending, PaidChat
+from rag_assets.common.errors import (
+    CapReached,
+    ChatFailed,
+    ChatLate,
+    ChatRefused,
+    NoProviderKey,
+    RagAssetsError,
+)
+from rag_assets.models.chat.prices import ChatPrice
+from rag_assets.models.chat.protocol import Completion
+from rag_assets.models.chat.remote import tokens_of
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.usage import Spent, Used
+from rag_assets.tenants.model import CapsConfig, Tenant
+
+REF = TenantRef("acme", 1)
+PRICE = ChatPrice(input_per_million=1.0, output_per_million=1_000.0)
+MOST = PRICE.of(tokens_of("Be short.", "What?"), 100)
+
+
+class Books:
+    """Usage, kept in memory."""
+
+    def __init__(self, spent: float = 0.0, error: Exception | None = None) -> None:
+        self.cost = spent
+        self.used: list[Used] = []
+        self.error = error
+
+    def spent(self, tenant_id: str, day: object) -> Spent:
+        return Spent(0.0, self.cost, self.cost)
+
+    def add(self, ref: TenantRef, provider: str, model: str, used: Used) -> None:
+        assert (ref, provider, model) == (REF, "openai", "m")
+        if self.error is not None:
+            raise self.error
+        self.used.append(used)
+        self.cost += used.cost
+
+
+class Model:
+    """Writes when it is let to, or fails."""
+
+    def __init__(self, outcome: Completion | Exception, at_once: int = 1) -> None:
+        self.outcome = outcome
+        self.asked = 0
+        self.together = asyncio.Barrier(at_once)
+
+    async def complete(
+        self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
+    ) -> Completion:
+        self.asked += 1
+        await self.together.wait()
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def paid(
+    books: Books, model: Model, price: ChatPrice | None = PRICE, **caps: float
+) -> tuple[PaidChat, AnswerSpending]:
+    batches = SimpleNamespace(promised=lambda tenant: 0.0)
+    catalog: Any = SimpleNamespace(usage=books, batches=batches)
+    spending = AnswerSpending(catalog)
+    tenant = Tenant(id="acme", caps=CapsConfig(**caps))
+    chat = PaidChat(model, spending, REF, tenant, provider="openai", name="m", price=price)
+    return chat, spending
+
+
+def ask(chat: PaidChat, times: int = 1) -> list[Completion | BaseException]:
+    async def all_of_them() -> list[Completion | BaseException]:
+        return await asyncio.gather(
+            *(
+                chat.complete("Be short.", "What?", max_tokens=100, seconds=5.0)
+                for _ in range(times)
+            ),
+            return_exceptions=True,
+        )
+
+    return asyncio.run(all_of_them())
+
+
+def test_what_is_read_and_written_is_recorded_at_its_price() -> None:
+    books = Books()
+    chat, _ = paid(books, Model(Completion("Yes.", 1_000, 10, requests=2)))
+    ask(chat)
+    [used] = books.used
+    assert (used.tokens, used.output_tokens, used.requests, used.retries) == (1_010, 10, 2, 1)
+    assert used.cost == pytest.approx(0.001 + 0.01)
+    assert used.unpriced_tokens == 0
+
+
+def test_without_a_price_tokens_are_counted_as_unpriced() -> None:
+    books = Books()
+    chat, _ = paid(books, Model(Completion("Yes.", 20, 3)), None)
+    ask(chat)
+    assert [(used.unpriced_tokens, used.known_cost) for used in books.used] == [(23, None)]
+
+
+def test_an_answer_that_could_break_a_cap_is_not_asked_for() -> None:
+    for caps in ({"per_day": MOST * 0.99}, {"per_month": MOST * 0.99}):
+        model = Model(Completion("Yes.", 1, 1))
+        chat, _ = paid(Books(), model, **caps)
+        [refused] = ask(chat)
+        assert isinstance(refused, CapReached)
+        assert "caps.per_" in refused.advice
+        assert refused.until is not None
+        assert model.asked == 0
+    chat, _ = paid(Books(), Model(Completion("Yes.", 1, 1)), per_day=MOST * 1.01, per_run=0.0)
+    assert isinstance(ask(chat)[0], Completion)
+
+
+def test_answers_that_are_written_at_once_break_no_cap_together() -> None:
+    # Room for three at their most; they are under way together, so the others are refused.
+    model = Model(Completion("Yes.", 5, 100), at_once=3)
+    books = Books()
+    chat, _ = paid(books, model, per_day=3.5 * MOST)
+    ended = ask(chat, 6)
+    assert sum(isinstance(one, Completion) for one in ended) == model.asked == 3
+    assert sum(isinstance(one, CapReached) for one in ended) == 3
+    assert books.cost <= 3.5 * MOST
+
+
+def test_what_an_answer_did_not_cost_may_be_spent_again() -> None:
+    books = Books()
+    chat, _ = paid(books, Model(Completion("Yes.", 1, 1)), per_day=1.5 * MOST)
+    assert all(isinstance(ask(chat)[0], Completion) for _ in range(5))
+    assert len(books.used) == 5
+
+
+@pytest.mark.parametrize(
+    ("error", "requests", "paid_for"),
+    [
+        (ChatLate("late"), 1, True),
+        (ChatFailed("malformed"), 1, True),
+        (ChatRefused("refused"), 1, False),
+        (NoProviderKey("none"), 0, False),
+    ],
+)
+def test_what_failed_is_paid_for_where_it_was_read(
+    error: RagAssetsError, requests: int, paid_for: bool
+) -> None:
+    books = Books()
+    chat, spending = paid(books, Model(error), per_day=1.5 * MOST)
+    assert ask(chat) == [error]
+    assert sum(used.requests for used in books.used) == requests
+    assert (sum(used.tokens for used in books.used) > 0) == paid_for
+    assert spending._under_way == {}
+
+
+def test_whoever_goes_away_leaves_nothing_set_aside() -> None:
+    model = Model(Completion("Yes.", 1, 1), at_once=2)  # waits for another, who never comes
+    for moment in (0, 0.05):
+        chat, spending = paid(Books(), model, per_day=MOST)
+
+        async def given_up(chat: PaidChat = chat, moment: float = moment) -> None:
+            asking = asyncio.ensure_future(
+                chat.complete("Be short.", "What?", max_tokens=100, seconds=5.0)
+            )
+            await asyncio.sleep(moment)
+            asking.cancel()
+            await asyncio.wait([asking])
+            await asyncio.sleep(0.05)
+
+        asyncio.run(given_up())
+        assert spending._under_way == {}
+
+
+def test_an_answer_is_not_lost_over_a_number() -> None:
+    chat, spending = paid(Books(error=RuntimeError("no")), Model(Completion("Yes.", 1, 1)))
+    assert isinstance(ask(chat)[0], Completion)
+    assert spending._under_way == {}

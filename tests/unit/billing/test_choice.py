@@ -1,0 +1,154 @@
+"""The table of who gets which embedder, and where its key comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rag_assets.billing.choice import choose, vendor_of
+from rag_assets.models.embedding.config import EmbedderConfig
+
+OPENAI = ("openai", "text-embedding-3-small", 1536)
+GEMINI = ("gemini", "gemini-embedding-001", 1536)
+NONE: frozenset[str] = frozenset()
+O, G, BOTH = frozenset({"openai"}), frozenset({"gemini"}), frozenset({"openai", "gemini"})  # noqa: E741
+GPT, CLAUDE, FLASH, LLAMA = "gpt-4o", "claude-3-5-haiku-latest", "gemini-2.5-flash", "llama3.3:70b"
+
+
+@pytest.mark.parametrize(
+    ("chat_model", "stored", "serving", "chosen", "key"),
+    [
+        # An OpenAI chat model: OpenAI's key, and no other.
+        (GPT, NONE, None, OPENAI, "missing"),
+        (GPT, O, None, OPENAI, "stored"),
+        (GPT, G, None, OPENAI, "missing"),
+        (GPT, BOTH, None, OPENAI, "stored"),
+        # A Gemini chat model: likewise.
+        (FLASH, NONE, None, GEMINI, "missing"),
+        (FLASH, O, None, GEMINI, "missing"),
+        (FLASH, G, None, GEMINI, "stored"),
+        (FLASH, BOTH, None, GEMINI, "stored"),
+        # Anthropic has no embeddings: Gemini, else a second key, OpenAI's.
+        (CLAUDE, NONE, None, GEMINI, "missing"),
+        (CLAUDE, O, None, OPENAI, "stored"),
+        (CLAUDE, G, None, GEMINI, "stored"),
+        (CLAUDE, BOTH, None, GEMINI, "stored"),
+        # Somebody else's, or none: whichever key there is.
+        (LLAMA, NONE, None, OPENAI, "missing"),
+        (LLAMA, O, None, OPENAI, "stored"),
+        (LLAMA, G, None, GEMINI, "stored"),
+        (None, NONE, None, OPENAI, "missing"),
+        (None, G, None, GEMINI, "stored"),
+        (None, BOTH, None, OPENAI, "stored"),
+        ("", G, None, GEMINI, "stored"),
+        # What answers stays as long as its key does.
+        (CLAUDE, BOTH, "openai", OPENAI, "stored"),
+        (CLAUDE, G, "openai", GEMINI, "stored"),
+        (FLASH, BOTH, "openai", OPENAI, "stored"),
+        (FLASH, O, "openai", OPENAI, "stored"),
+        (GPT, BOTH, "gemini", GEMINI, "stored"),
+        (GPT, O, "gemini", OPENAI, "stored"),
+        (GPT, NONE, "gemini", OPENAI, "missing"),
+        (None, BOTH, "gemini", GEMINI, "stored"),
+        # A build by what auto never chooses is given up.
+        (GPT, O, "local", OPENAI, "stored"),
+        (CLAUDE, G, "openai-compatible", GEMINI, "stored"),
+        (CLAUDE, frozenset({"openai-compatible"}), "openai-compatible", GEMINI, "missing"),
+    ],
+)
+def test_auto_goes_by_the_chat_model_and_the_keys(
+    chat_model: str | None,
+    stored: frozenset[str],
+    serving: str | None,
+    chosen: tuple[str, str, int],
+    key: str,
+) -> None:
+    auto = EmbedderConfig(provider="auto")
+    choice = choose(auto, chat_model=chat_model, stored=stored, serving=serving)
+    found = choice.embedder
+    assert ((found.provider, found.model, found.dimensions), choice.key) == (chosen, key)
+
+
+LOCAL_AI = {"base_url": "https://ai.example.org/v1", "model": "e5", "dimensions": 384}
+
+
+@pytest.mark.parametrize(
+    ("configured", "stored", "key"),
+    [
+        ({"provider": "local"}, BOTH, "none needed"),
+        ({"provider": "deterministic"}, NONE, "none needed"),
+        ({"provider": "openai"}, O, "stored"),
+        ({"provider": "openai"}, G, "missing"),
+        ({"provider": "openai", "api_key": "$ACME_KEY"}, NONE, "variable"),
+        ({"provider": "openai", "api_key": "$ACME_KEY"}, BOTH, "variable"),
+        ({"provider": "openai", "model": "text-embedding-3-large"}, O, "stored"),
+        ({"provider": "gemini"}, G, "stored"),
+        ({"provider": "gemini"}, O, "missing"),
+        ({"provider": "gemini", "api_key": "$ACME_KEY"}, O, "variable"),
+        ({"provider": "openai-compatible", **LOCAL_AI}, BOTH, "none needed"),
+        (
+            {"provider": "openai-compatible", **LOCAL_AI},
+            frozenset({"openai-compatible"}),
+            "stored",
+        ),
+        (
+            {"provider": "openai-compatible", "api_key": "$KEY", **LOCAL_AI},
+            frozenset({"openai-compatible"}),
+            "variable",
+        ),
+    ],
+)
+def test_what_is_configured_is_taken(
+    configured: dict[str, Any], stored: frozenset[str], key: str
+) -> None:
+    embedder = EmbedderConfig.model_validate(configured)
+    for chat_model in (None, GPT, CLAUDE, FLASH):
+        for serving in (None, "local", "openai", "gemini"):
+            choice = choose(embedder, chat_model=chat_model, stored=stored, serving=serving)
+            assert (choice.embedder, choice.key) == (embedder, key)
+
+
+def test_auto_keeps_the_limits_that_are_set_with_it() -> None:
+    auto = EmbedderConfig(provider="auto", requests_per_minute=60, concurrency=2)
+    found = choose(auto, chat_model=CLAUDE, stored=O).embedder
+    assert (found.requests_per_minute, found.concurrency, found.provider) == (60, 2, "openai")
+
+
+def test_a_key_by_reference_needs_a_provider_that_is_named() -> None:
+    with pytest.raises(ValueError, match="the provider 'auto' takes no api_key"):
+        EmbedderConfig(provider="auto", api_key="$ACME_KEY")
+
+
+@pytest.mark.parametrize(
+    ("chat_model", "vendor"),
+    [
+        ("gpt-4o", "openai"),
+        ("gpt-4o-mini", "openai"),
+        ("GPT-5", "openai"),
+        ("o3", "openai"),
+        ("o4-mini", "openai"),
+        ("chatgpt-4o-latest", "openai"),
+        ("azure/gpt-4.1", "openai"),
+        ("openai/o3-mini", "openai"),
+        ("claude-3-5-sonnet", "anthropic"),
+        ("claude-opus-4-1-20250805", "anthropic"),
+        ("anthropic/claude-3.5-sonnet", "anthropic"),
+        ("openrouter/anthropic/claude-sonnet-4", "anthropic"),
+        ("us.anthropic.claude-3-5-haiku-20241022-v1:0", "anthropic"),
+        ("gemini-2.5-flash", "gemini"),
+        ("gemini-1.5-pro", "gemini"),
+        ("models/gemini-2.5-pro", "gemini"),
+        ("vertex_ai/gemini-2.0-flash", "gemini"),
+        ("gpt-oss-120b", None),
+        ("groq/openai/gpt-oss-20b", None),
+        ("llama3.3:70b", None),
+        ("mistral-large", None),
+        ("phi-4", None),
+        ("solo3", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_vendor_of_a_chat_model(chat_model: str | None, vendor: str | None) -> None:
+    assert vendor_of(chat_model) == vendor

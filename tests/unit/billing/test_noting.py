@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pytest
+from pydantic import SecretStr
+from pytest_httpserver import HTTPServer
+
+from rag_assets.billing.noting import NotingBatchApi, NotingEmbedder
+from rag_assets.common.errors import (
+    EmbedderRefused,
+    EmbedderUnavailable,
+    EmbeddingError,
+    KeyUnreadable,
+    NoProviderKey,
+    ServiceUnavailable,
+)
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.embedding.batch_api import closing
+from rag_assets.models.embedding.config import EmbedderConfig
+from rag_assets.models.embedding.deterministic import DeterministicEmbedder
+from rag_assets.models.embedding.protocol import Answer, Purpose
+from rag_assets.models.embedding.registry import build_batch_api
+
+REFUSED = EmbedderRefused("401", fault="key")
+
+
+class Scripted(DeterministicEmbedder):
+    """Fails as it is told, call by call."""
+
+    def __init__(self, *script: EmbeddingError | None) -> None:
+        super().__init__()
+        self._script = list(script)
+
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        purpose: Purpose = "document",
+        deadline: float | None = None,
+    ) -> Answer:
+        if error := self._script.pop(0):
+            raise error
+        return await super().embed(texts, purpose=purpose, deadline=deadline)
+
+
+def noted_after(*script: EmbeddingError | None, closes: int = 1) -> list[bool]:
+    noted: list[bool] = []
+    embedder = NotingEmbedder(Scripted(*script), noted.append)
+
+    async def use() -> None:
+        for error in script:
+            if error is None:
+                assert (await embedder.embed(["a"])).vectors.shape == (1, embedder.dimensions)
+            else:
+                with pytest.raises(type(error)):
+                    await embedder.embed(["a"])
+        for _ in range(closes):
+            await embedder.close()
+
+    asyncio.run(use())
+    return noted
+
+
+@pytest.mark.parametrize(
+    ("script", "noted"),
+    [
+        ([None, None], [True]),
+        ([REFUSED], [False]),
+        ([REFUSED, None], [True]),
+        ([None, REFUSED], [False]),
+        ([EmbedderRefused("unknown", fault="model")], []),
+        ([EmbedderRefused("used up", fault="quota")], []),
+        ([EmbedderRefused("a redirect, a certificate")], []),
+        ([None, EmbedderRefused("used up", fault="quota")], [True]),
+        ([REFUSED, EmbedderRefused("unknown", fault="model")], [False]),
+        ([None, EmbedderUnavailable("500")], [True]),
+        ([EmbedderUnavailable("500")], []),
+        ([NoProviderKey("none")], []),
+        ([KeyUnreadable("altered")], []),
+        ([], []),
+    ],
+)
+def test_what_became_of_the_key_is_noted_once(
+    script: list[EmbeddingError | None], noted: list[bool]
+) -> None:
+    assert noted_after(*script, closes=3) == noted
+
+
+def test_a_note_that_cannot_be_made_is_made_later() -> None:
+    tries: list[bool] = []
+
+    def note(worked: bool) -> None:
+        tries.append(worked)
+        if len(tries) == 1:
+            raise ServiceUnavailable("Postgres does not answer")
+
+    async def use(embedder: NotingEmbedder) -> None:
+        await embedder.embed(["a"])
+        await embedder.close()
+        await embedder.close()
+        await embedder.close()
+
+    asyncio.run(use(NotingEmbedder(DeterministicEmbedder(), note)))
+    assert tries == [True, True]
+
+
+@pytest.mark.parametrize(("status", "noted"), [(200, [True]), (401, [False]), (429, []), (503, [])])
+def test_calls_about_batches_tell_of_the_key_as_well(
+    httpserver: HTTPServer, status: int, noted: list[bool]
+) -> None:
+    batch = {"id": "batch_1", "status": "in_progress"}
+    httpserver.expect_request("/v1/batches/batch_1").respond_with_json(batch, status=status)
+    told: list[bool] = []
+
+    async def look() -> None:
+        api = NotingBatchApi(
+            build_batch_api(
+                EmbedderConfig(provider="openai", base_url=httpserver.url_for("/v1")),
+                credentials=lambda: SecretStr("sk-test"),
+                network=PrivateEndpoints.parse(f"{httpserver.host}:{httpserver.port}"),
+            ),
+            told.append,
+        )
+        with suppress(EmbeddingError):
+            await closing(api, api.standing("batch_1"))
+
+    asyncio.run(look())
+    assert told == noted

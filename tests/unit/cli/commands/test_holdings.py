@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rag_assets.cli.commands.holdings import Held, by_type, contents, histogram, stage_lines
+from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PLAIN, PPTX
+from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
+from rag_assets.ingest.sources.model import ListingFacts
+from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow
+
+NOW = datetime(2026, 10, 6, tzinfo=UTC)
+SERVING = Generation(
+    number=3,
+    key="k",
+    index_name="i",
+    index_uuid="u",
+    embedder_id="e",
+    embedder={},
+    dimensions=384,
+    state="SERVING",
+    created_at=NOW,
+    retired_at=None,
+)
+
+
+def document(name: str, content: str = "", error: str | None = None, chunks: int = 0) -> Document:
+    return Document(
+        document_id=name,
+        source="files",
+        source_type="files",
+        path=name.encode(),
+        uri=f"files/{name}",
+        title=None,
+        media_type=None,
+        access_scope="public",
+        facts=ListingFacts(2_000, 0, 0, 0),
+        listed_at_ns=0,
+        tags=(),
+        metadata={},
+        content_sha256=content or name,
+        modified_at=NOW,
+        document_key=name,
+        error_message=error,
+        status="FAILED" if error else "READY",
+        attempts=0,
+        retry_at=None,
+        chunk_count=chunks,
+        dropped_count=0,
+        changed_at=NOW,
+        updated_at=NOW,
+    )
+
+
+def chunk_set(*tokens: int, dropped: int = 0) -> ChunkSetRow:
+    chunks = tuple(Chunk(i, "", 0, 0, 0, (), count, f"text {i}") for i, count in enumerate(tokens))
+    return ChunkSetRow("k", "d", chunks, tuple(DroppedRow(i, 0, 1, ()) for i in range(dropped)))
+
+
+def text(media_type: str, *kinds: str, pages: int | None = None, **facts: object) -> ParsedText:
+    blocks = tuple(Block(kind, 0, 0) for kind in kinds)  # type: ignore[arg-type]
+    return ParsedText("", blocks, pages=pages, media_type=media_type, **facts)  # type: ignore[arg-type]
+
+
+GLOSSARY = text(MARKDOWN, "heading", "paragraph")
+HELD = [
+    Held(document("a.md", content="same", chunks=2), GLOSSARY, chunk_set(20, 40), "heading"),
+    Held(document("b.md", content="same", chunks=2), GLOSSARY, chunk_set(20, 40), "heading"),
+    Held(
+        document("c.PDF", chunks=1),
+        text(PDF, "table", pages=2, ocr_pages=1, masked=(MaskedSpan(0, 1, "rule"),)),
+        chunk_set(256, dropped=1),
+        "recursive",
+    ),
+    Held(document("d.pdf", error="it needs a password")),
+]
+
+
+def test_each_type_says_what_it_became() -> None:
+    assert by_type(HELD) == [
+        (".md", "2", "4 kB", "2 headings", "heading", "4", "20 to 40"),
+        (".pdf", "2", "4 kB", "2 pages, 1 table", "recursive", "1", "256 to 256"),
+    ]
+
+
+def test_each_stage_says_what_it_made() -> None:
+    assert stage_lines(HELD, SERVING, "rag-tenant-x") == {
+        "raw_documents": [
+            "4 documents of 2 types, 8 kB",
+            "1 exact copy: parsed and embedded once",
+        ],
+        "parsed_text": [
+            "3 texts: 2 pages, 2 headings, 1 table",
+            "c.PDF: 1 scanned page read by OCR",
+            "c.PDF: 1 credential masked",
+            "d.pdf failed: it needs a password",
+        ],
+        "chunks": [
+            "5 chunks of 20 to 256 tokens, 40 in the middle",
+            f"{histogram([20, 40, 20, 40, 256])}  by length",
+            "c.PDF: 1 chunk withheld, for touching a credential",
+        ],
+        "embeddings": [
+            "2 vectors of 384 dimensions",
+            "3 chunks share the vector of an equal text",
+        ],
+        "search_index": ["5 entries of 3 documents, generation 3, alias rag-tenant-x"],
+    }
+
+
+def test_nothing_held_is_told_as_nothing() -> None:
+    lines = stage_lines([], None, "rag-tenant-x")
+    assert lines["chunks"] == ["0 chunks"]
+    assert lines["search_index"] == ["nothing yet"]
+    assert by_type([]) == []
+
+
+def test_a_presentation_has_slides() -> None:
+    assert contents([text(PPTX, pages=7)]) == "7 slides"
+
+
+def test_a_text_without_anything_that_stands_out_has_paragraphs() -> None:
+    assert contents([text(PLAIN, "paragraph", "paragraph")]) == "2 paragraphs"
+
+
+def test_a_histogram_shows_even_a_single_chunk() -> None:
+    bars = histogram([*([10] * 100), 200])
+    assert len(bars) == 16
+    assert bars[0] == "█"
+    assert bars[-1] == "▂"
+    assert set(bars[1:-1]) == {"▁"}

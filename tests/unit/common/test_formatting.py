@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.common.formatting import dollars
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (0, "$0"),
+        (1234.5, "$1,234.50"),
+        (1, "$1.00"),
+        (0.5, "$0.50"),
+        (0.0123, "$0.012"),
+        (0.000_000_02, "$0.000000020"),
+    ],
+)
+def test_money_is_told_to_the_cent_and_below_that_by_two_digits(amount: float, words: str) -> None:
+    assert dollars(amount) == words

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.common.hashing import key_of, sha256_hex
+
+scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
+    max_leaves=6,
+)
+
+
+def test_a_text_is_hashed_as_its_utf8() -> None:
+    assert sha256_hex("ä") == sha256_hex("ä".encode()) == hashlib.sha256(b"\xc3\xa4").hexdigest()
+
+
+def test_a_file_name_that_is_no_utf8_is_hashed_as_its_bytes() -> None:
+    assert sha256_hex(b"\xff".decode("utf-8", "surrogateescape")) == sha256_hex(b"\xff")
+
+
+def test_keys_are_the_same_on_every_machine() -> None:
+    # Written down: another value here would have every installation work everything off again.
+    assert key_of("parse", "abc", None, 1, {"b": 2, "a": [True]}) == (
+        "e71bd9539caeb2640b8a2781c1000c8b"
+    )
+
+
+@given(mapping=st.dictionaries(st.text(max_size=3), scalars, max_size=4))
+def test_the_order_of_a_mapping_does_not_count(mapping: dict[str, Any]) -> None:
+    backwards = dict(reversed(list(mapping.items())))
+    assert key_of("kind", mapping) == key_of("kind", backwards)
+
+
+@given(one=st.lists(values, max_size=3), other=st.lists(values, max_size=3))
+def test_only_equal_parts_have_equal_keys(one: list[Any], other: list[Any]) -> None:
+    # 1 and True are equal to Python, and different here.
+    assert (key_of("kind", *one) == key_of("kind", *other)) == (repr_of(one) == repr_of(other))
+    assert key_of("kind", *one) != key_of("other kind", *one)
+
+
+def repr_of(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{k!r}:{repr_of(value[k])}" for k in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(repr_of, value)) + "]"
+    return repr(value)

@@ -1,0 +1,51 @@
+"""What every chunker promises, whatever the document."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import HealthCheck, settings
+
+from rag_assets.common.tokens import count_text
+from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.registry import chunker_for
+from rag_assets.ingest.parsing.model import ParsedText
+
+quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def texts(parsed: ParsedText, passages: list[Passage]) -> list[str]:
+    return [parsed.text[passage.start : passage.end] for passage in passages]
+
+
+def uncovered(parsed: ParsedText, passages: list[Passage]) -> str:
+    """Non-blank text outside front matter that is new in no passage."""
+    left = list(parsed.text)
+    spans = [(b.start, b.end) for b in parsed.blocks if b.kind == "front_matter"]
+    for start, end in [*spans, *((p.new_start, p.end) for p in passages)]:
+        left[start:end] = " " * (end - start)
+    return "".join(left).strip()
+
+
+def size(text: str, parameters: ChunkParameters) -> int:
+    return count_text(text) if parameters.unit == "tokens" else len(text)
+
+
+def check_promises(parsed: ParsedText, parameters: ChunkParameters) -> list[Passage]:
+    """Split the document and hold the passages to what was promised."""
+    passages = chunker_for(parameters).split(parsed)
+    assert uncovered(parsed, passages) == ""
+    for passage, text in zip(passages, texts(parsed, passages), strict=True):
+        assert size(text, parameters) <= parameters.limit
+        assert passage.token_count == count_text(text) <= parameters.max_tokens <= 8191
+        assert text.strip()
+        assert not text[-1].isspace()
+        assert passage.start <= passage.new_start < passage.end
+    for before, after in pairwise(passages):
+        assert before.start <= after.start
+        assert before.end <= after.new_start
+        if after.start < after.new_start:
+            repeated = parsed.text[after.start : before.end]
+            assert 0 < size(repeated, parameters) <= parameters.overlap
+    return passages

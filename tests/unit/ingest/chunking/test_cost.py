@@ -1,0 +1,60 @@
+"""Work grows in proportion to the text: counted in characters tokenised, not in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from rag_assets.ingest.chunking import packing
+from rag_assets.ingest.chunking.packing import Grouping, Limits
+from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.chunking.registry import CHUNKERS, chunker_for
+from rag_assets.ingest.chunking.units import Grammar
+from rag_assets.ingest.parsing.model import Block, ParsedText
+
+SHAPES = {
+    "prose": "The quick tenant keeps nine vectors in its lake. ",
+    "words": "word ",
+    "no space": "a",
+    "json": '{"id":123,"name":"abc","v":[1.25,2,3]},',
+    "cjk": "漢字仮名交じり文",
+    "emoji": "👨‍👩‍👧‍👦🇩🇪",
+    "marks": "\u0301",
+    "dots": ".",
+    "blank lines": "a\n\n\n",
+    "spaces": "        ",
+    "line ends": "\r\n",
+    "abbreviations": "a.1 ",
+}
+
+
+def work(text: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """How often something was measured, and how many characters were."""
+    calls, chars = 0, 0
+
+    def spied(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Grouping) -> object:
+        def count(texts: Sequence[str]) -> list[int]:
+            nonlocal calls, chars
+            calls += 1
+            chars += sum(map(len, texts))
+            return grammar.measure.count(texts)
+
+        measure = replace(grammar.measure, count=count)
+        return packing.pack(parsed, replace(grammar, measure=measure), limits, grouping)
+
+    monkeypatch.setattr(f"rag_assets.ingest.chunking.{chunker}.pack", spied)
+    parsed = ParsedText(text, (Block("paragraph", 0, len(text)),))
+    chunker_for(ChunkParameters.of(chunker)).split(parsed)
+    return calls, chars
+
+
+@pytest.mark.parametrize("chunker", CHUNKERS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_work_is_linear(shape: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A step that looked at the whole rest of the text for every passage would count 20 times it.
+    size = 80_000
+    calls, chars = work("x" + (SHAPES[shape] * size)[:size] + "x", chunker, monkeypatch)
+    assert calls <= size / 8
+    assert chars <= 12 * size

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.workers.pool import ParseLimits, ParserPool, ParseTask
+from rag_assets.privacy.secrets.scanner import SecretScanner
+
+Parse = Callable[..., ParsedText | RagAssetsError]
+
+
+@pytest.fixture(scope="session")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rules")
+
+
+@pytest.fixture(scope="session")
+def pool(cache_dir: Path) -> Iterator[ParserPool]:
+    """One worker with the default limits, for all tests of what becomes of a document."""
+    with ParserPool(1, ParseLimits(), cache_dir) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="session")
+def scanner(cache_dir: Path) -> SecretScanner:
+    return SecretScanner(cache_dir)
+
+
+@pytest.fixture(scope="session")
+def parse(pool: ParserPool) -> Parse:
+    """Parse one document in a worker process, as production does."""
+
+    def parse(data: bytes, media_type: str | None = None, **options: Any):  # type: ignore[no-untyped-def]
+        task = ParseTask("key", "name", media_type, lambda: data, ParseOptions(**options))
+        [outcome] = pool.parse_many([task])
+        assert outcome.key == "key"
+        return outcome.result
+
+    return parse

@@ -1,0 +1,80 @@
+"""CSV and TSV: the text is the file's own, each record is a block."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+
+from rag_assets.ingest.parsing.media_types import CSV, TSV
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.parse import parse
+from tests.unit.ingest.parsing.office import lines
+
+
+def read(text: str, media_type: str = CSV) -> ParsedText:
+    return parse(text.encode(), media_type)
+
+
+def test_the_header_is_a_heading_above_the_records() -> None:
+    source = 'code,depot\r\nLDS1,"Leeds, North"\r\n\r\nDON1,Doncaster\r\n'
+    result = read(source)
+    assert result.text == source
+    assert lines(result) == [
+        ("heading1", "code,depot"), ("row", 'LDS1,"Leeds, North"'), ("row", "DON1,Doncaster"),
+    ]  # fmt: skip
+    assert [b.row for b in result.blocks] == [1, 2, 4]
+    assert {b.heading_path for b in result.blocks} == {("code | depot",)}
+    assert result.has_lines
+    assert result.title is None
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_delimiter_is_found(delimiter: str) -> None:
+    rows = [["name", "note"], ["Anna", "one, two"], ["Bob", "x"], ["Cy", "3; 4"]]
+    quoted = [[f'"{cell}"' for cell in row] for row in rows]
+    result = read("\n".join(delimiter.join(row) for row in quoted))
+    assert result.blocks[0].heading_path == ("name | note",)
+
+
+def test_tabs_part_the_fields_of_tsv_whatever_else_there_is() -> None:
+    result = read("a,b\tc,d\n1,2\t3,4\n", TSV)
+    assert result.blocks[0].heading_path == ("a,b | c,d",)
+
+
+def test_quoted_line_ends_belong_to_the_record() -> None:
+    result = read('a,b\n1,"x\n""y"", z\n\n"\n2,5" disk\n\n')
+    assert lines(result)[1:] == [("row", '1,"x\n""y"", z\n\n"'), ("row", '2,5" disk')]
+    assert [b.row for b in result.blocks] == [1, 2, 3]
+
+
+def test_a_mark_that_is_never_closed_quotes_nothing() -> None:
+    result = read('a,b\n1,"open\n2,x\n3,"y"\n')
+    assert [text for _, text in lines(result)] == ["a,b", '1,"open', "2,x", '3,"y"']
+
+
+def test_a_file_of_numbers_has_no_header() -> None:
+    assert {kind for kind, _ in lines(read("1,2\n3,4\n"))} == {"row"}
+    assert {kind for kind, _ in lines(read("word\nother\n"))} == {"row"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "a," + "x" * 1_000_000,
+        'a,b\n1,"' + "x\n" * 100_000,
+        '"' * 1_000_000,
+        ('"' + "," * 9 + "\n") * 20_000,
+        "," * 500_000,
+        "\r" * 200_000 + "a,b",
+        'a,b\n"' + 'x""y\n' * 50_000 + '"\n',
+    ],
+    ids=["giant field", "open quote", "quotes", "open quotes", "commas", "returns", "giant record"],
+)
+def test_no_file_takes_long(source: str) -> None:
+    started = time.process_time()
+    result = read(source)
+    assert time.process_time() - started < 10
+    assert result.blocks[-1].end <= len(source)
+    assert all(a.end <= b.start for a, b in pairwise(result.blocks))

@@ -1,0 +1,166 @@
+"""What a document is, by its bytes first and by its name second."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+import pytest
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing import media_types as types
+from rag_assets.ingest.parsing.detection.detect import detect
+from tests.unit.ingest.parsing.containers import OLE2, ole2, ooxml, zipped
+
+_OPEN_XML = "openxmlformats-officedocument."
+WORD = f"{_OPEN_XML}wordprocessingml.document.main+xml"
+SLIDES = f"{_OPEN_XML}presentationml.presentation.main+xml"
+SHEETS = f"{_OPEN_XML}spreadsheetml.sheet.main+xml"
+HTML = b"<!DOCTYPE html>\n<title>x</title>"
+MAIL = b"From: a@example.org\nTo: b@example.org\nSubject: x\nMessage-ID: <1@example.org>\n\nHello"
+PYTHON = "text/x-python"
+
+
+@pytest.mark.parametrize("declared", [None, types.MARKDOWN, types.PDF, types.XLSX, types.HTML])
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"%PDF-1.7 \n", types.PDF),
+        (b"\xef\xbb\xbf\n%PDF-1.7 \n", types.PDF),
+        (b"\xff\xfejunk%PDF-1.7 \xff"[2:], types.PDF),
+        (ooxml(WORD), types.DOCX),
+        (ooxml(WORD, encoding="utf-16"), types.DOCX),
+        (ooxml("ms-word.document.macroEnabled.main+xml"), types.DOCX),
+        (ooxml(f"{_OPEN_XML}wordprocessingml.template.main+xml"), types.DOCX),
+        (ooxml("ms-word.template.macroEnabledTemplate.main+xml"), types.DOCX),
+        (ooxml(SLIDES), types.PPTX),
+        (ooxml(f"{_OPEN_XML}presentationml.slideshow.main+xml"), types.PPTX),
+        (ooxml("ms-powerpoint.presentation.macroEnabled.main+xml"), types.PPTX),
+        (ooxml(SHEETS), types.XLSX),
+        (ooxml("ms-excel.sheet.macroEnabled.main+xml"), types.XLSX),
+        (HTML, types.HTML),
+        (b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- a > b -->\n<html lang='en'>", types.HTML),
+        ("<html>\n<p>é".encode("utf-16"), types.HTML),
+        (b"<HTML>\n<p>\xe9", types.HTML),
+        (MAIL, types.EML),
+        (b"Received: from x\n\tby y\r\nDate: z\nFrom: a\n\n\xe9", types.EML),
+    ],
+)
+def test_content_decides_before_the_name(data: bytes, kind: str, declared: str | None) -> None:
+    assert detect(data, declared) == kind
+
+
+@pytest.mark.parametrize(
+    ("data", "declared", "kind"),
+    [
+        (b"plain words", None, types.PLAIN),
+        (b"plain words", types.MARKDOWN, types.MARKDOWN),
+        (b"plain words", types.RST, types.RST),
+        (b"plain words", types.EML, types.EML),
+        (b"a,b", "text/csv; charset=utf-8", types.CSV),
+        (b"a,b", "Text/CSV", types.CSV),
+        (b"# A heading", "application/octet-stream", types.MARKDOWN),
+        (b"text\n\n```sh\nls\n```", None, types.MARKDOWN),
+        (b"| a | b |\n|---|---|\n", None, types.MARKDOWN),
+        (b"---\ntitle: x\n---\n", None, types.MARKDOWN),
+        (b"see [this](https://example.org)", None, types.MARKDOWN),
+        ("# A heading".encode("utf-16"), None, types.MARKDOWN),
+        (b"#!/bin/sh\nif [ -n $x ]; then", None, types.PLAIN),
+        (b"a < b and <html> is a tag", None, types.PLAIN),
+        (b"From: Anna\nTo: all\nSubject: the roof\n\nIt leaks.", types.PLAIN, types.PLAIN),
+        (HTML, PYTHON, PYTHON),
+        (MAIL, "text/x-yaml", "text/x-yaml"),
+        (b"They begin with %PDF-", types.PLAIN, types.PLAIN),
+        (b"BM and MZ are marks, ID3 too", None, types.PLAIN),
+    ],
+)
+def test_among_texts_the_name_decides(data: bytes, declared: str | None, kind: str) -> None:
+    assert detect(data, declared) == kind
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\xff\xd8\xff\xe0", "it is a JPEG picture"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "it is a WebP picture"),
+        (b"RIFF\0\0\0\0WAVEfmt ", "it is a sound recording"),
+        (b"\0\0\0\x18ftypheic\0", "it is a HEIC picture"),
+        (b"\0\0\0\x18ftypisom\0", "it is a video"),
+        (b"BM\xff\xff\0\0", "it is a bitmap picture"),
+        (b"MZ\x90\0", "it is a Windows program"),
+        (b"\x1f\x8b\x08\0", "it is a gzip archive"),
+        (b"x" * 257 + b"ustar\0", "it is a tar archive"),
+        (b"SQLite format 3\0", "it is an SQLite database"),
+        (b"PAR1\x15\0", "it is a Parquet file"),
+        (rb"{\rtf1\ansi words}", "it is a rich text document (RTF)"),
+        (b"%!PS-Adobe-3.0\n", "it is a PostScript document"),
+        (zipped({"a.txt": "x"}), "it is a ZIP archive"),
+        (zipped({}), "it is a ZIP archive"),
+        (zipped({"META-INF/MANIFEST.MF": "x"}), "it is a Java archive"),
+        (zipped({"mimetype": "application/epub+zip"}), "it is an e-book (EPUB)"),
+        (zipped({"mimetype": "application/vnd.oasis.opendocument.text"}),
+         "it is an OpenDocument text"),
+        (ooxml("ms-excel.sheet.binary.macroEnabled.main"),
+         "it is a binary Excel workbook (.xlsb)"),
+        (ooxml(WORD)[:60], "it is a damaged or truncated ZIP archive or Office document"),
+        (b"PK\x03\x04" + b"PK\x01\x02" * 20_001,
+         "it is an archive of more than 20,000 entries"),
+        (ole2("Root Entry", "WordDocument"), "it is a Word document of the format before 2007"),
+        (ole2("Workbook"), "it is an Excel workbook of the format before 2007"),
+        (ole2("PowerPoint Document"), "it is a PowerPoint file of the format before 2007"),
+        (ole2("__properties_version1.0"), "it is an Outlook message (.msg)"),
+        (OLE2, "it is an OLE2 file of an unknown kind"),
+        (ole2("EncryptedPackage"),
+         "it is an encrypted Office document whose name does not say of which kind"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_what_is_no_document_is_called_by_its_name(data: bytes, reason: str) -> None:
+    with pytest.raises(DocumentRejected) as caught:
+        detect(data, types.MARKDOWN)
+    assert caught.value.message == reason
+
+
+def test_an_encrypted_office_document_is_what_its_name_says() -> None:
+    for kind in types.OOXML:
+        assert detect(ole2("EncryptionInfo", "EncryptedPackage"), kind) == kind
+
+
+def test_of_several_main_parts_the_name_tells_which() -> None:
+    both = zipped({"[Content_Types].xml": f'"application/vnd.{WORD}" "application/vnd.{SHEETS}"'})
+    assert detect(both, types.XLSX) == types.XLSX
+    assert detect(both, types.PPTX) == types.DOCX
+
+
+@pytest.mark.parametrize("kind", types.BINARY)
+def test_a_text_with_the_name_of_another_format_is_refused(kind: str) -> None:
+    with pytest.raises(DocumentRejected, match="it is not a"):
+        detect(b"words", kind)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"PK\x03\x04" + b"PK\x05\x06" * 1_000_000,
+        zipped({"[Content_Types].xml": b"application/vnd." * 3_000_000}),
+        OLE2 + b"E\0n\0" * 1_500_000,
+        b"<!--" * 1_500_000,
+        b"<?" * 3_000_000,
+        b"a:" * 3_000_000,
+        b"a:\n" * 2_000_000,
+        b"[](" * 2_000_000,
+        b"\xff" * 6_000_000,
+    ],
+)
+def test_telling_takes_no_time_whatever_the_bytes(data: bytes) -> None:
+    started = time.process_time()
+    with suppress(DocumentRejected):
+        detect(data)
+    assert time.process_time() - started < 1
+
+
+def test_every_suffix_promises_a_type_that_is_told_apart() -> None:
+    assert types.media_type_of("a/B.PDF") == types.PDF
+    assert types.media_type_of("x.docm") == types.DOCX
+    assert types.media_type_of("x.tsx") == "text/x-typescript"
+    assert types.media_type_of("Makefile") is None

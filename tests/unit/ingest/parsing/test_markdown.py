@@ -1,0 +1,214 @@
+"""Blocks of Markdown: what they are, and that nothing of the text is lost between them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.text.markdown import parse_markdown
+
+LINES = [
+    "# one", "## two ##", "####### seven", "#", "===", "---", "- item", "1. item", "  inner",
+    "    code", "\tcode", "```", "```py", "~~~", "  ```", "| a | b |", "|---|---|", "<!--", "-->",
+    "", "", " ", "text", "> quote", "> ```", "+++", "title: t", "* * *", "\x0b", "\u2028x", "é🔒",
+]  # fmt: skip
+documents = st.lists(
+    st.tuples(st.sampled_from(LINES), st.sampled_from(["\n", "\n", "\r\n", "\r"])), max_size=12
+).map(lambda lines: "".join(line + end for line, end in lines))
+wild = st.text(alphabet=st.sampled_from("#-=`~|>*+<!: \t\r\n\x0c1.ab"), max_size=80)
+
+
+def kinds(text: str) -> list[tuple[str, str]]:
+    parsed = parse_markdown(text)
+    return [(block.kind, text[block.start : block.end]) for block in parsed.blocks]
+
+
+def paths(text: str) -> list[tuple[str, ...]]:
+    return [block.heading_path for block in parse_markdown(text).blocks]
+
+
+def covered(parsed: ParsedText) -> bool:
+    at = 0
+    for block in parsed.blocks:
+        if block.start < at or parsed.text[at : block.start].strip():
+            return False
+        if not parsed.text[block.start : block.end].strip():
+            return False
+        at = block.end
+    return not parsed.text[at:].strip()
+
+
+@given(st.one_of(documents, wild))
+def test_blocks_are_ordered_and_cover_all_but_white_space(text: str) -> None:
+    parsed = parse_markdown(text)
+    assert parsed.text == text
+    assert covered(parsed)
+    for block in parsed.blocks:
+        assert (block.kind == "heading") == (1 <= block.level <= 6)
+
+
+@given(documents)
+def test_line_ends_change_no_block(text: str) -> None:
+    unix = text.replace("\r\n", "\n").replace("\r", "\n")
+    assert [k for k, _ in kinds(text)] == [k for k, _ in kinds(unix)]
+    assert paths(text) == paths(unix)
+
+
+def test_each_kind_of_block() -> None:
+    text = """---
+title: 'Front: matter'
+tags: [a]
+---
+
+# One #
+
+Para
+graph.
+
+Two
+---
+
+- a
+
+  inner
+- b
+lazy
+
+***
+
+1. x
+
+| a | b |
+|---|:-:|
+| 1 | 2 |
+
+```sh
+# no heading
+```
+<!--
+# hidden
+
+-->
+
+    indented
+
+> # quoted
+"""
+    assert kinds(text) == [
+        ("front_matter", "---\ntitle: 'Front: matter'\ntags: [a]\n---"),
+        ("heading", "# One #"),
+        ("paragraph", "Para\ngraph."),
+        ("heading", "Two\n---"),
+        ("list", "- a\n\n  inner\n- b\nlazy"),
+        ("paragraph", "***"),
+        ("list", "1. x"),
+        ("table", "| a | b |\n|---|:-:|\n| 1 | 2 |"),
+        ("code", "```sh\n# no heading\n```"),
+        ("paragraph", "<!--\n# hidden\n\n-->"),
+        ("code", "    indented"),
+        ("paragraph", "> # quoted"),
+    ]
+    assert paths(text)[-1] == ("One", "Two")
+    assert parse_markdown(text).title == "Front: matter"
+
+
+def test_headings_make_paths() -> None:
+    text = "# A\n\ntext\n\n### C\n\n## B\n\ntext\n\n# D\n"
+    assert paths(text) == [
+        ("A",), ("A",), ("A", "C"), ("A", "B"), ("A", "B"), ("D",),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("# a", "a"), ("#\ta", "a"), ("   ###   a  b ###  ", "a b"), ("# a#", "a#"), ("## #", ""),
+        ("# C#", "C#"), ("# `x` *y*", "`x` *y*"), ("#", ""),
+    ],
+)  # fmt: skip
+def test_what_is_a_heading_and_its_name(line: str, name: str) -> None:
+    [block] = parse_markdown(line).blocks
+    assert (block.kind, block.heading_path) == ("heading", (name,))
+
+
+@pytest.mark.parametrize("line", ["#a", "####### a", "    # a", "\\# a", "#!shebang"])
+def test_what_is_no_heading(line: str) -> None:
+    assert parse_markdown(line).title is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\n# a\n~~~\n# b\n```",
+        "~~~~\n~~~\n# a\n~~~~~",
+        "- x\n\n  ```\n# b\n",
+        "<!-- x\n# a\n",
+        "```\n# never closed\n\n# still not",
+        "- item\n\n  ```\n  # in a fence\n\n  # still\n  ```",
+    ],
+)
+def test_headings_in_fences_and_comments_are_none(text: str) -> None:
+    hidden = [path for path in paths(text) if path and path[-1] != "b"]
+    assert hidden == []
+
+
+def test_a_setext_heading_may_have_two_lines() -> None:
+    assert paths("One\ntwo\n===\n") == [("One two",)]
+
+
+def test_a_long_heading_is_cut_in_paths_only() -> None:
+    text = "# " + "word " * 1000
+    [block] = parse_markdown(text).blocks
+    assert len(block.heading_path[0]) == 300
+    assert block.end == len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("---\ntitle: T\n---\n# H", "T"),
+        ("+++\ntitle = \"T\"\n+++\n# H", "T"),
+        ("---\nsubtitle: T\n---\n# H", "H"),
+        ("---\ntitle: T\n\n# H", "H"),
+        ("## Two\n\n# One", "One"),
+        ("### Only", "Only"),
+        ("#\n\n# Second", "Second"),
+        ("text", None),
+    ],
+)  # fmt: skip
+def test_the_title(text: str, title: str | None) -> None:
+    assert parse_markdown(text).title == title
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a " * 500_000,
+        "> " * 500_000,
+        "- " * 500_000,
+        "#" * 1_000_000,
+        "# " + " #" * 500_000,
+        (" " * 9_999 + "x\n") * 100,
+        "|" * 500_000 + "\n" + "|-" * 250_000,
+        "```\n" * 120_000,
+        "<!--\n" * 200_000,
+        "<!-- a -->\n" * 50_000,
+        "- a\n" * 250_000,
+        "a\n---\n" * 60_000,
+        "".join(" " * i + "- a\n" for i in range(1_400)),
+        "".join(">" * i + " a\n" for i in range(1_400)),
+        "".join(f"{'#' * (i % 6 + 1)} heading {i}\n\ntext\n\n" for i in range(40_000)),
+    ],
+    ids=range(15),
+)
+def test_time_is_linear(text: str) -> None:
+    started = time.process_time()
+    parsed = parse_markdown(text)
+    assert time.process_time() - started < 10, (
+        "it takes a second at the worst, and minutes if quadratic"
+    )
+    assert covered(parsed)

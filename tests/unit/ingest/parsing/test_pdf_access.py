@@ -1,0 +1,125 @@
+"""PDFs that do not simply open: encrypted, partly damaged, scanned."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.common.errors import ConfigurationError, DocumentRejected
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.media_types import PDF
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.parse import more_seconds
+from rag_assets.ingest.parsing.parse import parse as parse_document
+from rag_assets.ingest.parsing.pdf import ocr
+from rag_assets.ingest.parsing.pdf.file import PdfFile
+from tests.unit.ingest.parsing import pdfs
+from tests.unit.ingest.parsing.conftest import Parse
+from tests.unit.ingest.parsing.pdfs import Style
+
+PAGE: list[tuple[Style, str]] = [
+    ("heading", "Winter timetable"),
+    ("body", "The ferry leaves the northern pier at seven, and does not wait for bicycles."),
+    ("body", "Dogs travel free of charge on the upper deck, except in storms and on Sundays."),
+]
+TYPED = pdfs.laid_out([PAGE])
+SCANNED = pdfs.scanned(TYPED)
+MIXED = pdfs.joined(TYPED, SCANNED, TYPED)
+LOCKED = pdfs.laid_out([PAGE], password="opensesame")
+READ = "ferry leaves the northern pier at seven"
+
+
+def refusal(data: bytes, options: ParseOptions | None = None) -> DocumentRejected:
+    with pytest.raises(DocumentRejected) as caught:
+        parse_document(data, PDF, options)
+    return caught.value
+
+
+def test_one_of_the_passwords_opens_an_encrypted_document() -> None:
+    parsed = parse_document(LOCKED, PDF, ParseOptions(passwords=("wrong", "opensesame")))
+    assert READ in parsed.text
+    assert "opensesame" not in repr(ParseOptions(passwords=("opensesame",)))
+
+
+def test_without_the_password_it_is_refused_and_says_what_was_tried() -> None:
+    assert refusal(LOCKED).message == "it is encrypted, needs a password"
+    tried = refusal(LOCKED, ParseOptions(passwords=("sesame!", "other")))
+    assert tried.message == "it is encrypted, none of parser.passwords opens it"
+    assert "sesame" not in f"{tried.message} {tried.hint}"
+
+
+def test_a_password_travels_to_the_worker(parse: Parse) -> None:
+    result = parse(LOCKED, PDF, passwords=("opensesame",))
+    assert isinstance(result, ParsedText)
+    assert READ in result.text
+
+
+def test_damaged_pages_are_left_out_and_counted() -> None:
+    good = pdfs.by_hand(b"BT /F1 12 Tf 100 700 Td (Hello) Tj ET", pages=3)
+    for damage in (b"5 0 obj\n<</Type/Xage/", b"5 0 obj\n<(/Type/Page/"):
+        parsed = parse_document(good.replace(b"5 0 obj\n<</Type/Page/", damage), PDF)
+        assert [(b.page, parsed.text[b.start : b.end]) for b in parsed.blocks] == [
+            (1, "Hello"), (3, "Hello"),
+        ]  # fmt: skip
+        assert parsed.pages == 3
+        assert parsed.notes == ("1 of 3 pages are damaged and left out",)
+    assert refusal(good.replace(b"/Type/Page/", b"/Type/Xage/")).message == (
+        "it is damaged: none of its pages can be read"
+    )
+
+
+def test_pages_without_text_are_noted_while_ocr_is_off() -> None:
+    parsed = parse_document(MIXED, PDF)
+    assert {block.page for block in parsed.blocks} == {1, 3}
+    assert parsed.notes == ("1 of 3 pages are pictures without text, OCR is off",)
+    assert parsed.ocr_pages == 0
+    assert parse_document(TYPED, PDF).notes == ()
+    assert refusal(SCANNED).hint == "set parser.ocr: true for the tenant"
+
+
+def test_ocr_reads_only_the_pages_without_text(parse: Parse) -> None:
+    parsed = parse(MIXED, PDF, ocr=True)
+    assert isinstance(parsed, ParsedText)
+    assert (parsed.ocr_pages, parsed.pages, parsed.notes) == (1, 3, ())
+    second = [parsed.text[b.start : b.end] for b in parsed.blocks if b.page == 2]
+    assert second[0] == "Winter timetable"
+    assert READ in " ".join(second)
+    assert [b.page for b in parsed.blocks] == sorted(b.page or 0 for b in parsed.blocks)
+
+
+def test_pages_on_which_ocr_finds_nothing_are_no_text() -> None:
+    reason = "no text, by OCR neither (2 pages)"
+    assert refusal(pdfs.image_only(2), ParseOptions(ocr=True)).message == reason
+
+
+def test_scanned_pages_add_to_the_time_and_are_limited() -> None:
+    on, limits = ParseOptions(ocr=True), ParseLimits(ocr_pages=1)
+    assert more_seconds(MIXED, PDF, on, ParseLimits()) == 10
+    assert more_seconds(MIXED, PDF, ParseOptions(), ParseLimits()) == 0
+    assert more_seconds(TYPED, PDF, on, ParseLimits()) == 0
+    with pytest.raises(DocumentRejected, match="more than 1 scanned pages"):
+        parse_document(pdfs.joined(SCANNED, SCANNED), PDF, on, limits)
+
+
+def test_pages_of_any_size_are_drawn_with_a_bounded_number_of_pixels() -> None:
+    for width, height in ((612, 792), (14_400, 14_400), (1, 200_000), (1e6, 1e6)):
+        scale = ocr._scale(width, height)
+        assert width * height * scale**2 <= 16_000_001
+        assert scale <= 200 / 72
+
+
+def test_a_language_without_data_is_one_clear_error(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    ocr.require_languages(["eng"], None)
+    with pytest.raises(ConfigurationError, match=r"deu\.traineddata is not in"):
+        ocr.require_languages(["eng", "deu"], None)
+    (tmp_path / "deu.traineddata").touch()
+    ocr.require_languages(["deu"], str(tmp_path))
+
+
+def test_what_a_picture_is() -> None:
+    for data, picture in (
+        (TYPED, False), (SCANNED, True), (pdfs.by_hand(b" "), False),
+        (pdfs.by_hand(b"10 10 200 200 re f"), True),
+    ):  # fmt: skip
+        with PdfFile(data) as file:
+            assert file.is_picture(1) is picture

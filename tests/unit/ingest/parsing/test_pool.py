@@ -1,0 +1,290 @@
+"""Workers under real limits: a document that hangs, eats memory or kills its parser fails alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rag_assets.common.errors import (
+    DocumentRejected,
+    DocumentTimeout,
+    DocumentTooCostly,
+    DocumentTooLarge,
+    ServiceUnavailable,
+)
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.workers.pool import ParseLimits, ParseOutcome, ParserPool, ParseTask
+from rag_assets.ingest.parsing.workers.process import WorkerProcess, scrubbed_environment
+from tests.unit.ingest.parsing import pdfs
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def task(key: str, data: bytes, media_type: str | None = None) -> ParseTask:
+    return ParseTask(key, key, media_type, lambda: data)
+
+
+def ok(number: int) -> ParseTask:
+    return task(f"ok{number}", f"# Title {number}".encode())
+
+
+def by_key(outcomes: Iterator[ParseOutcome]) -> dict[str, object]:
+    return {outcome.key: outcome.result for outcome in outcomes}
+
+
+def titles(results: dict[str, object]) -> list[str | None]:
+    return sorted(r.title or "" for r in results.values() if isinstance(r, ParsedText))
+
+
+@pytest.fixture
+def children() -> Callable[[], list[psutil.Process]]:
+    """Worker processes that were started since the test began."""
+
+    def workers() -> list[psutil.Process]:
+        found = []
+        for process in psutil.Process().children():
+            # Another test's process may end at this moment, and wait to be reaped.
+            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                if "rag_assets.ingest.parsing.workers.worker" in " ".join(process.cmdline()):
+                    found.append(process)
+        return found
+
+    before = {p.pid for p in workers()}
+    return lambda: [p for p in workers() if p.pid not in before]
+
+
+def test_a_document_that_takes_too_long_fails_alone(cache_dir: Path) -> None:
+    slow = pdfs.endless(400_000)
+    with ParserPool(1, ParseLimits(seconds=1.5), cache_dir) as pool:
+        started = time.monotonic()
+        results = by_key(pool.parse_many([ok(1), task("slow", slow), ok(2)]))
+        assert time.monotonic() - started < 30
+    late = results["slow"]
+    assert isinstance(late, DocumentTimeout)
+    assert late.message == "it took longer than 1.5 s to parse"
+    assert titles(results) == ["Title 1", "Title 2"]
+
+
+def test_a_decompression_bomb_fails_alone(cache_dir: Path) -> None:
+    data = pdfs.bomb(600)
+    assert len(data) < 100_000
+    limits = ParseLimits(seconds=60, memory_bytes=300 * 1024**2)
+    with ParserPool(1, limits, cache_dir) as pool:
+        results = by_key(pool.parse_many([ok(1), task("bomb", data), ok(2)]))
+    assert isinstance(results["bomb"], DocumentTooCostly)
+    assert titles(results) == ["Title 1", "Title 2"]
+
+
+def test_a_document_that_needs_too_much_memory_fails_alone(cache_dir: Path) -> None:
+    # A million short lines take a few hundred megabytes of line and block objects.
+    hungry = b"a\n\n" * 2_000_000
+    limits = ParseLimits(memory_bytes=200 * 1024**2)
+    with ParserPool(1, limits, cache_dir) as pool:
+        results = by_key(pool.parse_many([ok(1), task("hungry", hungry), ok(2)]))
+    assert isinstance(results["hungry"], DocumentTooCostly)
+    assert results["hungry"].message == "it needs more memory than one document may use"
+    assert "parser.memory_mb" in (results["hungry"].hint or "")
+    assert titles(results) == ["Title 1", "Title 2"]
+
+
+def test_a_usual_pdf_needs_little_memory_of_its_own(cache_dir: Path) -> None:
+    data = pdfs.laid_out([[("body", f"Page {n} says this and that.")] for n in range(50)])
+    with ParserPool(1, ParseLimits(memory_bytes=150 * 1024**2), cache_dir) as pool:
+        results = by_key(pool.parse_many([task("pdf", data)]))
+    assert isinstance(results["pdf"], ParsedText)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "reason"),
+    [
+        (signal.SIGSEGV, DocumentRejected, "its parser crashed (exit code -11)"),
+        (signal.SIGKILL, DocumentTooCostly, "it needs more memory than one document may use"),
+        (signal.SIGABRT, DocumentTooCostly, "it needs more memory than one document may use"),
+        (signal.SIGXCPU, DocumentTimeout, "it took longer than 60 s to parse"),
+    ],
+)
+def test_a_parser_that_dies_fails_its_document_and_is_replaced(
+    cache_dir: Path,
+    number: signal.Signals,
+    kind: type[DocumentRejected],
+    reason: str,
+    children: Callable[[], list[psutil.Process]],
+) -> None:
+    with ParserPool(1, ParseLimits(), cache_dir) as pool:
+        assert titles(by_key(pool.parse_many([ok(1)]))) == ["Title 1"]
+        [worker] = children()
+
+        def shoot_then_read() -> bytes:
+            worker.send_signal(signal.SIGSTOP)
+            threading.Timer(0.3, lambda: (worker.send_signal(number), worker.resume())).start()
+            return b"# shot"
+
+        shot = ParseTask("shot", "shot", None, shoot_then_read)
+        results = by_key(pool.parse_many([shot, ok(2)]))
+        [other] = children()
+        assert other.pid != worker.pid
+    assert type(results["shot"]) is kind
+    assert str(results["shot"]) == reason
+    assert titles(results) == ["Title 2"]
+
+
+def test_workers_stay_for_the_next_documents_and_end_with_the_pool(
+    cache_dir: Path, children: Callable[[], list[psutil.Process]]
+) -> None:
+    with ParserPool(2, ParseLimits(), cache_dir) as pool:
+        assert children() == [], "nothing starts before it is needed"
+        assert len(by_key(pool.parse_many(map(ok, range(40))))) == 40
+        first = {p.pid for p in children()}
+        assert len(by_key(pool.parse_many(map(ok, range(40))))) == 40
+        assert first
+        assert {p.pid for p in children()} == first
+    assert children() == []
+
+
+def test_documents_are_read_one_per_worker_and_only_when_wanted(cache_dir: Path) -> None:
+    read: list[int] = []
+
+    def tasks() -> Iterator[ParseTask]:
+        for number in range(100):
+            yield ParseTask(str(number), "x", None, lambda n=number: read.append(n) or b"# x")
+
+    with ParserPool(2, ParseLimits(), cache_dir) as pool:
+        outcomes = pool.parse_many(tasks())
+        next(outcomes)
+        time.sleep(1)
+        assert len(read) <= 6, "two workers, two outcomes waiting for each, one taken"
+        outcomes.close()  # type: ignore[attr-defined]
+        before = len(read)
+        time.sleep(0.2)
+        assert len(read) == before
+        assert titles(by_key(pool.parse_many([ok(7)]))) == ["Title 7"]
+
+
+def test_an_expected_error_of_reading_is_the_outcome(cache_dir: Path) -> None:
+    def too_large() -> bytes:
+        raise DocumentTooLarge("it has 9 bytes, over the limit of 8")
+
+    with ParserPool(1, ParseLimits(), cache_dir) as pool:
+        tasks = [ParseTask("large", "x", None, too_large), ok(1)]
+        results = by_key(pool.parse_many(tasks))
+    assert isinstance(results["large"], DocumentTooLarge)
+    assert titles(results) == ["Title 1"]
+
+
+def test_an_unexpected_error_of_reading_or_listing_is_raised(cache_dir: Path) -> None:
+    def broken() -> Iterator[ParseTask]:
+        yield ok(1)
+        raise LookupError("a bug")
+
+    with ParserPool(1, ParseLimits(), cache_dir) as pool:
+        with pytest.raises(ZeroDivisionError):
+            list(pool.parse_many([ParseTask("bug", "x", None, lambda: bytes(1 // 0))]))
+        with pytest.raises(LookupError, match="a bug"):
+            list(pool.parse_many(broken()))
+        assert titles(by_key(pool.parse_many([ok(2)]))) == ["Title 2"]
+
+
+def test_workers_that_do_not_start_are_no_document_s_fault(
+    cache_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with (
+        ParserPool(1, ParseLimits(), cache_dir) as pool,
+        pytest.raises(ServiceUnavailable, match=r"ended while it started \(exit code 1\)"),
+    ):
+        list(pool.parse_many([ok(1)]))
+
+
+def test_text_blocks_and_pages_over_the_limits_are_refused(cache_dir: Path) -> None:
+    long_page = pdfs.laid_out([[("body", "A sentence of some length.")] * 40])
+    three = pdfs.laid_out([[("body", f"Page {n}")] for n in range(3)])
+    with ParserPool(1, ParseLimits(characters=500, pages=2, blocks=3), cache_dir) as pool:
+        results = by_key(
+            pool.parse_many(
+                [
+                    task("text", b"x" * 501),
+                    task("fits", b"# " + b"x" * 498),
+                    task("pdf", long_page),
+                    task("pages", three),
+                    task("rows", b"1,2\n" * 4, "text/csv"),
+                ]
+            )
+        )
+    assert isinstance(results["fits"], ParsedText)
+    assert {key: str(value) for key, value in results.items() if key != "fits"} == {
+        "text": "its text is longer than the limit of 500 characters",
+        "pdf": "its text is longer than the limit of 500 characters",
+        "pages": "it has 3 pages, over the limit of 2",
+        "rows": "it has 4 paragraphs and rows, over the limit of 3",
+    }
+
+
+def test_a_worker_s_environment_holds_no_keys(
+    cache_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "planted")
+    monkeypatch.setenv("DATABASE_URL", "planted")
+    worker = WorkerProcess(ParseLimits(), cache_dir)
+    try:
+        assert isinstance(worker.parse(b"# x", None, ParseOptions()), ParsedText)
+        raw = Path(f"/proc/{worker.pid}/environ").read_bytes().decode()
+        names = {entry.partition("=")[0] for entry in raw.split("\0") if entry}
+        limits = Path(f"/proc/{worker.pid}/limits").read_text()
+    finally:
+        worker.close()
+    assert "planted" not in raw
+    assert names <= {
+        "PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONUTF8",
+        "OMP_NUM_THREADS", "RAYON_NUM_THREADS", "MALLOC_ARENA_MAX",
+    }  # fmt: skip
+    assert "Max core file size        0 " in limits
+    for line in ("Max address space", "Max cpu time"):
+        assert "unlimited" not in limits.partition(line)[2].split()[0]
+    assert set(scrubbed_environment({"SECRET": "x", "HTTPS_PROXY": "y", "PATH": "/bin"})) == {
+        "PATH", "PYTHONPATH", "PYTHONUTF8", "OMP_NUM_THREADS", "RAYON_NUM_THREADS",
+        "MALLOC_ARENA_MAX",
+    }  # fmt: skip
+
+
+_PARENT = """
+import sys, time
+from pathlib import Path
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.workers.process import WorkerProcess
+from tests.unit.ingest.parsing import pdfs
+worker = WorkerProcess(ParseLimits(seconds=300), Path(sys.argv[1]))
+worker.parse(b"# warm", None, ParseOptions())
+print(worker.pid, flush=True)
+worker.parse(pdfs.endless(400_000), None, ParseOptions())
+"""
+
+
+def test_a_worker_ends_when_its_parent_is_killed_in_the_midst_of_a_document(
+    cache_dir: Path,
+) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _PARENT, str(cache_dir)],
+        stdout=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert parent.stdout is not None
+    with parent.stdout:
+        worker = psutil.Process(int(parent.stdout.readline()))
+    time.sleep(1.5)
+    assert worker.is_running(), "it is busy with the document"
+    parent.kill()
+    parent.wait()
+    psutil.wait_procs([worker], timeout=10)
+    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE

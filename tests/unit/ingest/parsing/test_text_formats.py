@@ -1,0 +1,151 @@
+"""MDX, plain text, source code: the source is the text, and every offset an offset into it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.ingest.parsing import media_types
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.parse import parse
+from rag_assets.ingest.parsing.registry import PARSERS
+
+PYTHON = "text/x-python"
+
+
+def told(text: str, media_type: str) -> list[tuple[str, str]]:
+    parsed = parse(text.encode(), media_type)
+    assert parsed.text == text
+    assert parsed.has_lines
+    return [(block.kind, text[block.start : block.end]) for block in parsed.blocks]
+
+
+MDX = """\
+---
+title: Install
+---
+import { Tabs, Tab } from "./tabs"
+import Card from './card'
+
+export const versions = {
+  stable: [
+    "1.0",
+
+    "1.1",
+  ],
+}
+
+{/* # not a heading
+   either */}
+
+# Install the agent
+
+<Tabs>
+  <Tab title="Linux">
+    Run **this** first:
+
+    ```sh
+    # no heading
+    <Tabs>
+    ```
+  </Tab>
+</Tabs>
+
+<Card
+  href="/next"
+  icon="x"
+/>
+
+Text with <b>tags</b>, imports and exports.
+
+import your data in the tool
+"""
+
+
+def test_mdx_leaves_programs_out_and_keeps_what_is_read() -> None:
+    assert told(MDX, media_types.MDX) == [
+        ("front_matter", "---\ntitle: Install\n---"),
+        ("front_matter", MDX[MDX.index("import {") : MDX.index("\n\nexport")]),
+        ("front_matter", MDX[MDX.index("export") : MDX.index("\n\n{/*")]),
+        ("front_matter", "{/* # not a heading\n   either */}"),
+        ("heading", "# Install the agent"),
+        ("paragraph", '<Tabs>\n  <Tab title="Linux">'),
+        ("paragraph", "    Run **this** first:"),
+        ("code", "    ```sh\n    # no heading\n    <Tabs>\n    ```"),
+        ("front_matter", "  </Tab>\n</Tabs>"),
+        ("front_matter", '<Card\n  href="/next"\n  icon="x"\n/>'),
+        ("paragraph", "Text with <b>tags</b>, imports and exports."),
+        ("paragraph", "import your data in the tool"),
+    ]
+    parsed = parse(MDX.encode(), media_types.MDX)
+    assert parsed.title == "Install"
+    assert parsed.blocks[6].heading_path == ("Install the agent",)
+
+
+def test_plain_text_is_its_paragraphs() -> None:
+    text = "# no heading\r\nsecond line\r\n\r\n  \r\nCAPITALS\n--------\n\n\n  last"
+    assert told(text, media_types.PLAIN) == [
+        ("paragraph", "# no heading\r\nsecond line"),
+        ("paragraph", "CAPITALS\n--------"),
+        ("paragraph", "  last"),
+    ]
+    assert parse(text.encode(), media_types.PLAIN).title is None
+    assert told("= Title\n\ntext", media_types.ASCIIDOC)[1] == ("paragraph", "text")
+
+
+def test_source_code_is_cut_before_definitions_only() -> None:
+    text = (
+        "import os\n\n\n# about f\ndef f(\n    a,\n\n    b,\n):\n    return a\n\n    # more\n\n"
+        "class C:\n    x = 1\n\n\n}\n"
+    )
+    assert told(text, PYTHON) == [
+        ("code", "import os"),
+        ("code", text[text.index("# about") : text.index("\n\nclass")]),
+        ("code", text[text.index("class C") :].rstrip()),
+    ]
+    parsed = parse(text.encode(), PYTHON)
+    assert (parsed.title, parsed.media_type) == (None, PYTHON)
+
+
+def test_every_suffix_has_a_parser() -> None:
+    assert set(PARSERS) == set(media_types.SUFFIXES.values())
+    assert {".md", ".rst", ".txt", ".docx"} <= set(media_types.DOCUMENT_SUFFIXES)
+    assert not {".py", ".json", ".ts"} & set(media_types.DOCUMENT_SUFFIXES)
+
+
+def test_utf_16_is_read_where_its_mark_is() -> None:
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
+        mark = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}.get(encoding, b"")
+        parsed = parse(mark + "Größe\n\nzwei".encode(encoding), media_types.PLAIN)
+        assert parsed.text == "Größe\n\nzwei"
+
+
+def _whole(parsed: ParsedText) -> bool:
+    at = 0
+    for block in parsed.blocks:
+        if parsed.text[at : block.start].strip() or block.start >= block.end:
+            return False
+        at = block.end
+    return not parsed.text[at:].strip()
+
+
+@pytest.mark.parametrize("kind", [media_types.MDX, media_types.PLAIN, PYTHON])
+@given(text=st.text(alphabet="ab<>/{*}=\n \t#-`import ", min_size=1, max_size=100))
+def test_every_visible_character_is_in_exactly_one_block(kind: str, text: str) -> None:
+    if text.strip():
+        assert _whole(parse(b"x\n" + text.encode(), kind))
+
+
+@pytest.mark.parametrize("kind", [media_types.MDX, media_types.PLAIN, PYTHON])
+@pytest.mark.parametrize(
+    "line",
+    ["> > > ", "[[[[", "* * *\n", "```\n", "`", "{/*\n", "<a\n", "<a<a", "import {\n", "x\n\n",
+     "export {\n\n", "<Tabs>\n", "    <A\n\n"],
+)  # fmt: skip
+def test_the_time_is_linear_whatever_the_text(kind: str, line: str) -> None:
+    started = time.process_time()
+    parse((line * (300_000 // len(line))).encode(), kind)
+    assert time.process_time() - started < 8

@@ -1,0 +1,148 @@
+"""HTML: what a reader of a page sees, and nothing else."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+import pytest
+
+from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.media_types import HTML
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.parse import parse
+from tests.unit.ingest.parsing.office import block, lines
+
+
+def read(body: str, head: str = "") -> ParsedText:
+    return parse(f"<html><head>{head}</head><body>{body}</body></html>".encode(), HTML)
+
+
+def test_headings_and_paragraphs() -> None:
+    result = read(
+        "<h1>The <em>big</em>\n page <a href='#p'>¶</a></h1>"
+        "<p>One<br>two <code>x = 1</code>, three."
+        "<h2>Part</h2>loose <b>text</b><div>block<p>inner</div>tail<blockquote>said</blockquote>",
+        "<title>Page &amp; site</title>",
+    )
+    assert lines(result) == [
+        ("heading1", "The big page"), ("paragraph", "One\ntwo x = 1, three."), ("heading2", "Part"),
+        ("paragraph", "loose text"), ("paragraph", "block"), ("paragraph", "inner"),
+        ("paragraph", "tail"), ("paragraph", "said"),
+    ]  # fmt: skip
+    assert block(result, "said").heading_path == ("The big page", "Part")
+    assert (result.title, result.media_type, result.has_lines) == ("The big page", HTML, False)
+
+
+def test_the_head_has_the_title_where_no_single_heading_does() -> None:
+    assert read("<h1>A</h1><h1>B</h1><p>x", "<title>The page</title>").title == "The page"
+    assert read("<h2>A</h2><p>x").title == "A"
+
+
+def test_lists_keep_their_nesting_and_numbers() -> None:
+    result = read(
+        "<ol><li><p>one</p><ul><li>inner<li>more <i>text</i></ul> after<li>two</ol>"
+        "<dl><dt>term<dd>meaning</dl><ul><li><h3>Laid out</h3><p>as a list</ul>"
+    )
+    assert lines(result) == [
+        ("list", "1. one after\n  - inner\n  - more text\n2. two"), ("list", "- term\n  meaning"),
+        ("heading3", "Laid out"), ("paragraph", "as a list"),
+    ]  # fmt: skip
+
+
+def test_tables_are_lines_and_spanning_cells_are_read_in_each_row() -> None:
+    result = read(
+        "<table><caption>Vans</caption><thead><tr><th rowspan=2>Depot<th colspan=2>Week</thead>"
+        "<tr><td>1<td>2<tr><td rowspan=3>Leeds<td>4<td>5<tr><td>6<td><tr><td>8<td>9</table>"
+    )
+    assert lines(result) == [
+        ("paragraph", "Vans"),
+        ("table", "Depot | Week\nDepot | 1 | 2\nLeeds | 4 | 5\nLeeds | 6\nLeeds | 8 | 9"),
+    ]
+
+
+def test_a_table_that_lays_out_a_page_is_no_table() -> None:
+    result = read("<table><tr><td>menu<td><h2>News</h2><table><tr><td>a<td>b</table></table>")
+    assert lines(result) == [("paragraph", "menu"), ("heading2", "News"), ("table", "a | b")]
+
+
+def test_preformatted_text_keeps_its_lines() -> None:
+    source = "<pre>\n<span>def f():</span>\n    pass<br>x<button>copy</button></pre>"
+    assert lines(read(source)) == [("code", "def f():\n    pass\nx")]
+
+
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        "<script>x</script>", "<style>x</style>", "<noscript>x</noscript>", "<nav>x</nav>",
+        "<template>x</template>", "<div hidden>x</div>", "<p style='DISPLAY : none'>x</p>",
+        "<div role=navigation>x</div>", "<!-- x -->", "<select><option>x</select>",
+        "<footer>x</footer>", "<svg><text>x</text></svg>", "<ul hidden><li>x</ul>",
+        "<table hidden><tr><td>x<td>y</table>", "<iframe>x</iframe>", "<?php x ?>",
+    ],
+)  # fmt: skip
+def test_what_a_reader_does_not_see_is_left_out(unseen: str) -> None:
+    assert lines(read(f"<p>kept {unseen} too</p>{unseen}"))[0][1].startswith("kept")
+    assert "x" not in read(f"<p>kept {unseen} too</p>{unseen}").text
+
+
+def test_only_the_main_part_of_a_page_is_read() -> None:
+    page = "<header>Site</header><aside>Ads</aside><main><p>text<footer>note</footer></main>"
+    assert lines(read(page)) == [("paragraph", "text"), ("paragraph", "note")]
+    assert lines(read("<p>Site<main></main>")) == [("paragraph", "Site")]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("<meta charset=utf-8><p>größer €".encode(), "größer €"),
+        ("<p>größer €".encode(), "größer €"),
+        ("<meta charset='iso-8859-1'><p>größer €".encode("cp1252"), "größer €"),
+        (b"<meta http-equiv=Content-Type content='text/html; charset=koi8-r'><p>\xd0\xd2", "пр"),
+        ("<meta charset=Shift_JIS><p>日本".encode("shift_jis"), "日本"),
+        ("<p>größer €".encode("cp1252"), "größer €"),
+        ("<p>größer €".encode("utf-16"), "größer €"),
+        ("<meta charset=utf-7><p>ü".encode(), "ü"),
+        ("<meta charset=no-such><p>ü".encode(), "ü"),
+    ],
+)
+def test_the_encoding_is_found(data: bytes, text: str) -> None:
+    assert parse(data, HTML).text == text
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "ul><li", "table><tr><td", "blockquote", "dl><dd"])
+def test_a_page_nested_without_end_is_rejected_at_once(tag: str) -> None:
+    started = time.process_time()
+    with pytest.raises(DocumentRejected, match="nested too deeply"):
+        parse(f"<html><{tag}>".encode() + f"<{tag}>".encode() * 100_000 + b"x", HTML)
+    assert time.process_time() - started < 5
+
+
+def test_a_page_nested_as_deeply_as_any_is_read() -> None:
+    for tag in ("div", "span", "blockquote", "ul><li"):
+        opened = f"<{tag}>" * (240 // len(tag.split("><")))
+        assert "deep" in read(f"{opened}deep").text
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["<p>" * 200_000, "<" * 1_000_000, "&" * 500_000, "<a href=" * 200_000, "<!--" * 200_000,
+     "<table>" + "<tr><td rowspan=65534 colspan=1000>x" * 20_000, "<ul>" + "<li>x" * 100_000,
+     "<div " + "a=b " * 200_000 + ">x", "<p>" + "x<br>" * 200_000],
+)  # fmt: skip
+def test_no_page_takes_long(source: str) -> None:
+    started = time.process_time()
+    with suppress(DocumentRejected):
+        read(source)
+    assert time.process_time() - started < 10
+
+
+def test_a_long_cell_that_spans_rows_is_read_once() -> None:
+    long = "word " * 20_000
+    result = read(f"<table><tr><td rowspan=60000>{long}<td>0" + "<tr><td>x" * 5_000 + "</table>")
+    assert len(result.text) < 2 * len(long)
+
+
+def test_a_page_without_text_says_so() -> None:
+    with pytest.raises(DocumentRejected, match="no text that a reader would see"):
+        read("<img src=x alt=y>")

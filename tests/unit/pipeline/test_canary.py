@@ -1,0 +1,55 @@
+"""Asking the embedders of many tenants: the trouble of one is not another's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rag_assets.common.errors import EmbeddingError, WrongShape
+from rag_assets.models.embedding.deterministic import DeterministicEmbedder
+from rag_assets.models.embedding.prices import Price
+from rag_assets.models.embedding.protocol import Answer
+from rag_assets.pipeline.canary import Watched, _answers, look
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.usage import Used
+
+
+class Surprising(DeterministicEmbedder):
+    """Fails as nobody foresaw, with a message that nobody vetted."""
+
+    async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
+        raise OverflowError("sk-planted")
+
+
+class Paid(DeterministicEmbedder):
+    """Sends back something else than was asked for, and charges for it."""
+
+    async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
+        error = WrongShape("of 7 dimensions")
+        error.tokens = 500
+        raise error
+
+
+def test_an_answer_that_cannot_be_used_is_recorded_as_paid_for() -> None:
+    added: list[Used] = []
+    catalog: Any = SimpleNamespace(
+        probes=SimpleNamespace(of=lambda embedders: {}),
+        usage=SimpleNamespace(add=lambda ref, provider, model, used: added.append(used)),
+    )
+    watched = Watched(TenantRef("acme", 1), Paid(), 0.01, Price(per_million=2.0))
+    [sighting] = look(catalog, [watched])
+    assert sighting.trouble == "of 7 dimensions"
+    assert [(used.tokens, used.requests, used.texts) for used in added] == [(500, 1, 0)]
+    assert added[0].cost == pytest.approx(0.001)
+
+
+def test_an_embedder_that_fails_unforeseen_leaves_the_others_measured() -> None:
+    answers = asyncio.run(_answers({"bad": Surprising(), "good": DeterministicEmbedder()}))
+    assert isinstance(answers["good"], Answer)
+    trouble = answers["bad"]
+    assert isinstance(trouble, EmbeddingError)
+    assert trouble.advice == "it failed unforeseen: OverflowError"

@@ -1,0 +1,53 @@
+"""How long documents wait when nothing can be embedded."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from rag_assets.common.errors import (
+    BadVectors,
+    EmbedderRefused,
+    EmbedderUnavailable,
+    RagAssetsError,
+    WrongShape,
+)
+from rag_assets.pipeline.halting import lasts, retry_at
+from rag_assets.storage.catalog.document_rows import NEVER, Document
+
+FAILED_TWICE = cast("Document", SimpleNamespace(attempts=2))
+
+
+@pytest.mark.parametrize(
+    ("asked", "wait"),
+    [
+        (None, timedelta(minutes=4)),
+        (1.0, timedelta(minutes=4)),
+        (7_200.0, timedelta(hours=2)),
+        (1e17, timedelta(days=1)),
+        (float("inf"), timedelta(days=1)),
+    ],
+)
+def test_what_passes_is_tried_again_when_the_provider_says_but_within_a_day(
+    asked: float | None, wait: timedelta
+) -> None:
+    outage = EmbedderUnavailable("busy", retry_after=asked)
+    left = retry_at(FAILED_TWICE, outage) - datetime.now(UTC)
+    assert wait - timedelta(seconds=5) < left <= wait
+    assert not lasts(outage)
+
+
+def test_bad_vectors_may_be_better_ones_next_time() -> None:
+    assert not lasts(BadVectors("not finite"))
+    assert retry_at(FAILED_TWICE, BadVectors("not finite")) != NEVER
+
+
+@pytest.mark.parametrize(
+    "outage", [EmbedderRefused("no such model"), WrongShape("of 384 dimensions")]
+)
+def test_what_a_person_must_mend_is_not_tried_again_by_itself(outage: RagAssetsError) -> None:
+    assert lasts(outage)
+    assert retry_at(FAILED_TWICE, outage) == NEVER

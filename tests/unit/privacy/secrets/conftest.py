@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rag_assets.privacy.secrets.scanner import SecretScanner
+
+
+@pytest.fixture(scope="session")
+def rules_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rules")
+
+
+@pytest.fixture(scope="session")
+def scanner(rules_dir: Path) -> SecretScanner:
+    return SecretScanner(rules_dir)

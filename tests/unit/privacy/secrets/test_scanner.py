@@ -1,0 +1,204 @@
+"""What is found, exactly where, and what is left alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rag_assets.privacy.secrets.scanner import RULES_VERSION, SecretScanner, rules_version
+from rag_assets.privacy.secrets.spans import SecretSpan, merged
+from tests.unit.privacy.secrets import planted
+
+BEFORE = "é🔒 naïve text: "
+AFTER = " and 你好 more."
+
+
+def found(scanner: SecretScanner, text: str) -> list[str]:
+    return [text[span.start : span.end] for span in scanner.scan(text)]
+
+
+@pytest.mark.parametrize("name", planted.TOKENS)
+def test_a_token_is_found_where_it_stands(scanner: SecretScanner, name: str) -> None:
+    token = planted.TOKENS[name]
+    assert found(scanner, BEFORE + token + AFTER) == [token]
+
+
+@pytest.mark.parametrize("name", planted.TOKENS)
+@pytest.mark.parametrize("edges", ["``", '""', "()", "||", "=\n", ":,", "//"])
+def test_a_token_is_found_between_any_marks(scanner: SecretScanner, name: str, edges: str) -> None:
+    token = planted.TOKENS[name]
+    assert "".join(found(scanner, f"x {edges[0]}{token}{edges[1]} y")).find(token) >= 0
+
+
+@pytest.mark.parametrize("gap", ["\n", "\r\n", " ", "\u00ad", "\u00ad\n", "\u200b", "\n  "])
+@pytest.mark.parametrize("name", planted.TOKENS)
+def test_a_token_wrapped_by_a_layout_is_found_whole(
+    scanner: SecretScanner, name: str, gap: str
+) -> None:
+    token = planted.TOKENS[name]
+    half = len(token) // 2
+    wrapped = token[:half] + gap + token[half:]
+    assert found(scanner, f"see {wrapped} and so on") == [wrapped]
+
+
+def test_the_line_after_a_token_is_not_taken_for_its_rest(scanner: SecretScanner) -> None:
+    assert found(scanner, f"{planted.GITHUB}\nand then\n") == [planted.GITHUB]
+    assert found(scanner, f"{planted.OPENAI} Keep it safe") == [planted.OPENAI]
+
+
+def test_two_wrapped_tokens_stay_two(scanner: SecretScanner) -> None:
+    text = f"{planted.GITHUB}\n{planted.GITHUB}"
+    assert [span.start for span in scanner.scan(text)] == [0, len(planted.GITHUB) + 1]
+
+
+@pytest.mark.parametrize("kind", ["RSA ", "EC ", "", "OPENSSH ", "ENCRYPTED "])
+def test_a_private_key_is_one_span(scanner: SecretScanner, kind: str) -> None:
+    key = planted.pem(kind=kind)
+    assert found(scanner, f"Key:\n\n{key}\n\nText.") == [key]
+
+
+def test_a_private_key_on_one_line_is_one_span(scanner: SecretScanner) -> None:
+    key = planted.pem(kind="").replace("\n", " ")
+    assert found(scanner, f"Key: {key} Text.") == [key]
+
+
+def test_a_truncated_private_key_ends_with_its_body(scanner: SecretScanner) -> None:
+    key = planted.pem(kind="").rpartition("\n")[0]
+    assert found(scanner, f"Key:\n{key}\n\nOrdinary words follow here.") == [key]
+
+
+def test_a_line_that_says_begin_rsa_goes_whole(scanner: SecretScanner) -> None:
+    line = "It starts with BEGIN " + "RSA and goes on"
+    assert found(scanner, f"one\n> {line}\ntwo") == [line]
+
+
+def test_an_aws_secret_is_found_by_its_company(scanner: SecretScanner) -> None:
+    assert found(scanner, f"AWS secret:\n\n    {planted.AWS_SECRET}\n") == [planted.AWS_SECRET]
+    far = f"AWS secret {planted.AWS_SECRET}\n" + "word " * 200 + f"\naws: {planted.AWS_SECRET}"
+    assert found(scanner, far) == [planted.AWS_SECRET] * 2
+    assert found(scanner, f"AWS {'word ' * 200}{planted.AWS_SECRET}") == []
+    alone = "commit 0b1f3a5c7e9d2b4f6a8c0e1d3f5b7a9c1e3d5f7b"
+    assert found(scanner, f"aws-cli at {alone}") == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password = '{}'",
+        'password: "{}"',
+        "DB_PASSWORD={}",
+        "spring.datasource.password={}",
+        '{{"password": "{}"}}',
+        "passwd := `{}`",
+        "Password: {}",
+        "PGPASSWORD='{}' psql",
+    ],
+)
+def test_an_assigned_password_is_found_without_its_name(scanner: SecretScanner, line: str) -> None:
+    text = line.format(planted.PASSWORD)
+    if "`" in line:
+        text = text.replace("`", '"')
+    assert found(scanner, text) == [planted.PASSWORD]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password: str",
+        "password: str | None = None",
+        "def login(user: str, password: str = field(default='')) -> None:",
+        'password = os.environ["DB_PASSWORD_1"]',
+        "password = os.environ.get('DB_PASSWORD')",
+        "password = getpass.getpass()",
+        "password = config.password1",
+        "password: ${DB_PASSWORD1}",
+        "password: {{ vault_password_1 }}",
+        "password = <your-password-1>",
+        'password = "changeme"',
+        'password = "your-password-here1"',
+        "password=********",
+        "password = 'xxxxxxxxxxxx'",
+        "The password: it must hold at least 8 characters.",
+        "Passwords: see section 4.2",
+        '"password": "The password to use"',
+        "| password | string | required |",
+        "token: str, secret: str = ...",
+        "api_key: The key of the API, see https://example.com/v1/keys",
+        "secret = hashlib.sha256(data).hexdigest()",
+        "postgresql://user:password@localhost/db",
+        "task-internationalization-of-everything and desk-mounted-monitors-20240101",
+        "scikit: sk-learn-contrib-imbalanced-learn-extras",
+        "An AKIA prefix marks an access key id.",
+        "eyJ is how a JSON Web Token begins.",
+        "sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "uuid 123e4567-e89b-12d3-a456-426614174000",
+        "-----BEGIN CERTIFICATE-----",
+        "PWD: '/home/somebody1/project'",
+        "passphrase: 'sample'",
+    ],
+)
+def test_what_documentation_writes_is_left_alone(scanner: SecretScanner, line: str) -> None:
+    assert found(scanner, line) == []
+
+
+def test_the_project_s_own_documentation_is_left_alone(scanner: SecretScanner) -> None:
+    root = Path(__file__).resolve().parents[4]
+    pages = [root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
+    assert {page.name: found(scanner, page.read_text()) for page in pages} == {
+        page.name: [] for page in pages
+    }
+
+
+UNITS = [
+    "sk" + "-", "sk" + "-a1 ", "gh" + "p_aaaa\n", "gh" + "p_a-", "AK" + "IA ", "ey" + "J", "eyJa.",
+    "eyJ-", "password=", "password = ", "aws ", "BEGIN RSA ", "BEGIN PRIVATE KEY ", "A", "\u00ad",
+    "A\u00ad", "%41", "<password>", "password is ", "a1B\n", "://", "https://a:", "-u a:", "MII",
+    "a1-us1 ", "Q~", "password ", "key ", "&#65;", "Bearer ", "--password ", "password\n",
+    "\u0430a", "a:5432:", "token: ", "MTAa", "1\n", "passwort: \n", "[password](",
+    "insert into a (password) values ", "password: " + "A" * 200 + "_A!\n", "| pw" + " " * 60 + "|",
+    "pass " + "a-" * 90, "password=" + "a." * 90, "token: " + "{" * 90, "curl -u a:b1c2d3 https://a\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_time_is_linear_whatever_the_text_repeats(scanner: SecretScanner, unit: str) -> None:
+    def cost(characters: int) -> float:
+        text = unit * (characters // len(unit))
+        started = time.process_time()
+        scanner.scan(text)
+        return time.process_time() - started
+
+    cost(10_000)
+    assert cost(80_000) < 32 * max(cost(10_000), 0.01), "quadratic time would be 64 times it"
+
+
+def test_overlapping_spans_are_joined() -> None:
+    spans = [SecretSpan(5, 9, "b"), SecretSpan(0, 6, "a"), SecretSpan(9, 12, "c"),
+             SecretSpan(3, 3, "none")]  # fmt: skip
+    assert merged(spans) == [SecretSpan(0, 9, "a"), SecretSpan(9, 12, "c")]
+
+
+def test_the_rules_version_names_kingfisher_and_loads_nothing() -> None:
+    from importlib.metadata import version
+
+    assert RULES_VERSION.endswith("kingfisher-" + version("kingfisher-secret-scanner"))
+    assert rules_version() == RULES_VERSION
+    code = (
+        "import sys; from rag_assets.privacy.secrets.scanner import RULES_VERSION;"
+        "sys.exit('kingfisher_sdk' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_compiled_rules_are_kept_in_the_given_folder(
+    scanner: SecretScanner, rules_dir: Path
+) -> None:
+    scanner.load()
+    [compiled] = rules_dir.iterdir()
+    written = compiled.stat().st_mtime_ns
+    SecretScanner(rules_dir).load()
+    assert [path.stat().st_mtime_ns for path in rules_dir.iterdir()] == [written]

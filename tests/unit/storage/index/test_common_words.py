@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.storage.index.common_words import telling_words
+from rag_assets.storage.index.model import Narrowing, Owner, Wanted
+from rag_assets.storage.index.searches import ranking
+
+
+@pytest.mark.parametrize(
+    ("query", "left"),
+    [
+        ("What should a client do about TBK-4092?", "client TBK-4092"),
+        ("How do I reset the lock_timeout of IT in the US?", "reset lock_timeout IT US"),
+        ("Wie lange dauert die Probezeit?", "Wie lange dauert die Probezeit"),
+        ("what is this and how", "what is this and how"),
+        ("?!", "?!"),
+    ],
+)
+def test_only_what_tells_something_is_left(query: str, left: str) -> None:
+    assert telling_words(query) == left
+
+
+def test_a_ranking_by_words_asks_for_nothing_else() -> None:
+    wanted = Wanted("What does the handheld do?", 3, Narrowing())
+    should = ranking(Owner("acme", "1", 1), wanted)["query"]["bool"]["should"]
+    assert [clause[kind] for clause in should for kind in clause][1] == {
+        "terms": {"query": "handheld"}
+    }
+    assert should[0]["multi_match"]["query"] == "handheld"

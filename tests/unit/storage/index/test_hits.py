@@ -1,0 +1,34 @@
+"""Candidates made of what a search brings along of its hits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_assets.retrieval.duplicates import collapse
+from rag_assets.storage.index.hits import candidate
+from rag_assets.storage.index.model import Owner, entry_id
+
+OWNER = Owner("acme", 1, 2)
+
+
+def hit(document: str, **more: list[Any]) -> dict[str, Any]:
+    fields = {"document_id": [document], "index_key": ["key"], "ordinal": [3]}
+    return {"fields": {**fields, "text_sha256": [f"of {document}"], "text_key": ["same"], **more}}
+
+
+def test_a_candidate_has_the_id_of_the_entry_that_it_is() -> None:
+    found = candidate(OWNER, hit("a", uri=["files/a.md"]), 0.5)
+    assert found.id == entry_id(OWNER, "a", "key", 3)
+    assert (found.uri, found.text_key, found.score) == ("files/a.md", "same", 0.5)
+
+
+def test_a_uri_too_long_for_a_column_costs_its_document_no_more_than_being_named() -> None:
+    first, second, unnamed = (
+        candidate(OWNER, hit("a", uri=["files/a.md"]), 0.9),
+        candidate(OWNER, hit("b", uri=["files/b.md"]), 0.8),
+        candidate(OWNER, hit("c"), 0.7),
+    )
+    [distinct] = collapse([first, second, unnamed])
+    assert (distinct.id, distinct.also) == (first.id, ("files/b.md",))
+    [distinct] = collapse([unnamed, first])
+    assert (distinct.id, distinct.also) == (unnamed.id, ("files/a.md",))

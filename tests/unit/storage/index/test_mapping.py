@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from math import log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.storage.index.hits import live_entry
+from rag_assets.storage.index.mapping import (
+    Names,
+    entry_source,
+    fits,
+    flat_index_threshold,
+    index_body,
+    is_intact,
+    owned,
+)
+from rag_assets.storage.index.model import (
+    Entry,
+    EntryDocument,
+    IndexSpec,
+    Owner,
+    entry_id,
+    indexed_key,
+)
+
+OWNER = Owner("acme", 7, 2)
+MADE = datetime(2026, 11, 21, 14, 35, 0, 123_000, UTC)
+DOCUMENT = EntryDocument(
+    document_id="d" * 32,
+    indexed_key="k" * 32,
+    source="files",
+    source_type="file",
+    path="guide.md",
+    uri="files/guide.md",
+    media_type="text/markdown",
+    title="Guide",
+    access_scope="public",
+    modified_at=MADE,
+    language="en",
+)
+
+
+def chunk(**changes: Any) -> Chunk:
+    values: dict[str, Any] = {
+        "ordinal": 0,
+        "text": "Turn the wheel.",
+        "start": 3,
+        "end": 18,
+        "byte_start": 4,
+        "line_start": 1,
+        "line_end": 2,
+        "heading_path": ("Guide", "Wheels"),
+        "token_count": 4,
+        "text_sha256": "a" * 64,
+    }
+    return Chunk(**{name: v for name, v in {**values, **changes}.items() if name in FIELDS})
+
+
+FIELDS = set(Chunk.__dataclass_fields__)
+
+
+def entry(**changes: Any) -> Entry:
+    return Entry(OWNER, DOCUMENT, chunk(**changes), np.ones(4, dtype=np.float32))
+
+
+def test_every_stored_field_has_its_place_in_the_mapping() -> None:
+    mapped = index_body(IndexSpec(4))["mappings"]["properties"]
+    stored = entry_source(entry(page=3, slide=3, sheet="S", row_start=1, row_end=2))
+    assert stored.keys() | {"vector"} == mapped.keys()
+    assert index_body(IndexSpec(4))["mappings"]["dynamic"] == "strict"
+
+
+def test_an_entry_names_its_chunk_for_people() -> None:
+    stored = entry_source(entry())
+    assert stored["chunk_id"] == "acme:guide.md:4"
+    assert "page" not in stored
+    assert stored["terms"].split()[:2] == ["guid", "guid"]  # the title, then the headings
+
+
+def test_an_entry_says_when_its_content_was_made_in_utc() -> None:
+    made = MADE.astimezone(timezone(timedelta(hours=-9)))
+    dated = replace(DOCUMENT, modified_at=made, language=None)
+    stored = entry_source(replace(entry(), document=dated))
+    assert stored["modified_at"] == "2026-11-21T14:35:00.123Z"
+    assert "language" not in stored
+
+
+@pytest.mark.parametrize("key", [None, b"k" * 32], ids=["former schema", "with a key"])
+def test_the_digest_tells_any_change_of_a_stored_field(key: bytes | None) -> None:
+    stored = entry_source(replace(entry(page=3), owner=replace(OWNER, digest_key=key)))
+    assert is_intact(stored, key)
+    assert is_intact({**stored, "vector": [1.0]}, key)
+    assert not is_intact(stored, b"another key")
+    for name in stored:
+        assert not is_intact({**stored, name: "other"}, key), name
+        less = {k: v for k, v in stored.items() if k != name}
+        # Hits are read without their terms: what a scan finds must have them.
+        assert is_intact(less, key) == (name == "terms" and key is not None), name
+    for name, lost in (("terms", None), ("digest", 3), ("digest", None)):
+        scanned = {k: v for k, v in stored.items() if k != name}
+        scanned |= {} if lost is None else {name: lost}
+        assert not live_entry({"_id": "e", "_source": scanned}, key).intact, name
+
+
+def test_a_digest_is_of_its_key_alone() -> None:
+    digests = {
+        entry_source(replace(entry(), owner=replace(OWNER, digest_key=key)))["digest"]
+        for key in (None, b"k" * 32, b"l" * 32)
+    }
+    assert len(digests) == 3
+
+
+def test_an_entrys_id_hangs_on_everything_that_tells_entries_apart() -> None:
+    ids = {
+        entry_id(OWNER, "d", "k", 0),
+        entry_id(OWNER, "d", "k", 1),
+        entry_id(OWNER, "d", "other", 0),
+        entry_id(OWNER, "other", "k", 0),
+        *(
+            entry_id(replace(OWNER, **other), "d", "k", 0)
+            for other in ({"tenant": "b"}, {"incarnation": 8}, {"generation": 3})
+        ),
+    }
+    assert len(ids) == 7
+
+
+def test_an_index_key_hangs_on_everything_an_entry_holds() -> None:
+    same: dict[str, Any] = {
+        "title": "t",
+        "uri": "u",
+        "media_type": "m",
+        "language": None,
+        "modified_at": MADE,
+        "access_scope": "s",
+        "tags": (),
+        "metadata": {},
+    }
+    changes: list[dict[str, Any]] = [
+        {},
+        {"title": None},
+        {"uri": "v"},
+        {"media_type": "n"},
+        {"language": "en"},
+        {"modified_at": MADE + timedelta(milliseconds=1)},
+        {"access_scope": "p"},
+        {"tags": ("x",)},
+        {"metadata": {"a": 1}},
+    ]
+    keys = {indexed_key("digest", "embedder", **{**same, **change}) for change in changes}
+    keys |= {indexed_key("other", "embedder", **same), indexed_key("digest", "other", **same)}
+    assert len(keys) == len(changes) + 2
+
+
+@pytest.mark.parametrize("kind", ["int8_hnsw", "hnsw", "bbq_hnsw"])
+def test_an_index_fits_the_spec_it_was_made_from_and_no_other(kind: Any) -> None:
+    spec = IndexSpec(64, kind)
+    live = index_body(spec)["mappings"]
+    assert fits(live, spec)
+    live["properties"]["more"] = {"type": "keyword"}
+    assert fits(live, spec)
+    assert not fits(live, replace(spec, dimensions=65))
+    other: Any = "hnsw" if kind != "hnsw" else "int8_hnsw"
+    assert not fits(live, replace(spec, vector_index=other))
+    live["properties"]["tenant"] = {"type": "text"}
+    assert not fits(live, spec)
+    assert not fits({}, spec)
+
+
+def test_only_its_own_index_is_a_tenants() -> None:
+    names = Names("rag")
+    for spec in (IndexSpec(384), IndexSpec(64, "hnsw"), IndexSpec(64, "bbq_hnsw")):
+        own = names.dedicated(spec, "b-a")
+        assert names.is_dedicated(own, "b-a")
+        assert not names.is_dedicated(own, "a")
+        assert not names.is_dedicated(own, "hnsw-b-a")
+        assert not Names("other").is_dedicated(own, "b-a")
+    assert not names.is_dedicated(names.shared_stem(IndexSpec(384)) + "1", "1")
+
+
+def test_names_of_different_specs_differ() -> None:
+    names = Names("rag")
+    kinds: tuple[Any, ...] = ("int8_hnsw", "hnsw", "bbq_hnsw")
+    specs = [IndexSpec(dims, kind) for dims in (64, 384) for kind in kinds]
+    assert len({names.shared_stem(spec) for spec in specs}) == len(specs)
+    assert len({names.dedicated(spec, "a") for spec in specs}) == len(specs)
+
+
+def test_owned_asks_for_tenant_use_and_generation() -> None:
+    assert owned(OWNER) == [
+        {"term": {"tenant": "acme"}},
+        {"term": {"incarnation": 7}},
+        {"term": {"generation": 2}},
+    ]
+
+
+@pytest.mark.parametrize(("dimensions", "vectors"), [(384, 20_833), (3072, 2_604)])
+def test_a_graph_is_built_from_the_size_on_where_it_pays(dimensions: int, vectors: int) -> None:
+    threshold = flat_index_threshold(dimensions)
+    options = index_body(IndexSpec(dimensions))["mappings"]["properties"]["vector"]["index_options"]
+    assert options["flat_index_threshold"] == threshold
+    assert 0.9 * vectors < threshold * log(vectors) < 1.1 * vectors
+
+
+def test_the_tutorial_deletes_an_index_that_there_is() -> None:
+    tutorial = Path(__file__).parents[4] / "docs" / "tutorial.md"
+    assert f"/{Names().shared_stem(IndexSpec(384))}1 " in tutorial.read_text()

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.storage.lake.location import Location, embedder_slug, tenant_folder
+
+
+@pytest.mark.parametrize(
+    "tenant",
+    [
+        "",
+        ".",
+        "..",
+        "../b",
+        "a/b",
+        "a\\b",
+        "a..b",
+        "a.",
+        "-a",
+        "A",
+        "ä",
+        "a\n",
+        "a b",
+        "١",
+        "a" * 64,
+    ],
+)
+def test_a_tenant_that_could_leave_its_folder_is_refused(tenant: str) -> None:
+    with pytest.raises(ConfigurationError):
+        tenant_folder(tenant, 1)
+
+
+@pytest.mark.parametrize("incarnation", [-1, True, "1/../..", 1.0, None])
+def test_an_incarnation_is_a_number(incarnation: object) -> None:
+    with pytest.raises(ConfigurationError):
+        tenant_folder("acme", incarnation)  # type: ignore[arg-type]
+
+
+def test_a_good_tenant_has_its_folder() -> None:
+    assert tenant_folder("a0.b-c_d", 12) == "a0.b-c_d/12"
+
+
+@pytest.mark.parametrize("name", ["..", "a/../b", "/etc", "a//b", ""])
+def test_no_name_leads_out(name: str) -> None:
+    with pytest.raises(ConfigurationError):
+        Location.parse("lake") / name
+
+
+@pytest.mark.parametrize("embedder", ["../../x", "", "/", "Ä" * 100, "a/b@3", "x" * 500])
+def test_an_embedder_becomes_one_plain_folder(embedder: str) -> None:
+    slug = embedder_slug(embedder)
+    assert (Location.parse("lake") / slug).url.endswith(f"/lake/{slug}")
+    assert len(slug) < 64
+    assert slug != embedder_slug(embedder + ".")
+
+
+def test_addresses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/me")
+    assert Location.parse("lake/").url == f"{tmp_path}/lake"
+    assert Location.parse("~/lake").url == "/home/me/lake"
+    assert Location.parse("file:///var/lake").url == "/var/lake"
+    assert Location.parse("s3://bucket/lake/").url == "s3://bucket/lake"
+    assert not Location.parse("s3://bucket").is_local
+    for unusable in ("", "/a[b]", "/a|b", "/a^b", "/a%41b", "/a\\b"):
+        with pytest.raises(ConfigurationError):
+            Location.parse(unusable)
+
+
+def test_credentials_are_not_shown() -> None:
+    location = Location.parse("s3://bucket", {"AWS_SECRET_ACCESS_KEY": "hunter2"})
+    assert "hunter2" not in repr(location / "a")
+    assert (location / "a").storage_options == {"AWS_SECRET_ACCESS_KEY": "hunter2"}
+
+
+def test_an_object_store_is_listed_and_removed() -> None:
+    import fsspec
+
+    root = f"memory://{uuid.uuid4().hex}"
+    store = fsspec.filesystem("memory")
+    for name in ("acme/1/parsed_text/x", "acme/2/y", "other/1/z", "not ours/1/z"):
+        store.pipe(f"{root.removeprefix('memory:/')}/{name}", b"x")
+    lake = Location.parse(root)
+    assert list(lake.folders()) == ["acme", "other"]
+    (lake / "acme/1").remove()
+    (lake / "acme/1").remove()
+    assert list((lake / "acme").folders()) == ["2"]
+    assert list((lake / "nobody").folders()) == []
+
+
+def test_a_missing_object_store_package_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="s3") as caught:
+        list(Location.parse("s3://bucket/lake").folders())
+    assert "s3fs" in (caught.value.hint or "")
+
+
+def test_removing_follows_no_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    lake = tmp_path / "lake"
+    (lake / "acme").mkdir(parents=True)
+    (lake / "acme" / "1").symlink_to(outside)
+    with pytest.raises(OSError, match="symbolic link"):
+        (Location.parse(str(lake)) / "acme/1").remove()
+    assert (outside / "kept").exists()

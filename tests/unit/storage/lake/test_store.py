@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_assets.common.errors import BadVectors, DocumentRejected, ServiceUnavailable, TenantGone
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.storage.lake.model import ChunkSetHead, ChunkSetRow, DroppedRow, ParsedRow
+from rag_assets.storage.lake.store import Lake, TenantLake
+
+ParsedMaker = Callable[[str], ParsedRow]
+ChunkSetMaker = Callable[..., ChunkSetRow]
+ODD = [
+    "plain",
+    "\ufeffbom \x00 nul \r\n\u2028\u2029\x85\t",
+    "👩‍👩‍👧‍👦 e\u0301 İıß \U0010ffff \ufffe \ue000",
+    "\u202eright to left\u202c שלום",
+    "quote ' \" \\ $ {} %s",
+    "x",
+    "長" * 50_000,
+]
+MINI, LARGE = "local/minilm@4+ab/cd ef", "openai/text-embedding-3-large@8"
+
+
+def unit(count: int, dimensions: int = 4, seed: int = 0) -> np.ndarray:
+    vectors = np.random.default_rng(seed).standard_normal((count, dimensions), dtype=np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def hashes(count: int, kind: str = "t") -> list[str]:
+    return [sha256_hex(f"{kind}{n}") for n in range(count)]
+
+
+def test_parsed_text_returns_as_it_was(acme: TenantLake, parsed_row: ParsedMaker) -> None:
+    rows = [parsed_row(text) for text in ODD]
+    bare = ParsedRow("bare", "d", ParsedText("", ()))
+    acme.append_parsed([*rows, bare])
+    found = acme.parsed([row.key for row in rows] + ["bare", "unknown"])
+    assert found == {row.key: row for row in [*rows, bare]}
+    assert all(found[row.key].created_at == row.created_at for row in rows)
+
+
+def test_chunk_sets_return_as_they_were(acme: TenantLake, chunk_set: ChunkSetMaker) -> None:
+    full, empty = chunk_set(*ODD), ChunkSetRow("none", "digest of nothing", ())
+    acme.append_chunk_sets([full, empty])
+    assert acme.chunk_sets([full.key, "none", "unknown"]) == {full.key: full, "none": empty}
+    assert acme.missing_chunk_sets(["none", full.key, "unknown"]) == {"unknown"}
+    expected = {full.key: tuple(map(sha256_hex, ODD)), "none": ()}
+    assert acme.chunk_hashes([full.key, "none", "unknown"]) == expected
+    withheld = (DroppedRow(0, 0, 9, ("aws",)), DroppedRow(3, 20, 29, ("aws", "jwt")))
+    acme.append_chunk_sets([replace(full, key="withheld", dropped=withheld, language="sv")])
+    assert acme.chunk_set_heads([full.key, "withheld", "none", "unknown"]) == {
+        full.key: ChunkSetHead(full.digest, expected[full.key], len(full.dropped)),
+        "withheld": ChunkSetHead(full.digest, expected[full.key], 2, "sv"),
+        "none": ChunkSetHead("digest of nothing", (), 0),
+    }
+
+
+def test_vectors_return_bit_for_bit(acme: TenantLake) -> None:
+    texts, vectors = hashes(5_000), unit(5_000)
+    acme.append_vectors(MINI, texts, vectors)
+    wanted = [*texts[::100], "unknown"]
+    found = acme.vectors(MINI, wanted)
+    assert set(found.hashes) == set(texts[::100])
+    assert found.vectors.dtype == np.float32
+    for text, vector in found.by_hash().items():
+        assert vector.tobytes() == vectors[texts.index(text)].tobytes()
+
+
+def test_two_embedders_lie_side_by_side(acme: TenantLake) -> None:
+    texts = hashes(3)
+    acme.append_vectors(MINI, texts, unit(3))
+    acme.append_vectors(LARGE, texts[:1], unit(1, 8))
+    assert acme.missing_vectors(MINI, texts) == set()
+    assert acme.missing_vectors(LARGE, texts) == set(texts[1:])
+    assert acme.vectors(LARGE, texts).vectors.shape == (1, 8)
+    assert acme.embedders() == [MINI, LARGE]
+    assert acme.vector_hashes(MINI) == set(texts)
+
+
+def test_embedders_of_similar_names_do_not_meet(acme: TenantLake) -> None:
+    acme.append_vectors("a/b@4", hashes(1), unit(1))
+    assert acme.missing_vectors("a.b@4", hashes(1)) == set(hashes(1))
+    assert acme.missing_vectors("A/B@4", hashes(1)) == set(hashes(1))
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [
+        unit(2, 5),
+        unit(3),
+        unit(2)[0],
+        np.zeros((2, 0), np.float32),
+        np.array([[1, 0, 0, 0], [1, np.nan, 0, 0]], np.float32),
+        np.array([[1, 0, 0, 0], [1, np.inf, 0, 0]], np.float32),
+        np.array([[1, 0, 0, 0], [0, 0, 0, 0]], np.float32),
+        np.ones((2, 4), np.int32),
+    ],
+    ids=["dimension", "count", "flat", "none", "nan", "infinite", "zero", "integers"],
+)
+def test_bad_vectors_are_refused(acme: TenantLake, vectors: np.ndarray) -> None:
+    acme.append_vectors(MINI, hashes(1, "good"), unit(1))
+    with pytest.raises(BadVectors):
+        acme.append_vectors(MINI, hashes(2), vectors)
+    assert acme.vector_hashes(MINI) == set(hashes(1, "good"))
+
+
+def test_what_does_not_exist_is_empty(acme: TenantLake, folder: Path) -> None:
+    assert acme.missing_parsed(["a"]) == {"a"}
+    assert acme.parsed(["a"]) == {}
+    assert acme.chunk_sets(["a"]) == acme.chunk_hashes(["a"]) == {}
+    assert len(acme.vectors(MINI, ["a"])) == 0
+    assert acme.parsed_keys() == acme.chunk_set_keys() == acme.vector_hashes(MINI) == set()
+    assert acme.embedders() == []
+    assert acme.size().tables == {}
+    acme.purge()
+    assert not folder.exists()
+
+
+def test_nothing_asked_loads_nothing() -> None:
+    code = """
+import sys
+from rag_assets.storage.lake.store import Lake
+lake = Lake("nowhere").tenant("acme", 1)
+assert lake.missing_parsed([]) == lake.missing_chunk_sets(()) == set()
+assert lake.missing_vectors("e", []) == set()
+assert len(lake.vectors("e", []).hashes) == 0
+assert lake.parsed([]) == lake.chunk_sets([]) == lake.chunk_hashes([]) == {}
+lake.append_parsed([]); lake.append_chunk_sets([]); lake.append_vectors("e", [], [])
+assert not lake.needs_compaction() and lake.compact() == {}
+print([m for m in ("polars", "deltalake", "fsspec") if m in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_duplicates_are_read_once(
+    acme: TenantLake, parsed_row: ParsedMaker, chunk_set: ChunkSetMaker
+) -> None:
+    row, chunks, texts = parsed_row("twice"), chunk_set("a", "b"), hashes(2)
+    for _ in range(2):  # what a crash between commit and acknowledgement leaves
+        acme.append_parsed([row, row])
+        acme.append_chunk_sets([chunks])
+        acme.append_vectors(MINI, texts + texts, np.concatenate([unit(2), unit(2)]))
+    assert acme.parsed([row.key]) == {row.key: row}
+    assert acme.chunk_hashes([chunks.key]) == {chunks.key: (sha256_hex("a"), sha256_hex("b"))}
+    assert sorted(acme.vectors(MINI, texts).hashes) == sorted(texts)
+    assert acme.size().tables["parsed_text"].rows == 2
+
+
+def test_overlapping_files_are_read_once(acme: TenantLake) -> None:
+    for texts in (["a", "b"], ["a", "c"], ["b", "c"]):  # any two of these hold a key twice
+        acme.append_vectors(MINI, texts, np.ones((2, 4), np.float32))
+    assert sorted(acme.vectors(MINI, ["a", "b", "c"]).hashes) == ["a", "b", "c"]
+
+
+def test_tenants_and_incarnations_are_apart(
+    lake: Lake, acme: TenantLake, parsed_row: ParsedMaker
+) -> None:
+    row = parsed_row("ours")
+    acme.append_parsed([row])
+    lake.tenant("acme", 2).append_parsed([parsed_row("next life")])
+    lake.tenant("acme.eu", 1).append_parsed([parsed_row("theirs")])
+    assert lake.tenant("acme", 2).missing_parsed([row.key]) == {row.key}
+    assert lake.tenant("acme.eu", 1).missing_parsed([row.key]) == {row.key}
+    assert list(lake.stored()) == [("acme", 1), ("acme", 2), ("acme.eu", 1)]
+
+
+def test_purge_takes_one_incarnation_and_leaves_no_file(
+    lake: Lake, acme: TenantLake, folder: Path, parsed_row: ParsedMaker
+) -> None:
+    acme.append_parsed([parsed_row("old")])
+    acme.append_vectors(MINI, hashes(1), unit(1))
+    kept = lake.tenant("acme", 2)
+    kept.append_parsed([parsed_row("new")])
+    acme.purge()
+    assert acme.parsed_keys() == set()
+    assert [path.name for path in (folder / "acme").iterdir()] == ["2"]
+    kept.purge()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_writer_that_lost_its_lock_leaves_nothing(
+    lake: Lake, folder: Path, parsed_row: ParsedMaker, chunk_set: ChunkSetMaker
+) -> None:
+    gone = False
+
+    def guard() -> None:
+        if gone:
+            raise TenantGone("acme was purged")
+
+    late = lake.tenant("acme", 1, guard=guard)
+    late.append_parsed([parsed_row("in time")])
+    lake.tenant("acme", 1).purge()
+    gone = True
+    for write in (
+        lambda: late.append_parsed([parsed_row("late")]),
+        lambda: late.append_chunk_sets([chunk_set("late")]),
+        lambda: late.append_vectors(MINI, hashes(1), unit(1)),
+        late.purge,
+    ):
+        with pytest.raises(TenantGone):
+            write()
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
+
+
+def test_half_a_character_is_refused_without_showing_the_text(
+    acme: TenantLake, parsed_row: ParsedMaker, chunk_set: ChunkSetMaker
+) -> None:
+    good = parsed_row("fine")
+    bad = ParsedRow("bad key", "d", ParsedText("hunter2 \ud83d", ()))
+    with pytest.raises(DocumentRejected, match="bad key") as caught:
+        acme.append_parsed([good, bad])
+    assert "hunter2" not in repr(caught.value)
+    assert good.key not in caught.value.message
+    assert caught.value.__context__ is None
+    with pytest.raises(DocumentRejected):
+        acme.append_chunk_sets([chunk_set("ok"), ChunkSetRow("k", "\udc80", ())])
+    assert acme.parsed_keys() == acme.chunk_set_keys() == set()
+
+
+def test_a_place_that_cannot_be_written_is_explained(
+    tmp_path: Path, parsed_row: ParsedMaker
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(ServiceUnavailable) as caught:
+        Lake(str(blocked)).tenant("acme", 1).append_parsed([parsed_row("secret text")])
+    assert caught.value.hint
+    assert "secret text" not in str(caught.value)
