@@ -34,7 +34,7 @@ demo: setup
 	@$(BIN)/rag-assets demo
 
 test: setup
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report=term:skip-covered
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
 browser:
 	@command -v chromium > /dev/null || { apt-get update -qq && apt-get install -y -qq chromium > /dev/null; }

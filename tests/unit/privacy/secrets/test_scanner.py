@@ -172,8 +172,12 @@ def test_time_is_linear_whatever_the_text_repeats(scanner: SecretScanner, unit: 
         scanner.scan(text)
         return time.process_time() - started
 
+    def best(characters: int) -> float:
+        # A garbage collection or a busy neighbour adds to a measurement, and takes from none.
+        return min(cost(characters) for _ in range(3))
+
     cost(10_000)
-    assert cost(80_000) < 32 * max(cost(10_000), 0.01), "quadratic time would be 64 times it"
+    assert best(80_000) < 32 * max(best(10_000), 0.01), "quadratic time would be 64 times it"
 
 
 def test_overlapping_spans_are_joined() -> None:
