@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from rag_assets.api.turns import FairQueue
+from rag_assets.api.fair_queue import FairQueue
 from rag_assets.common.errors import RagAssetsError
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 
-from rag_assets.api.agents import agents, serving_agents
-from rag_assets.api.answering import answers
+from rag_assets.api.answer_routes import answers
 from rag_assets.api.backend import Backend
-from rag_assets.api.description import Description
-from rag_assets.api.journal import journal
+from rag_assets.api.event_routes import journal
+from rag_assets.api.knowledge_routes import knowledge, operation
+from rag_assets.api.mcp_routes import agents, serving_agents
+from rag_assets.api.middleware import Figures, Surrounded
+from rag_assets.api.openapi import Description
 from rag_assets.api.problems import handle_problems
-from rag_assets.api.requests import Figures, Surrounded
-from rag_assets.api.routes import knowledge, operation
-from rag_assets.api.writing import writing
+from rag_assets.api.write_routes import writing
 
 _ABOUT = (
     "Answers from a tenant's documents, only what the caller may read."

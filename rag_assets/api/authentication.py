@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from anyio.to_thread import run_sync
 
-from rag_assets.api.clients import is_loopback
+from rag_assets.api.client_addresses import is_loopback
 from rag_assets.api.identity import Identity, Unauthenticated
 from rag_assets.api.jwt_keys import keys_of
 from rag_assets.api.jwt_tokens import JwtVerifier

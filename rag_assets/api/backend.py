@@ -14,13 +14,13 @@ from sqlalchemy import text
 from rag_assets.api.admission import Admission, AdmittedRetriever
 from rag_assets.api.authentication import Authenticator
 from rag_assets.api.guard import Guard
-from rag_assets.api.rates import Rates
+from rag_assets.api.rate_limits import Rates
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import ServiceUnavailable, TenantBusy
 from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.answering import Answerer
-from rag_assets.retrieval.reading import DocumentReader
+from rag_assets.retrieval.answerer import Answerer
+from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.service_tokens import TokenReader
 from rag_assets.storage.index.protocol import VectorStore

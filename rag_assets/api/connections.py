@@ -10,7 +10,7 @@ from asyncio import Transport
 from asyncio.events import TimerHandle
 from time import monotonic
 
-from rag_assets.api.heads import BoundedParsing
+from rag_assets.api.http_protocol import BoundedParsing
 
 
 class Connection(BoundedParsing):

@@ -23,11 +23,11 @@ from starlette.requests import ClientDisconnect
 
 from rag_assets.api.admission import ClientGone
 from rag_assets.api.authentication import Authenticator
-from rag_assets.api.clients import client_of
+from rag_assets.api.client_addresses import client_of
 from rag_assets.api.identity import Identity, Unauthenticated
+from rag_assets.api.middleware import replayed
 from rag_assets.api.problems import Refused
-from rag_assets.api.rates import TooManyAttempts
-from rag_assets.api.requests import replayed
+from rag_assets.api.rate_limits import TooManyAttempts
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.common.sliding_window import Window
 

@@ -19,9 +19,9 @@ from starlette.exceptions import HTTPException
 
 from rag_assets.api.admission import ClientGone, Overloaded
 from rag_assets.api.identity import Forbidden, ForeignOrigin, Unauthenticated
-from rag_assets.api.invalid import InvalidField, invalid_fields
+from rag_assets.api.invalid_fields import InvalidField, invalid_fields
 from rag_assets.api.log_lines import LOGGER
-from rag_assets.api.rates import TooManyAttempts, TooManyRequests
+from rag_assets.api.rate_limits import TooManyAttempts, TooManyRequests
 from rag_assets.common.errors import (
     BadVectors,
     CapReached,

@@ -31,7 +31,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from rag_assets.api.rates import Rate
+from rag_assets.api.rate_limits import Rate
 from rag_assets.common.errors import ConfigurationError
 
 Cleartext: TypeAlias = Literal["warn", "refuse", "allow"]

@@ -4,8 +4,8 @@ Belongs here: requests and answers as types, errors, retries. Does not: anything
 store; importing this takes no more than an HTTP client does.
 """
 
-from rag_assets.client.asynchronous import AsyncClient
-from rag_assets.client.blocking import Client
+from rag_assets.client.async_client import AsyncClient
+from rag_assets.client.blocking_client import Client
 from rag_assets.retrieval.model import Filters, Question
 
 __all__ = ["AsyncClient", "Client", "Filters", "Question"]

@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
-from rag_assets.client.answers import (
+from rag_assets.client.calls import Call, Pages
+from rag_assets.client.errors import refusal
+from rag_assets.client.responses import (
     Document,
     Documents,
     Event,
@@ -25,8 +27,6 @@ from rag_assets.client.answers import (
     Status,
     Written,
 )
-from rag_assets.client.calls import Call, Pages
-from rag_assets.client.errors import refusal
 from rag_assets.retrieval.answers import AnswerResult
 from rag_assets.retrieval.model import Question, SearchAnswer
 

@@ -25,6 +25,7 @@ from pydantic import Field, ValidationError
 from rag_assets.common.errors import RagAssetsError, UnknownDocument
 from rag_assets.mcp.messages import without_what_was_sent
 from rag_assets.retrieval.contexts import as_results, neutralised
+from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import (
     MAX_QUERY,
     MAX_TOP_K,
@@ -32,7 +33,6 @@ from rag_assets.retrieval.model import (
     SearchAnswer,
     SearchRequest,
 )
-from rag_assets.retrieval.reading import DocumentReader
 from rag_assets.tenants.problems import problem_of
 
 if TYPE_CHECKING:

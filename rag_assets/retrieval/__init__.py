@@ -7,7 +7,7 @@ index is built (stages), doors such as HTTP or the command line.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rag_assets.retrieval.blocking import Retriever
+    from rag_assets.retrieval.blocking_retriever import Retriever
     from rag_assets.retrieval.search import AsyncRetriever
 
 __all__ = ["AsyncRetriever", "Retriever"]
@@ -20,7 +20,7 @@ def __getattr__(name: str) -> object:
 
         return AsyncRetriever
     if name == "Retriever":
-        from rag_assets.retrieval.blocking import Retriever
+        from rag_assets.retrieval.blocking_retriever import Retriever
 
         return Retriever
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.retrieval.altered import AlteredEntries
+from rag_assets.retrieval.altered_entries import AlteredEntries
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import ReadableVersion

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from rag_assets.retrieval.addresses import Addresses
-from rag_assets.retrieval.markers import blank_markers, cited_numbers, only_known_markers
+from rag_assets.retrieval.citation_markers import blank_markers, cited_numbers, only_known_markers
 from rag_assets.retrieval.numbers import Digits
 from rag_assets.retrieval.sentences import Piece, list_sign, pieces_of
-from rag_assets.retrieval.words import content_words
+from rag_assets.retrieval.terms import content_words
 
 Verdict = Literal["supported", "unsupported", "uncited", "unknown", "no claim"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from rag_assets.retrieval.lookalikes import escaped, folded
+from rag_assets.retrieval.chat_markup import turn_marks
+from rag_assets.retrieval.confusables import escaped, folded
 from rag_assets.retrieval.model import Hit
-from rag_assets.retrieval.turns import turn_marks
 
 NOTHING_FOUND = "No relevant documentation found for your query."
 

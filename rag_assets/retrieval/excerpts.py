@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, takewhile
 
-from rag_assets.retrieval.words import content_words
+from rag_assets.retrieval.terms import content_words
 
 EXCERPT = 280
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.retrieval.candidates import CandidateSearch, Found
-from rag_assets.retrieval.clock import Clock
 from rag_assets.retrieval.duplicates import Passage, collapse
 from rag_assets.retrieval.fusion import fuse
 from rag_assets.retrieval.model import Hit, Scores
-from rag_assets.retrieval.second_stage import Reread
+from rag_assets.retrieval.reranking import Reread
+from rag_assets.retrieval.timings import Clock
 from rag_assets.storage.index.model import Candidate
 
 _LOG = logging.getLogger(__name__)

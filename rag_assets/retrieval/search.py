@@ -13,17 +13,17 @@ from rag_assets.billing.meter import Meter
 from rag_assets.billing.rerankers import Rerankers
 from rag_assets.common.errors import RerankFault, UnknownTenant
 from rag_assets.privacy.masker import Masker, masker_of
-from rag_assets.retrieval.altered import AlteredEntries
-from rag_assets.retrieval.asked import Asked
+from rag_assets.retrieval.altered_entries import AlteredEntries
 from rag_assets.retrieval.budget import within_budget
 from rag_assets.retrieval.candidates import CandidateSearch
-from rag_assets.retrieval.clock import Clock
 from rag_assets.retrieval.hits import hit_of
 from rag_assets.retrieval.journal import SearchJournal
 from rag_assets.retrieval.model import Caller, Debug, Hit, SearchAnswer, SearchRequest, Step
-from rag_assets.retrieval.questions import QuestionVectors
+from rag_assets.retrieval.question_vectors import QuestionVectors
 from rag_assets.retrieval.ranking import Ranked, ranked
-from rag_assets.retrieval.second_stage import SecondStage
+from rag_assets.retrieval.reranking import SecondStage
+from rag_assets.retrieval.resolved_search import Asked
+from rag_assets.retrieval.timings import Clock
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
-from rag_assets.retrieval.markers import blank_markers
+from rag_assets.retrieval.citation_markers import blank_markers
 
 _ITEM = r"(?:[\s>]|[-*+•][ \t]|\d{1,9}[.)][ \t])*+"
 # Possessive throughout: no line is walked twice, whatever it holds.

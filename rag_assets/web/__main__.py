@@ -7,8 +7,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from rag_assets.web.framing import NoFraming
-from rag_assets.web.local_only import LOOPBACK_NAMES, LocalOnly
+from rag_assets.web.frame_policy import NoFraming
+from rag_assets.web.loopback_guard import LOOPBACK_NAMES, LocalOnly
 from rag_assets.web.pages import routes
 
 _STATEMENT_TIMEOUT_MS = 15_000

@@ -15,7 +15,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.document_rows import Status
 from rag_assets.storage.catalog.overview import TenantStanding
-from rag_assets.web.rendering import render
+from rag_assets.web.renderer import render
 from resources.stores import PostgresResource
 
 PAGE_ROWS = 200

@@ -15,8 +15,8 @@ from mcp import Client, MCPError, StdioServerParameters
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.mcp.server import Asking, Knowledge, build_server
 from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
-from rag_assets.retrieval.reading import DocumentReader
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 

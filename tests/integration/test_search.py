@@ -16,7 +16,7 @@ from rag_assets.pipeline.listing import list_documents
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Caller, SearchRequest
-from rag_assets.retrieval.questions import QuestionVectors
+from rag_assets.retrieval.question_vectors import QuestionVectors
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 

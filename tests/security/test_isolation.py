@@ -1,6 +1,6 @@
 """Who may read what: attacks that held, through every interface, at random and at length.
 
-The world is that of tests/integration/api/test_doors.py: two tenants with the same scopes and
+The world is that of tests/integration/api/test_interfaces.py: two tenants with the same scopes and
 partly the same texts, where a mark of its own tells each document.
 """
 
@@ -13,12 +13,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-
-from rag_assets.api.authentication import Authenticator
-from rag_assets.api.identity import Unauthenticated
-from rag_assets.api.service_tokens import create_token
-from rag_assets.retrieval.model import Caller, SearchRequest
-from tests.integration.api.conftest import ISSUER, SECRET, SETTINGS, Door, door, installed
 from tests.integration.api.test_agents import ACCEPT
 from tests.integration.api.test_doors import (
     DOORS,
@@ -31,6 +25,12 @@ from tests.integration.api.test_doors import (
     token,
     world,
 )
+
+from rag_assets.api.authentication import Authenticator
+from rag_assets.api.identity import Unauthenticated
+from rag_assets.api.service_tokens import create_token
+from rag_assets.retrieval.model import Caller, SearchRequest
+from tests.integration.api.conftest import ISSUER, SECRET, SETTINGS, Door, door, installed
 from tests.security.token_attacks import attacks, encoded, good_claims, signed
 
 __all__ = ["door", "installed", "world"]  # fixtures

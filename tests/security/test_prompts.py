@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rag_assets.retrieval.citations import enforce_citations, verify_citations
+from rag_assets.retrieval.confusables import folded
 from rag_assets.retrieval.contexts import as_results, as_source, neutralised
-from rag_assets.retrieval.lookalikes import folded
 from rag_assets.retrieval.model import Hit
 from rag_assets.retrieval.prompts import instructions, prompt
 from tests.unit.retrieval.hits import hit_of

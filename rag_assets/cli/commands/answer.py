@@ -11,7 +11,7 @@ from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.chunking.places import place_of
 from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.answering import Answerer
+from rag_assets.retrieval.answerer import Answerer
 from rag_assets.retrieval.answers import AnswerRequest, AnswerResult, Citation
 
 _WIDTH = 92

@@ -9,8 +9,8 @@ from rag_assets.mcp.messages import serve_pipe
 from rag_assets.mcp.server import Asking, Knowledge, build_server
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
-from rag_assets.retrieval.reading import DocumentReader
 
 
 @with_session

@@ -28,8 +28,8 @@ def serve(session: Session, host: str, port: int) -> None:
     from rag_assets.api.app import build_app
     from rag_assets.api.authentication import require_authentication
     from rag_assets.api.backend import Backend
-    from rag_assets.api.listening import cleartext_warning, config, listening
     from rag_assets.api.log_lines import logging_to_standard_error
+    from rag_assets.api.server import cleartext_warning, config, listening
     from rag_assets.api.settings import ServiceSettings
     from rag_assets.billing.chat_models import ChatModels
 

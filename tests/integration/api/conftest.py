@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
-from rag_assets.api.listening import config, listening
-from rag_assets.api.rates import Rate
+from rag_assets.api.rate_limits import Rate
+from rag_assets.api.server import config, listening
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.retrieval import AsyncRetriever

@@ -17,8 +17,8 @@ from starlette.types import ASGIApp
 
 from rag_assets.api.connections import Connection
 from rag_assets.api.guard import whole_body
+from rag_assets.api.middleware import Figures, Surrounded
 from rag_assets.api.problems import handle_problems
-from rag_assets.api.requests import Figures, Surrounded
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF_A_BODY = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"

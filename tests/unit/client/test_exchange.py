@@ -12,7 +12,6 @@ import httpx2
 import pytest
 
 from rag_assets.client import Client, operations
-from rag_assets.client.answers import Health
 from rag_assets.client.calls import Call
 from rag_assets.client.errors import (
     Failed,
@@ -26,6 +25,7 @@ from rag_assets.client.errors import (
     Unavailable,
 )
 from rag_assets.client.exchange import Again, Wanted, failed, judged
+from rag_assets.client.responses import Health
 from rag_assets.common.errors import ConfigurationError
 
 CALL = operations.live()

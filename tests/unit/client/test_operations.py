@@ -15,7 +15,7 @@ from rag_assets.api.backend import Backend
 from rag_assets.client import AsyncClient, Client, Filters, Question, operations
 from rag_assets.client.calls import Call, Pages
 from rag_assets.client.errors import Invalid
-from rag_assets.client.methods import described_by
+from rag_assets.client.signatures import described_by
 
 _ASIDE = {"title", "description", "default", "required", "discriminator", "$defs"}
 QUESTION = Question(
@@ -130,7 +130,7 @@ def test_answers_are_read_as_they_are_described(
 
 
 def test_problems_are_read_as_they_are_described(description: Mapping[str, Any]) -> None:
-    from rag_assets.client.answers import Problem
+    from rag_assets.client.responses import Problem
 
     ours = TypeAdapter(Problem).json_schema()
     theirs = description["components"]["schemas"]
@@ -156,7 +156,7 @@ def test_a_bound_method_shows_what_it_takes() -> None:
 
 def test_pages_follow_each_other_until_the_last() -> None:
     pages = cast("Pages[Any, Any]", operations.all_documents(tenant="acme"))
-    from rag_assets.client.answers import Documents
+    from rag_assets.client.responses import Documents
 
     second = pages.following(Documents((), next="b"))
     assert second is not None

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from tests.integration.api.test_agents import ACCEPT
 
 from rag_assets.mcp.server import Asking, Knowledge, build_server
 from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchRequest
-from rag_assets.retrieval.reading import DocumentReader
 from rag_assets.storage.catalog.access import PUBLIC
 from tests.installation import FAST
 from tests.integration.api.conftest import Door
-from tests.integration.api.test_agents import ACCEPT
 
 WORDS = ("tide", "harbour", "lantern", "compass", "rudder", "anchor")
 SCOPES = (PUBLIC, "staff", "board", "tide' OR '1'='1")

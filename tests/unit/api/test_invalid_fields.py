@@ -10,10 +10,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
-from rag_assets.api.description import Description
-from rag_assets.api.invalid import invalid_fields
+from rag_assets.api.invalid_fields import invalid_fields
 from rag_assets.api.model import QueryRequest
-from rag_assets.api.pushed import RecordBody, Reindex
+from rag_assets.api.openapi import Description
+from rag_assets.api.write_model import RecordBody, Reindex
 
 SENT = "AKIA-SENT"
 

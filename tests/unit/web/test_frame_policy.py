@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message
 
-from rag_assets.web.framing import NoFraming
+from rag_assets.web.frame_policy import NoFraming
 
 
 @pytest.mark.parametrize(

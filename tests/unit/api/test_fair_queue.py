@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.api.turns import FairQueue
+from rag_assets.api.fair_queue import FairQueue
 
 
 def taken(queue: FairQueue[str]) -> list[str]:

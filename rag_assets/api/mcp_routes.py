@@ -18,9 +18,9 @@ from starlette.types import Receive, Scope, Send
 from rag_assets.api.backend import Backend
 from rag_assets.api.guard import MAX_BODY, Guarded
 from rag_assets.api.identity import ForeignOrigin
+from rag_assets.api.knowledge_routes import TheBackend, WhoAsks
+from rag_assets.api.middleware import replayed
 from rag_assets.api.problems import told
-from rag_assets.api.requests import replayed
-from rag_assets.api.routes import TheBackend, WhoAsks
 from rag_assets.mcp.messages import refusal
 from rag_assets.mcp.server import Asking, Knowledge, build_server
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest

@@ -14,9 +14,10 @@ from fastapi import APIRouter, Depends, Query, Request
 
 from rag_assets.api.backend import Backend
 from rag_assets.api.guard import Guarded
+from rag_assets.api.knowledge_routes import TheBackend, WhoAsks
 from rag_assets.api.model import OfTenant
 from rag_assets.api.problems import documented
-from rag_assets.api.pushed import (
+from rag_assets.api.write_model import (
     DocumentId,
     OfRecords,
     RecordBody,
@@ -30,7 +31,6 @@ from rag_assets.api.pushed import (
     records_source,
     require_plain_identifiers,
 )
-from rag_assets.api.routes import TheBackend, WhoAsks
 from rag_assets.common.errors import UnknownDocument, UnknownSource
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.storage.catalog.tenants import TenantRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.api.rates import Rate, Rates, TooManyRequests
+from rag_assets.api.rate_limits import Rate, Rates, TooManyRequests
 from rag_assets.common.errors import ConfigurationError
 
 

@@ -6,7 +6,7 @@ import resource
 import socket
 from typing import TYPE_CHECKING
 
-from rag_assets.api.clients import is_loopback
+from rag_assets.api.client_addresses import is_loopback
 from rag_assets.api.connections import Connection
 from rag_assets.api.settings import Cleartext
 from rag_assets.common.errors import ConfigurationError

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rag_assets.retrieval.asked import Asked
 from rag_assets.retrieval.model import SearchRequest
+from rag_assets.retrieval.resolved_search import Asked
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.tenants.model import Tenant
 

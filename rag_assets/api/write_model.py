@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from fastapi import Path
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
-from rag_assets.api.invalid import invalid
+from rag_assets.api.invalid_fields import invalid
 from rag_assets.api.model import OfTenant, TenantName
 from rag_assets.common.errors import NoRecordsSource
 from rag_assets.common.times import FIRST_DAY, LAST_DAY

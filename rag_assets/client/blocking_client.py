@@ -12,7 +12,7 @@ from rag_assets.client import operations
 from rag_assets.client.base import BaseClient
 from rag_assets.client.calls import Call, Pages
 from rag_assets.client.exchange import FAILURES, Again, failed, judged
-from rag_assets.client.methods import described_by
+from rag_assets.client.signatures import described_by
 
 P = ParamSpec("P")
 T = TypeVar("T")

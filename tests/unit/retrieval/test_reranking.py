@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.common.errors import NoReranker
-from rag_assets.retrieval.asked import Asked
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.model import SearchRequest
-from rag_assets.retrieval.second_stage import Reread
+from rag_assets.retrieval.reranking import Reread
+from rag_assets.retrieval.resolved_search import Asked
 from rag_assets.storage.index.model import Candidate
 from rag_assets.tenants.model import Tenant
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rag_assets.models.chat.protocol import Completion
-from rag_assets.retrieval.answering import enforced
+from rag_assets.retrieval.answerer import enforced
 from rag_assets.retrieval.answers import AnswerResult
 from rag_assets.retrieval.prompts import NOT_ANSWERED
 from tests.unit.retrieval.hits import hit_of

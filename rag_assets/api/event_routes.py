@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from rag_assets.api.guard import Guarded
 from rag_assets.api.identity import Identity
+from rag_assets.api.knowledge_routes import TheBackend, WhoAsks
 from rag_assets.api.model import OfTenant
 from rag_assets.api.problems import documented
-from rag_assets.api.routes import TheBackend, WhoAsks
 from rag_assets.storage.catalog.events import SEARCHES, Event
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)

@@ -9,7 +9,7 @@ import pytest
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from rag_assets.api.pushed import RecordBody, records_source
+from rag_assets.api.write_model import RecordBody, records_source
 from rag_assets.common.errors import NoRecordsSource
 from rag_assets.tenants.model import Tenant
 
