@@ -61,7 +61,7 @@ def _actions(tenant_id: str) -> Iterator[dict[str, Any]]:
 
 def load(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, float]:
     """Write the entries into a new index; returns seconds, CPU seconds and how many."""
-    from rag_assets.storage.index.mapping import index_body
+    from rag_assets.storage.index.elasticsearch.mapping import index_body
     from rag_assets.storage.index.model import IndexSpec
 
     with path.open() as lines:

@@ -11,7 +11,7 @@ from rag_assets.assets.search_index import search_index
 from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.storage.index.model import LiveEntry, Owner, entry_id
+from rag_assets.storage.index.model import Owner, ScannedEntry, entry_id
 from resources.workbench import Workbench
 
 
@@ -39,7 +39,7 @@ class AliasView:
 
 
 def fault_of(
-    entry: LiveEntry, tenant: str, incarnation: int, scopes: Mapping[str, str]
+    entry: ScannedEntry, tenant: str, incarnation: int, scopes: Mapping[str, str]
 ) -> str | None:
     """Why an entry breaks the isolation of the tenant in whose reach it was found, if it does.
 
@@ -52,7 +52,7 @@ def fault_of(
     scope = scopes.get(entry.document_id)
     faults = (
         (entry.tenant != tenant, f"carries the tenant {entry.tenant!r}"),
-        (not entry.routed_right, "is routed to another tenant"),
+        (not entry.correctly_routed, "is routed to another tenant"),
         (entry.incarnation != incarnation, "is of another life of this tenant's id"),
         (scope is None, f"its document is not the tenant's ({entry.document_id})"),
         (
@@ -119,7 +119,7 @@ def isolation_check(
 ) -> dg.AssetCheckResult:
     """Scan every index in which the tenant lives."""
     with checked_tenant(context, workbench) as ctx:
-        suspects: list[tuple[str, LiveEntry]] = []
+        suspects: list[tuple[str, ScannedEntry]] = []
         looked_at = 0
         scopes = _scopes(ctx)
         for name in _index_names(ctx):
@@ -130,7 +130,7 @@ def isolation_check(
         return result_of(judge(_trespasses(ctx, suspects), looked_at, _alias_view(ctx)))
 
 
-def _trespasses(ctx: TenantContext, suspects: Sequence[tuple[str, LiveEntry]]) -> list[Trespass]:
+def _trespasses(ctx: TenantContext, suspects: Sequence[tuple[str, ScannedEntry]]) -> list[Trespass]:
     # Documents are known to the catalog before their entries are written: those that came in
     # during the scan are found by asking again.
     scopes = _scopes(ctx) if suspects else {}

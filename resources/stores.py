@@ -11,7 +11,7 @@ import dagster as dg
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.stack import Endpoints, LocalStack
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.index.elasticsearch import ElasticsearchStore
+from rag_assets.storage.index.elasticsearch.store import ElasticsearchStore
 from rag_assets.storage.lake.store import Lake
 
 

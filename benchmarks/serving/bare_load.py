@@ -23,8 +23,8 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 from benchmarks.serving.load import Asked, Timed, parser
 from benchmarks.serving.questions import Drawn, read
 from rag_assets.retrieval.candidates import fetched
-from rag_assets.storage.index import searches
-from rag_assets.storage.index.model import Narrowing, Owner, Wanted
+from rag_assets.storage.index.elasticsearch import queries
+from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
 
 _Lines = list[Mapping[str, Any]]
 _OPTIONS: Mapping[str, Any] = {
@@ -43,7 +43,7 @@ class AskedBare(Asked):
 def lines_of(asked: AskedBare, drawn: Drawn, number: int) -> _Lines:
     """A question as the service puts it to Elasticsearch."""
     limit = asked.top_k if asked.lean else fetched(asked.top_k)
-    narrowing = Narrowing(scopes=frozenset({"public"}))
+    narrowing = EntryFilter(scopes=frozenset({"public"}))
     by: dict[str, np.ndarray | str] = {
         "knn": drawn.vectors[number],
         "text": drawn.queries[number],
@@ -53,10 +53,10 @@ def lines_of(asked: AskedBare, drawn: Drawn, number: int) -> _Lines:
     owner = Owner(place.tenant, place.incarnation, place.generation)
     found: _Lines = []
     for kind in kinds:
-        body = searches.ranking(owner, Wanted(by[kind], limit, narrowing))
+        body = queries.ranking(owner, RankingRequest(by[kind], limit, narrowing))
         found += [
             {"index": place.index_name, "routing": place.tenant},
-            {**searches.READING, **body},
+            {**queries.READING, **body},
         ]
     return found
 

@@ -15,7 +15,7 @@ from rag_assets.pipeline.generations import (
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import HeldVersion
-from rag_assets.storage.index.model import LiveEntry, Owner, entry_id
+from rag_assets.storage.index.model import Owner, ScannedEntry, entry_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class _Tally:
 
 def compare_index(
     held: Iterable[HeldVersion],
-    live: Iterable[LiveEntry],
+    live: Iterable[ScannedEntry],
     owner: Owner,
     others: Iterable[int] = (),
     leaving: Collection[str] = (),
@@ -113,7 +113,7 @@ def compare_index(
     foreign: list[str] = []
     count = 0
     for entry in live:
-        if entry.tenant != owner.tenant or not entry.routed_right:
+        if entry.tenant != owner.tenant or not entry.correctly_routed:
             foreign.append(entry.id)
         elif entry.incarnation == owner.incarnation and (
             entry.generation in elsewhere or entry.document_id in leaving
@@ -184,7 +184,7 @@ def _inspect(
 ) -> IndexState:
     owner = ctx.owner(generation)
     uuid = ctx.store.uuid_of(generation.index_name)
-    live: Iterator[LiveEntry] = iter(())
+    live: Iterator[ScannedEntry] = iter(())
     if uuid is not None:
         ctx.store.refresh(generation.index_name)
         live = ctx.store.scan(generation.index_name, ctx.ref.id, owner.digest_key)
@@ -202,7 +202,7 @@ def _inspect(
     )
 
 
-def _belongs(entry: LiveEntry, owner: Owner, tallies: dict[str, _Tally]) -> bool:
+def _belongs(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> bool:
     tally = tallies.get(entry.document_id)
     return (
         tally is not None

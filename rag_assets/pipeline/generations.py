@@ -5,7 +5,7 @@ from __future__ import annotations
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.pipeline.context import TenantContext, config_key, generation_key
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.index.mapping import owned
+from rag_assets.storage.index.elasticsearch.mapping import owned
 from rag_assets.storage.index.protocol import VectorStore
 
 

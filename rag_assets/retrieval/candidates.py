@@ -15,11 +15,11 @@ from rag_assets.storage.catalog.index_rows import ReadableVersion
 from rag_assets.storage.catalog.questions import QuestionReader
 from rag_assets.storage.index.model import (
     Candidate,
-    Narrowing,
+    EntryFilter,
     Owner,
+    RankingRequest,
     StoredEntry,
-    Wanted,
-    lies_in,
+    is_within,
 )
 from rag_assets.storage.index.protocol import Searcher
 from rag_assets.tenants.modes import SearchMode
@@ -140,7 +140,7 @@ class CandidateSearch:
             before = replaced
         return found
 
-    def _wanted(self) -> list[Wanted]:
+    def _wanted(self) -> list[RankingRequest]:
         limit = fetched(self.limit)
         # A threshold is applied later: fused, a passage under it may still lift one over it.
         queries: list[npt.NDArray[np.float32] | str] = []
@@ -149,13 +149,15 @@ class CandidateSearch:
         if self.mode != "knn":
             queries.append(self.request.query)
         return [
-            Wanted(query, limit, narrowing) for narrowing in self._narrowings() for query in queries
+            RankingRequest(query, limit, narrowing)
+            for narrowing in self._entry_filters()
+            for query in queries
         ]
 
-    def _narrowings(self) -> list[Narrowing]:
+    def _entry_filters(self) -> list[EntryFilter]:
         """What a hit must be, and once more with the paths that shall rank higher."""
         request, filters = self.request, self.request.filters
-        wide = Narrowing(
+        wide = EntryFilter(
             scopes=self.scopes,
             source_types=request.source_types,
             documents=filters.documents,
@@ -190,7 +192,7 @@ class CandidateSearch:
 
 
 def _within(path: str, paths: Sequence[str]) -> bool:
-    return not paths or any(lies_in(path, other) for other in paths)
+    return not paths or any(is_within(path, other) for other in paths)
 
 
 def _shown(

@@ -10,7 +10,7 @@ from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
 from rag_assets.storage.catalog.index_rows import ReadableVersion
-from rag_assets.storage.index.mapping import PLACES
+from rag_assets.storage.index.fields import PLACES
 
 
 def hit_of(

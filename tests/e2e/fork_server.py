@@ -39,7 +39,11 @@ _MODULES = (
         "rag_assets.storage.lake.table",
         "rag_assets.storage.lake.compaction",
     ),
-    *("rag_assets.storage.index.elasticsearch", "rag_assets.pipeline.removal", "sensors.state"),
+    *(
+        "rag_assets.storage.index.elasticsearch.store",
+        "rag_assets.pipeline.removal",
+        "sensors.state",
+    ),
 )
 _WRITING_SQL = re.compile(r"\s*(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 _READING_PATHS = ("_search", "_count", "_pit", "_mget", "_mapping", "_settings")

@@ -16,9 +16,9 @@ from rag_assets.pipeline.listing import list_documents
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.retrieval import Retriever, ranking
 from rag_assets.retrieval.model import SearchRequest
-from rag_assets.storage.index.elasticsearch import ElasticsearchStore
-from rag_assets.storage.index.model import Owner, Wanted
-from rag_assets.storage.index.searcher import ElasticsearchSearcher
+from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
+from rag_assets.storage.index.elasticsearch.store import ElasticsearchStore
+from rag_assets.storage.index.model import Owner, RankingRequest
 from rag_assets.tenants.modes import SearchMode
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -96,7 +96,9 @@ def vector() -> np.ndarray:
 
 
 def test_equal_texts_have_equal_keys_whatever_stands_above_them(built: Built) -> None:
-    [found] = built.asked(lambda s: s.rankings(built.index_name, built.owner, [Wanted("valve", 9)]))
+    [found] = built.asked(
+        lambda s: s.rankings(built.index_name, built.owner, [RankingRequest("valve", 9)])
+    )
     keys = {candidate.uri: candidate.text_key for candidate in found}
     assert keys["files/one.md"] == keys["files/two.md"] != keys["files/three.md"]
 
@@ -104,7 +106,7 @@ def test_equal_texts_have_equal_keys_whatever_stands_above_them(built: Built) ->
 def test_an_entry_is_read_by_the_id_that_its_place_makes_with_the_cosine_it_was_found_by(
     built: Built,
 ) -> None:
-    wanted = [Wanted(vector(), 9), Wanted("valve", 9)]
+    wanted = [RankingRequest(vector(), 9), RankingRequest("valve", 9)]
     near, worded = built.asked(lambda s: s.rankings(built.index_name, built.owner, wanted))
     ids = [candidate.id for candidate in near]
     assert sorted(ids) == sorted(candidate.id for candidate in worded)
@@ -121,7 +123,9 @@ def test_an_entry_is_read_by_the_id_that_its_place_makes_with_the_cosine_it_was_
 
 
 def test_nothing_is_read_that_is_of_another_scope_or_another_generation(built: Built) -> None:
-    [found] = built.asked(lambda s: s.rankings(built.index_name, built.owner, [Wanted("valve", 9)]))
+    [found] = built.asked(
+        lambda s: s.rankings(built.index_name, built.owner, [RankingRequest("valve", 9)])
+    )
     ids = [candidate.id for candidate in found]
     other = Owner(TENANT, built.owner.incarnation, built.owner.generation + 1)
     for near in (None, vector()):
@@ -135,7 +139,7 @@ def test_nothing_is_read_that_is_of_another_scope_or_another_generation(built: B
 
 
 def test_a_build_of_the_former_schema_is_searched_and_read(former: Built) -> None:
-    wanted = [Wanted(vector(), 9), Wanted("valve", 9)]
+    wanted = [RankingRequest(vector(), 9), RankingRequest("valve", 9)]
     near, worded = former.asked(lambda s: s.rankings(former.index_name, former.owner, wanted))
     assert len(near) == len(worded) == 3
     # Titles are part of the key that there was.

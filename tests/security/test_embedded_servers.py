@@ -17,7 +17,7 @@ from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_guard import OWNER, SEARCHER, Access
 from rag_assets.local_stack.net import get
 from rag_assets.local_stack.postgres import EmbeddedPostgres
-from rag_assets.storage.index.elasticsearch import ElasticsearchStore
+from rag_assets.storage.index.elasticsearch.store import ElasticsearchStore
 from tests.guarded import (
     DOCUMENT,
     INDEX,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.context import TenantContext
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants import TenantRecord
-    from rag_assets.storage.index.elasticsearch import ElasticsearchStore
+    from rag_assets.storage.index.elasticsearch.store import ElasticsearchStore
     from rag_assets.storage.lake.store import Lake
 
 _STATEMENT_MILLISECONDS = 600_000
@@ -78,7 +78,7 @@ class Session:
     @cached_property
     def store(self) -> ElasticsearchStore:
         """The vector store."""
-        from rag_assets.storage.index.elasticsearch import ElasticsearchStore
+        from rag_assets.storage.index.elasticsearch.store import ElasticsearchStore
 
         self.stack.keep_private()
         store = ElasticsearchStore(

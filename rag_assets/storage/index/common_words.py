@@ -17,7 +17,7 @@ COMMON_WORDS = frozenset(_COMMON.split())
 _WORD = re.compile(r"[^\W_]+(?:[_.\-/:'’][^\W_]+)*")
 
 
-def telling_words(query: str) -> str:
+def significant_words(query: str) -> str:
     """The words of a question that a passage with the answer may hold; all if none would be left.
 
     Documents seldom ask, so that a ranking by words takes `what` and `how` for rare, and with that

@@ -95,20 +95,20 @@ class Entry:
         )
 
 
-def lies_in(uri: str, path: str) -> bool:
+def is_within(uri: str, path: str) -> bool:
     """Whether a uri is this path, or lies in the folder of that name, slash at its end or not."""
     folder = path.rstrip("/")
     return uri.rstrip("/") == folder or uri.startswith(f"{folder}/")
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowing:
+class EntryFilter:
     """Which of a generation's entries a search may find; what is empty narrows nothing.
 
     Attributes:
         scopes: access scopes, one of which an entry must carry; None: any.
         source_types, sources, documents: one of which it must be of.
-        paths: in one of which its document must lie; see lies_in.
+        paths: in one of which its document must lie; see is_within.
         languages: one of which its document must be written in.
         modified_after, modified_before: when its document's content was made, the first included.
         tags: all of which it must carry.
@@ -128,26 +128,26 @@ class Narrowing:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RankingRequest:
     """One ranking that is asked for: by nearness to a vector, or by words.
 
     Attributes:
         by: the query's vector, of shape (dimensions,), or its words.
         limit: how many entries at most.
-        narrowing: which entries may be among them.
+        entry_filter: which entries may be among them.
     """
 
     by: npt.NDArray[np.float32] | str
     limit: int
-    narrowing: Narrowing = Narrowing()
+    entry_filter: EntryFilter = EntryFilter()
 
 
 @dataclass(frozen=True, slots=True)
-class LiveEntry:
+class ScannedEntry:
     """What a scan of the index finds.
 
     Attributes:
-        routed_right: whether it lies where its tenant's searches look.
+        correctly_routed: whether it lies where its tenant's searches look.
         intact: whether the stored fields still hash to the digest written with them.
     """
 
@@ -159,7 +159,7 @@ class LiveEntry:
     index_key: str
     ordinal: int
     access_scope: str
-    routed_right: bool
+    correctly_routed: bool
     intact: bool
 
 

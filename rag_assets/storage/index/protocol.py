@@ -11,14 +11,14 @@ import numpy.typing as npt
 from rag_assets.storage.index.model import (
     Candidate,
     Entry,
+    EntryFilter,
     IndexRef,
     IndexSpec,
-    LiveEntry,
-    Narrowing,
     Owner,
     Placement,
+    RankingRequest,
+    ScannedEntry,
     StoredEntry,
-    Wanted,
 )
 
 
@@ -67,7 +67,7 @@ class VectorStore(Protocol):
 
     def scan(
         self, index_name: str, tenant: str, digest_key: bytes | None = None
-    ) -> Iterator[LiveEntry]:
+    ) -> Iterator[ScannedEntry]:
         """Every entry routed to a tenant, of whatever generation, and every foreign one there.
 
         Args:
@@ -86,7 +86,7 @@ class VectorStore(Protocol):
         ...
 
     def stored(
-        self, index_name: str, owner: Owner, narrowing: Narrowing | None = None
+        self, index_name: str, owner: Owner, narrowing: EntryFilter | None = None
     ) -> Iterator[StoredEntry]:
         """A generation's entries with their stored fields, in no order; all, or some."""
         ...
@@ -139,7 +139,7 @@ class Searcher(Protocol):
     """
 
     async def rankings(
-        self, index_name: str, owner: Owner, wanted: Sequence[Wanted]
+        self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
         """What each asks for, in one round trip; best first, ties broken by id.
 

@@ -297,7 +297,7 @@ def test_health_and_figures_need_no_token(door: Door) -> None:
 
 
 def test_a_server_that_is_away_makes_the_service_not_ready(door: Door) -> None:
-    from rag_assets.storage.index.elasticsearch import ElasticsearchStore
+    from rag_assets.storage.index.elasticsearch.store import ElasticsearchStore
 
     store = ElasticsearchStore("http://127.0.0.1:9")
     session = door.driver.session
@@ -332,6 +332,6 @@ def test_a_very_long_question_with_many_filters_is_answered(door: Door) -> None:
 def test_what_is_more_than_the_index_takes_is_no_reason_to_repair_it(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_assets.storage.index.longest.MOST_WORDS", 20_000)
+    monkeypatch.setattr("rag_assets.storage.index.elasticsearch.query_limits.MOST_WORDS", 20_000)
     question = "".join(chr(0x4E00 + number) for number in range(19_990))
     assert_problem(door.ask(door.token(), query=question, mode="text"), 422, "search-rejected")

@@ -19,7 +19,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
 from rag_assets.storage.catalog.document_rows import Document
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.index.mapping import index_body
+from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.model import IndexSpec, Owner
 from rag_assets.storage.lake.schemas import EMBEDDINGS
 from tests.installation import Installation

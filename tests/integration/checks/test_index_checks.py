@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.storage.index.mapping import index_body
+from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.model import IndexSpec, Owner, entry_id
 from tests.integration.checks.faults import CheckedTenant, Outcome
 

@@ -19,7 +19,7 @@ from rag_assets.assets.columns import (
 from rag_assets.assets.showing import INLINE, bar_chart, document_link, notes, text
 from rag_assets.pipeline.quarantine import DocumentNote
 from rag_assets.storage.catalog.tables import documents
-from rag_assets.storage.index.mapping import index_body
+from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.model import IndexSpec
 from rag_assets.storage.lake.schemas import CHUNKS, EMBEDDINGS, PARSED_TEXT
 

@@ -29,8 +29,8 @@ from rag_assets.pipeline.drift import Drift, IndexState
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.index.mapping import owned
-from rag_assets.storage.index.model import LiveEntry, Owner, entry_id
+from rag_assets.storage.index.elasticsearch.mapping import owned
+from rag_assets.storage.index.model import Owner, ScannedEntry, entry_id
 from rag_assets.storage.lake.model import ChunkSetRow
 from tests.unit.privacy.secrets import planted
 
@@ -213,8 +213,8 @@ def test_drift_seen_while_somebody_writes_is_a_warning() -> None:
 OWNER = Owner("acme", 4, 1)
 
 
-def entry(**changes: object) -> LiveEntry:
-    fields = LiveEntry(
+def entry(**changes: object) -> ScannedEntry:
+    fields = ScannedEntry(
         id=entry_id(OWNER, "doc", "key", 0),
         tenant="acme",
         incarnation=4,
@@ -223,7 +223,7 @@ def entry(**changes: object) -> LiveEntry:
         index_key="key",
         ordinal=0,
         access_scope="public",
-        routed_right=True,
+        correctly_routed=True,
         intact=True,
     )
     return replace(fields, **changes)  # type: ignore[arg-type]
@@ -234,7 +234,7 @@ def entry(**changes: object) -> LiveEntry:
     [
         (entry(), None),
         (entry(tenant="other"), "carries the tenant 'other'"),
-        (entry(routed_right=False), "is routed to another tenant"),
+        (entry(correctly_routed=False), "is routed to another tenant"),
         (entry(incarnation=3), "is of another life"),
         (entry(document_id="unknown"), "its document is not the tenant's"),
         (entry(access_scope="board"), "carries the scope 'board' instead of 'public'"),
@@ -245,7 +245,7 @@ def entry(**changes: object) -> LiveEntry:
         (entry(intact=False), None),
     ],
 )
-def test_an_entry_trespasses_for_one_reason(found: LiveEntry, fault: str | None) -> None:
+def test_an_entry_trespasses_for_one_reason(found: ScannedEntry, fault: str | None) -> None:
     told = fault_of(found, "acme", 4, {"doc": "public"})
     assert told is None if fault is None else told is not None and told.startswith(fault)
 

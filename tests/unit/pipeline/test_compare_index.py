@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rag_assets.pipeline.drift import Drift, compare_index
 from rag_assets.storage.catalog.index_rows import HeldVersion
-from rag_assets.storage.index.model import LiveEntry, Owner, entry_id
+from rag_assets.storage.index.model import Owner, ScannedEntry, entry_id
 
 OWNER = Owner("acme", 7, 2)
 held_versions = st.lists(
@@ -24,9 +24,9 @@ held_versions = st.lists(
 )
 
 
-def perfect(held: list[HeldVersion]) -> list[LiveEntry]:
+def perfect(held: list[HeldVersion]) -> list[ScannedEntry]:
     return [
-        LiveEntry(
+        ScannedEntry(
             id=entry_id(OWNER, v.document_id, v.indexed_key, ordinal),
             tenant=OWNER.tenant,
             incarnation=OWNER.incarnation,
@@ -35,7 +35,7 @@ def perfect(held: list[HeldVersion]) -> list[LiveEntry]:
             index_key=v.indexed_key,
             ordinal=ordinal,
             access_scope=v.access_scope or "public",
-            routed_right=True,
+            correctly_routed=True,
             intact=True,
         )
         for v in held
@@ -80,10 +80,10 @@ def test_exactly_the_faults_are_found(held: list[HeldVersion], data: st.DataObje
     assert drift.none == (not (missing or altered or orphans or foreign))
 
 
-def spoilt(entry: LiveEntry, fault: str) -> LiveEntry:
+def spoilt(entry: ScannedEntry, fault: str) -> ScannedEntry:
     changes: dict[str, dict[str, object]] = {
         "tenant": {"tenant": "somebody-else"},
-        "routing": {"routed_right": False},
+        "routing": {"correctly_routed": False},
         "id": {"id": "x" + entry.id},
         "document": {"document_id": "nobody"},
         "key": {"index_key": "former"},

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.storage.index.common_words import telling_words
-from rag_assets.storage.index.model import Narrowing, Owner, Wanted
-from rag_assets.storage.index.searches import ranking
+from rag_assets.storage.index.common_words import significant_words
+from rag_assets.storage.index.elasticsearch.queries import ranking
+from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
 
 
 @pytest.mark.parametrize(
@@ -18,11 +18,11 @@ from rag_assets.storage.index.searches import ranking
     ],
 )
 def test_only_what_tells_something_is_left(query: str, left: str) -> None:
-    assert telling_words(query) == left
+    assert significant_words(query) == left
 
 
 def test_a_ranking_by_words_asks_for_nothing_else() -> None:
-    wanted = Wanted("What does the handheld do?", 3, Narrowing())
+    wanted = RankingRequest("What does the handheld do?", 3, EntryFilter())
     should = ranking(Owner("acme", "1", 1), wanted)["query"]["bool"]["should"]
     assert [clause[kind] for clause in should for kind in clause][1] == {
         "terms": {"query": "handheld"}

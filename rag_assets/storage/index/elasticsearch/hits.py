@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from elasticsearch.helpers import pack_dense_vector
 
-from rag_assets.storage.index import mapping
+from rag_assets.storage.index import fields as stored_fields
 from rag_assets.storage.index.model import (
     Candidate,
     Entry,
-    LiveEntry,
     Owner,
+    RankingRequest,
+    ScannedEntry,
     StoredEntry,
-    Wanted,
     entry_id,
 )
 
@@ -28,7 +28,7 @@ def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
         "_id": entry.id,
         "routing": entry.owner.tenant,
         "_source": {
-            **mapping.entry_source(entry),
+            **stored_fields.entry_source(entry),
             "vector": pack_dense_vector(np.ascontiguousarray(entry.vector, dtype=np.float32)),
         },
     }
@@ -45,7 +45,7 @@ def _is_intact(owner: Owner, hit: Mapping[str, Any]) -> bool:
     fields = hit["_source"]
     if owner.digest_key is None:
         return True
-    if not mapping.is_intact(fields, owner.digest_key):
+    if not stored_fields.is_intact(fields, owner.digest_key):
         return False
     # A true copy of another entry has a true digest.
     place = fields["document_id"], fields["index_key"], fields["ordinal"]
@@ -65,9 +65,11 @@ def candidate(owner: Owner, hit: Mapping[str, Any], score: float) -> Candidate:
     return Candidate(id_, document_id, index_key, score, uri, text_key)
 
 
-def ranking(owner: Owner, wanted: Wanted, found: Iterable[Mapping[str, Any]]) -> list[Candidate]:
+def ranking(
+    owner: Owner, request: RankingRequest, found: Iterable[Mapping[str, Any]]
+) -> list[Candidate]:
     """The hits of one search as what was wanted, best first."""
-    score = _words_score if isinstance(wanted.by, str) else cosine
+    score = _words_score if isinstance(request.by, str) else cosine
     return ranked(candidate(owner, hit, score(hit)) for hit in found)
 
 
@@ -85,10 +87,10 @@ def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda found: (-found.score, found.id))
 
 
-def live_entry(hit: Mapping[str, Any], digest_key: bytes | None) -> LiveEntry:
+def live_entry(hit: Mapping[str, Any], digest_key: bytes | None) -> ScannedEntry:
     """A hit of a scan as what the index really holds."""
     fields = hit["_source"]
-    return LiveEntry(
+    return ScannedEntry(
         id=hit["_id"],
         tenant=fields.get("tenant", ""),
         incarnation=fields.get("incarnation", 0),
@@ -97,6 +99,6 @@ def live_entry(hit: Mapping[str, Any], digest_key: bytes | None) -> LiveEntry:
         index_key=fields.get("index_key", ""),
         ordinal=fields.get("ordinal", -1),
         access_scope=fields.get("access_scope", ""),
-        routed_right=hit.get("_routing") == fields.get("tenant"),
-        intact="terms" in fields and mapping.is_intact(fields, digest_key),
+        correctly_routed=hit.get("_routing") == fields.get("tenant"),
+        intact="terms" in fields and stored_fields.is_intact(fields, digest_key),
     )

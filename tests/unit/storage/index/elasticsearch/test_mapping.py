@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.storage.index.hits import live_entry
-from rag_assets.storage.index.mapping import (
+from rag_assets.storage.index.elasticsearch.hits import live_entry
+from rag_assets.storage.index.elasticsearch.mapping import (
     Names,
-    entry_source,
     fits,
     flat_index_threshold,
     index_body,
-    is_intact,
     owned,
 )
+from rag_assets.storage.index.fields import entry_source, is_intact
 from rag_assets.storage.index.model import (
     Entry,
     EntryDocument,
@@ -208,5 +207,5 @@ def test_a_graph_is_built_from_the_size_on_where_it_pays(dimensions: int, vector
 
 
 def test_the_tutorial_deletes_an_index_that_there_is() -> None:
-    tutorial = Path(__file__).parents[4] / "docs" / "tutorial.md"
+    tutorial = Path(__file__).parents[5] / "docs" / "tutorial.md"
     assert f"/{Names().shared_stem(IndexSpec(384))}1 " in tutorial.read_text()

@@ -8,39 +8,39 @@ from typing import Any
 
 import pytest
 
-from rag_assets.storage.index.longest import MOST_TERMS, MOST_WORDS
-from rag_assets.storage.index.model import Narrowing, Owner, Wanted, lies_in
-from rag_assets.storage.index.searches import narrowed, ranking
+from rag_assets.storage.index.elasticsearch.queries import clauses_of, ranking
+from rag_assets.storage.index.elasticsearch.query_limits import MOST_TERMS, MOST_WORDS
+from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest, is_within
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = datetime(2026, 11, 21, 12, 0, 0, 5_000, UTC)
 
 
 def test_what_is_not_given_narrows_nothing() -> None:
-    assert narrowed(Narrowing()) == []
+    assert clauses_of(EntryFilter()) == []
 
 
 def test_one_of_several_languages_is_enough() -> None:
     clause = {"terms": {"language": ["de", "python"]}}
-    assert narrowed(Narrowing(languages=("de", "python"))) == [clause]
+    assert clauses_of(EntryFilter(languages=("de", "python"))) == [clause]
 
 
 @pytest.mark.parametrize("path", ["handbook/code", "handbook/code/"])
 def test_a_path_is_a_file_or_a_folder_and_never_half_a_name(path: str) -> None:
-    [clause] = narrowed(Narrowing(paths=(path,)))
+    [clause] = clauses_of(EntryFilter(paths=(path,)))
     either = [{"terms": {"uri": ["handbook/code"]}}, {"prefix": {"uri": "handbook/code/"}}]
     assert clause["bool"]["should"] == either
     uris = ["handbook/code", "handbook/code/a.md", "handbook/code-review.md", "handbook"]
-    assert [uri for uri in uris if lies_in(uri, path)] == uris[:2]
+    assert [uri for uri in uris if is_within(uri, path)] == uris[:2]
 
 
 def test_a_span_of_time_includes_its_beginning_and_not_its_end() -> None:
-    both = narrowed(Narrowing(modified_after=NOON, modified_before=LATER))
+    both = clauses_of(EntryFilter(modified_after=NOON, modified_before=LATER))
     span = {"gte": "2026-11-21T12:00:00.000Z", "lt": "2026-11-21T12:00:00.005Z"}
     assert both == [{"range": {"modified_at": span}}]
-    [since] = narrowed(Narrowing(modified_after=NOON))
+    [since] = clauses_of(EntryFilter(modified_after=NOON))
     assert since == {"range": {"modified_at": {"gte": "2026-11-21T12:00:00.000Z"}}}
-    [until] = narrowed(Narrowing(modified_before=NOON))
+    [until] = clauses_of(EntryFilter(modified_before=NOON))
     assert until == {"range": {"modified_at": {"lt": "2026-11-21T12:00:00.000Z"}}}
 
 
@@ -52,7 +52,7 @@ LONG = {
     "syllables": "".join(chr(0x3041 + number % 80) for number in range(9_990)),
     "faces": "".join(chr(0x1F300 + number) for number in range(700)) * 20,
 }
-FILTERED = Narrowing(
+FILTERED = EntryFilter(
     scopes=frozenset({"public"}),
     source_types=("files",),
     documents=("d",),
@@ -76,7 +76,7 @@ def texts(body: Any, name: str) -> Iterator[str]:
 
 
 def test_as_many_words_as_are_taken_of_a_question_fit_beside_all_filters() -> None:
-    filters = [*narrowed(FILTERED)]
+    filters = [*clauses_of(FILTERED)]
     prefixes = next(f["bool"]["should"] for f in filters if "bool" in f)
     owned = 3
     clauses = owned + len(filters) - 1 + len(prefixes) + 3 * MOST_WORDS + MOST_TERMS
@@ -85,7 +85,7 @@ def test_as_many_words_as_are_taken_of_a_question_fit_beside_all_filters() -> No
 
 @pytest.mark.parametrize("question", LONG.values(), ids=LONG)
 def test_only_the_beginning_of_a_very_long_question_is_looked_for(question: str) -> None:
-    prose, terms = texts(ranking(Owner("t", 1, 1), Wanted(question, 10)), "query")
+    prose, terms = texts(ranking(Owner("t", 1, 1), RankingRequest(question, 10)), "query")
     # As the standard analyzer splits: signs one by one, words at what is neither letter nor digit.
     signs = [c for c in prose if ord(c) > 0x2E80]
     words = "".join(c if c.isalnum() and c not in signs else " " for c in prose).split()
@@ -95,6 +95,6 @@ def test_only_the_beginning_of_a_very_long_question_is_looked_for(question: str)
 
 def test_a_question_of_usual_length_is_looked_for_whole() -> None:
     question = " ".join(f"valve-{number} opens" for number in range(46))
-    prose, terms = texts(ranking(Owner("t", 1, 1), Wanted(question, 10)), "query")
+    prose, terms = texts(ranking(Owner("t", 1, 1), RankingRequest(question, 10)), "query")
     assert prose == question
     assert terms.split()[-1] == "open"

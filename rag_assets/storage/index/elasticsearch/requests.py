@@ -11,7 +11,11 @@ from typing import Any
 from elasticsearch import Elasticsearch, NotFoundError
 from elasticsearch.helpers import streaming_bulk
 
-from rag_assets.storage.index.answers import PASSING, answering, refused
+from rag_assets.storage.index.elasticsearch.errors import (
+    TRANSIENT,
+    bulk_item_error,
+    translated_errors,
+)
 
 _BULK_ACTIONS = 500
 _BULK_THREADS = 2
@@ -56,7 +60,7 @@ def _parts(actions: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 def _send(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
     done = 0
-    with answering():
+    with translated_errors():
         for ok, item in streaming_bulk(
             client,
             actions,
@@ -65,13 +69,13 @@ def _send(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
             max_retries=5,
             initial_backoff=0.5,
             max_backoff=30,
-            retry_on_status=PASSING,
+            retry_on_status=TRANSIENT,
             raise_on_error=False,
             raise_on_exception=True,
         ):
             operation, result = next(iter(item.items()))
             if not ok and not (operation == "delete" and result["status"] == _NOT_FOUND):
-                raise refused(result)
+                raise bulk_item_error(result)
             done += 1
     return done
 
@@ -95,7 +99,7 @@ def pages(
     Raises:
         ServiceUnavailable: Elasticsearch does not answer.
     """
-    with answering():
+    with translated_errors():
         try:
             pit = client.open_point_in_time(index=index_name, keep_alive="2m", routing=routing)[
                 "id"

@@ -11,9 +11,15 @@ import orjson
 from elasticsearch import AsyncElasticsearch, NotFoundError, OrjsonSerializer
 
 from rag_assets.common.errors import IndexInconsistent, SearchRejected, ServiceUnavailable
-from rag_assets.storage.index import hits, searches
-from rag_assets.storage.index.answers import PASSING, answering
-from rag_assets.storage.index.model import Candidate, Narrowing, Owner, StoredEntry, Wanted
+from rag_assets.storage.index.elasticsearch import hits, queries
+from rag_assets.storage.index.elasticsearch.errors import TRANSIENT, translated_errors
+from rag_assets.storage.index.model import (
+    Candidate,
+    EntryFilter,
+    Owner,
+    RankingRequest,
+    StoredEntry,
+)
 
 _CONNECTIONS = 16
 _SECONDS = 30
@@ -35,24 +41,24 @@ class ElasticsearchSearcher:
             connections_per_node=_CONNECTIONS,
             request_timeout=_SECONDS,
             max_retries=2,
-            retry_on_status=PASSING,
+            retry_on_status=TRANSIENT,
             serializers={kind: OrjsonSerializer() for kind in _JSON},
         )
 
     async def rankings(
-        self, index_name: str, owner: Owner, wanted: Sequence[Wanted]
+        self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
-        bodies = [{**searches.PLACING, **searches.ranking(owner, one)} for one in wanted]
+        bodies = [{**queries.PLACING, **queries.ranking(owner, one)} for one in requests]
         found = await self._searched(index_name, owner, bodies)
-        return [hits.ranking(owner, one, page) for one, page in zip(wanted, found, strict=True)]
+        return [hits.ranking(owner, one, page) for one, page in zip(requests, found, strict=True)]
 
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
         if not ids:
             return {}
-        body = searches.scored(owner, vector, [searches.named(ids)], len(ids))
-        [found] = await self._searched(index_name, owner, [{**body, **searches.SCORING}])
+        body = queries.scored(owner, vector, [queries.named(ids)], len(ids))
+        [found] = await self._searched(index_name, owner, [{**body, **queries.SCORING}])
         return {hit["_id"]: hits.cosine(hit) for hit in found}
 
     async def entries(
@@ -65,19 +71,19 @@ class ElasticsearchSearcher:
     ) -> dict[str, StoredEntry]:
         if not ids:
             return {}
-        clauses = [searches.named(ids), *searches.narrowed(Narrowing(frozenset(scopes)))]
+        clauses = [queries.named(ids), *queries.clauses_of(EntryFilter(frozenset(scopes)))]
         if vector is None:
-            body = {"query": searches.entries(owner, clauses), "size": len(ids)}
+            body = {"query": queries.entries(owner, clauses), "size": len(ids)}
         else:
-            body = searches.scored(owner, vector, clauses, len(ids))
-        [found] = await self._searched(index_name, owner, [{**body, **searches.READING}])
+            body = queries.scored(owner, vector, clauses, len(ids))
+        [found] = await self._searched(index_name, owner, [{**body, **queries.READING}])
         return {
             hit["_id"]: hits.stored(owner, hit, None if vector is None else hits.cosine(hit))
             for hit in found
         }
 
     async def uuid_of(self, index_name: str) -> str | None:
-        with answering():
+        with translated_errors():
             try:
                 settings = await self._client.indices.get_settings(
                     index=index_name, name="index.uuid"
@@ -92,15 +98,15 @@ class ElasticsearchSearcher:
     async def _searched(
         self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
     ) -> list[list[Mapping[str, Any]]]:
-        """The hits of several searches of a tenant's entries, in one round trip."""
+        """The hits of several queries of a tenant's entries, in one round trip."""
         # One of several copies may know of a change that another does not: what one of them has
-        # found, the same is asked to read, and equal searches have equal answers.
+        # found, the same is asked to read, and equal queries have equal answers.
         where = {"index": index_name, "routing": owner.tenant, "preference": owner.tenant}
         header = orjson.dumps(where)
         lines: list[Any] = []
         for body in bodies:
             lines += [header, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)]
-        with answering():
+        with translated_errors():
             answers = (await self._client.msearch(searches=lines)).body["responses"]
         return [_hits(answer, index_name, owner) for answer in answers]
 
@@ -109,7 +115,7 @@ def _hits(answer: Mapping[str, Any], index_name: str, owner: Owner) -> list[Mapp
     if "error" not in answer:
         return list(answer["hits"]["hits"])
     status, kind = answer.get("status"), answer["error"].get("type", "an error")
-    if status in PASSING:
+    if status in TRANSIENT:
         raise ServiceUnavailable(
             f"Elasticsearch is too busy to search: {kind}", hint="ask again in a moment"
         )

@@ -1,7 +1,4 @@
-"""The index contract: names, settings, mapping, and the stored form of an entry.
-
-What is written here is what a trusted service sees that queries Elasticsearch directly.
-"""
+"""Names, settings and mappings of indexes, as a service sees them that queries Elasticsearch."""
 
 from __future__ import annotations
 
@@ -9,15 +6,10 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hmac import compare_digest
 from typing import Any, get_args
 
-from rag_assets.common.hashing import key_of, keyed_digest
-from rag_assets.common.times import stamp
-from rag_assets.storage.index.identifiers import lexical_terms
 from rag_assets.storage.index.model import (
     SCHEMA_VERSION,
-    Entry,
     IndexSpec,
     Owner,
     VectorIndex,
@@ -25,11 +17,8 @@ from rag_assets.storage.index.model import (
 
 _KEYWORD = {"type": "keyword"}
 _INTEGER = {"type": "integer"}
-PLACES = ("page", "slide", "sheet", "row_start", "row_end", "line_start", "line_end")
-"""Where in its document a chunk stands, as far as the format has such places."""
 _STORED_KEYWORD = {"type": "keyword", "index": False, "doc_values": False}
 _STORED_INTEGER = {"type": "integer", "index": False, "doc_values": False}
-_APART = frozenset({"digest", "terms", "vector"})
 _COMPARED_AT_ONCE = 8_000_000
 """Numbers in all vectors of a segment up to which a question is compared with each of them."""
 
@@ -167,69 +156,6 @@ def fits(live: Mapping[str, Any], spec: IndexSpec) -> bool:
         and (vector.get("dims"), kind) == (spec.dimensions, spec.vector_index)
         and vector.get("similarity") == wanted["vector"]["similarity"]
     )
-
-
-def entry_source(entry: Entry) -> dict[str, Any]:
-    """The stored fields of an entry, its vector left out, with a digest over all of them.
-
-    What is searched beside the text (`terms`) has a digest of its own within: a hit is verified
-    without it, which is as long as the text and is never shown.
-    """
-    owner, document, chunk = entry.owner, entry.document, entry.chunk
-    above = [part for part in (document.title, *chunk.heading_path) if part]
-    terms = lexical_terms("\n".join([*above, chunk.text]))
-    fields: dict[str, Any] = {
-        "tenant": owner.tenant,
-        "incarnation": owner.incarnation,
-        "generation": owner.generation,
-        "document_id": document.document_id,
-        "index_key": document.indexed_key,
-        "ordinal": chunk.ordinal,
-        "chunk_id": f"{owner.tenant}:{document.path}:{chunk.byte_start}",
-        "source": document.source,
-        "source_type": document.source_type,
-        "uri": document.uri,
-        "media_type": document.media_type,
-        "modified_at": stamp(document.modified_at),
-        "heading_path": list(chunk.heading_path),
-        "text": chunk.text,
-        "terms": terms,
-        "terms_digest": key_of("terms", terms),
-        "text_sha256": chunk.text_sha256,
-        # text_sha256 is of title and headings, too: it tells equal texts under others apart.
-        "text_key": key_of("text", chunk.text),
-        "start": chunk.start,
-        "end": chunk.end,
-        "token_count": chunk.token_count,
-        "access_scope": document.access_scope,
-        "tags": list(document.tags),
-        "metadata": dict(document.metadata),
-    }
-    optional = {"title": document.title, "language": document.language}
-    optional |= {name: getattr(chunk, name) for name in PLACES}
-    fields |= {name: value for name, value in optional.items() if value is not None}
-    fields["digest"] = digest_of(fields, owner.digest_key)
-    return fields
-
-
-def digest_of(fields: Mapping[str, Any], key: bytes | None) -> str:
-    """Digest of an entry's stored fields, which is compared with the one written.
-
-    Args:
-        fields: as stored; `terms` count by their own digest, the vector does not.
-        key: of the generation; None where it has none.
-    """
-    if key is None:
-        return key_of("fields", {k: v for k, v in fields.items() if k not in ("digest", "vector")})
-    return keyed_digest(key, "fields", {k: v for k, v in fields.items() if k not in _APART})
-
-
-def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:
-    """Whether stored fields, `terms` among them or left out, are what was written."""
-    digest, terms = fields.get("digest"), fields.get("terms")
-    if not isinstance(digest, str) or not compare_digest(digest, digest_of(fields, key)):
-        return False
-    return key is None or terms is None or fields["terms_digest"] == key_of("terms", terms)
 
 
 def owned(owner: Owner) -> list[dict[str, Any]]:

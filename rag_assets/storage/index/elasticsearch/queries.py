@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.times import stamp
-from rag_assets.storage.index import mapping
-from rag_assets.storage.index.common_words import telling_words
+from rag_assets.storage.index.common_words import significant_words
+from rag_assets.storage.index.elasticsearch import mapping
+from rag_assets.storage.index.elasticsearch.query_limits import leading_terms, leading_words
 from rag_assets.storage.index.identifiers import lexical_terms
-from rag_assets.storage.index.longest import leading_terms, leading_words
-from rag_assets.storage.index.model import Narrowing, Owner, Wanted
+from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
 
 READING: Mapping[str, Any] = {
     "_source": {"excludes": ["terms"]},
@@ -46,7 +46,7 @@ _OTHER_FIELDS = 0.3
 
 def entries(
     owner: Owner,
-    narrowed: Sequence[Mapping[str, Any]] = (),
+    clauses: Sequence[Mapping[str, Any]] = (),
     *,
     but: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -54,21 +54,21 @@ def entries(
 
     Args:
         owner: whose entries, and of which generation.
-        narrowed: clauses that each entry must match as well.
+        clauses: that each entry must match as well.
         but: a clause that none may match.
     """
-    query: dict[str, Any] = {"filter": [*mapping.owned(owner), *narrowed]}
+    query: dict[str, Any] = {"filter": [*mapping.owned(owner), *clauses]}
     if but is not None:
         query["must_not"] = [but]
     return {"bool": query}
 
 
-def ranking(owner: Owner, wanted: Wanted) -> dict[str, Any]:
+def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
     """The search for one ranking."""
-    clauses = narrowed(wanted.narrowing)
-    if isinstance(wanted.by, str):
-        return _by_words(owner, wanted.by, wanted.limit, clauses)
-    return _by_vector(owner, wanted.by, wanted.limit, clauses)
+    clauses = clauses_of(request.entry_filter)
+    if isinstance(request.by, str):
+        return _by_words(owner, request.by, request.limit, clauses)
+    return _by_vector(owner, request.by, request.limit, clauses)
 
 
 def scored(
@@ -93,35 +93,37 @@ def named(ids: Sequence[str]) -> dict[str, Any]:
     return {"ids": {"values": list(ids)}}
 
 
-def narrowed(narrowing: Narrowing) -> list[dict[str, Any]]:
+def clauses_of(entry_filter: EntryFilter) -> list[dict[str, Any]]:
     """Filter clauses that leave what a search may find."""
     clauses: list[dict[str, Any]] = []
-    if narrowing.scopes is not None:
-        clauses.append({"terms": {"access_scope": sorted(narrowing.scopes)}})
+    if entry_filter.scopes is not None:
+        clauses.append({"terms": {"access_scope": sorted(entry_filter.scopes)}})
     for name, values in (
-        ("source_type", narrowing.source_types),
-        ("source", narrowing.sources),
-        ("document_id", narrowing.documents),
-        ("language", narrowing.languages),
+        ("source_type", entry_filter.source_types),
+        ("source", entry_filter.sources),
+        ("document_id", entry_filter.documents),
+        ("language", entry_filter.languages),
     ):
         if values:
             clauses.append({"terms": {name: list(values)}})
-    if narrowing.paths:
-        clauses.append(_lying_in([path.rstrip("/") for path in narrowing.paths]))
-    clauses += _made(narrowing.modified_after, narrowing.modified_before)
-    clauses += [{"term": {"tags": tag}} for tag in narrowing.tags]
-    clauses += [{"term": {f"metadata.{key}": value}} for key, value in narrowing.metadata.items()]
+    if entry_filter.paths:
+        clauses.append(_in_paths([path.rstrip("/") for path in entry_filter.paths]))
+    clauses += _modified(entry_filter.modified_after, entry_filter.modified_before)
+    clauses += [{"term": {"tags": tag}} for tag in entry_filter.tags]
+    clauses += [
+        {"term": {f"metadata.{key}": value}} for key, value in entry_filter.metadata.items()
+    ]
     return clauses
 
 
-def _lying_in(paths: Sequence[str]) -> dict[str, Any]:
-    """Leaves what `lies_in` one of these: the files of these names, and what is in the folders."""
+def _in_paths(paths: Sequence[str]) -> dict[str, Any]:
+    """Leaves what is_within one path: the files of these names, and what is in the folders."""
     folders = [{"prefix": {"uri": f"{path}/"}} for path in paths]
     either = [{"terms": {"uri": list(paths)}}, *folders]
     return {"bool": {"should": either, "minimum_should_match": 1}}
 
 
-def _made(after: datetime | None, before: datetime | None) -> list[dict[str, Any]]:
+def _modified(after: datetime | None, before: datetime | None) -> list[dict[str, Any]]:
     """Leaves what was made within these times, the first included."""
     bounds = {"gte": after, "lt": before}
     given = {name: stamp(at) for name, at in bounds.items() if at is not None}
@@ -148,7 +150,7 @@ def _by_words(
     owner: Owner, query: str, limit: int, clauses: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """By words as they are written, and as the client splits them."""
-    words = telling_words(query)
+    words = significant_words(query)
     prose = {
         "multi_match": {
             "query": leading_words(words),

@@ -12,14 +12,14 @@ from elasticsearch import ApiError
 
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 
-PASSING = (429, 502, 503, 504)
+TRANSIENT = (429, 502, 503, 504)
 """Statuses after which the same request may succeed."""
 
 _REFUSING = (401, 403)
 
 
 @contextmanager
-def answering() -> Iterator[None]:
+def translated_errors() -> Iterator[None]:
     """Turn the client's errors of an unavailable Elasticsearch into the project's.
 
     Raises:
@@ -30,11 +30,11 @@ def answering() -> Iterator[None]:
     except (TransportConnectionError, ConnectionTimeout) as error:
         raise _unavailable(type(error).__name__) from None
     except ApiError as error:
-        if error.status_code in PASSING:
+        if error.status_code in TRANSIENT:
             raise _unavailable(f"status {error.status_code}") from None
         if error.status_code in _REFUSING:
             raise ServiceUnavailable(
-                f"Elasticsearch refuses the account it is asked by (status {error.status_code})",
+                f"Elasticsearch refuses the account (status {error.status_code})",
                 hint="start it with `rag-assets up`, or check the account in ELASTICSEARCH_URL",
             ) from None
         raise
@@ -49,12 +49,12 @@ def _unavailable(reason: str) -> ServiceUnavailable:
     )
 
 
-def refused(result: Mapping[str, Any]) -> IndexInconsistent | ServiceUnavailable:
+def bulk_item_error(result: Mapping[str, Any]) -> IndexInconsistent | ServiceUnavailable:
     """What to raise for an item of a bulk request that failed."""
     status = int(result.get("status", 0))
     error = result.get("error")
     kind = error.get("type", "unknown") if isinstance(error, Mapping) else "unknown"
-    if status in PASSING:
+    if status in TRANSIENT:
         return _unavailable(f"status {status} on a bulk item")
     # The reason may quote the document: only its kind is passed on.
     return IndexInconsistent(

@@ -9,19 +9,20 @@ from typing import Any
 from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
 
 from rag_assets.common.errors import IndexInconsistent
-from rag_assets.storage.index import hits, mapping, requests, searches
-from rag_assets.storage.index.answers import PASSING, answering
+from rag_assets.storage.index import fields
+from rag_assets.storage.index.elasticsearch import hits, mapping, queries, requests
+from rag_assets.storage.index.elasticsearch.errors import TRANSIENT, translated_errors
+from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
 from rag_assets.storage.index.model import (
     Entry,
+    EntryFilter,
     IndexRef,
     IndexSpec,
-    LiveEntry,
-    Narrowing,
     Owner,
     Placement,
+    ScannedEntry,
     StoredEntry,
 )
-from rag_assets.storage.index.searcher import ElasticsearchSearcher
 
 _PAGE = 1_000
 _STORED = ["*"]
@@ -39,7 +40,7 @@ class ElasticsearchStore:
     def __init__(self, url: str, *, prefix: str = "rag", shared_limit: int = 2_000_000) -> None:
         self._names = mapping.Names(prefix)
         self._client = Elasticsearch(
-            url, request_timeout=60, max_retries=3, retry_on_status=PASSING, retry_on_timeout=True
+            url, request_timeout=60, max_retries=3, retry_on_status=TRANSIENT, retry_on_timeout=True
         )
         self._url = url
         self._shared_limit = shared_limit
@@ -52,7 +53,7 @@ class ElasticsearchStore:
         self._client.close()
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
-        with answering():
+        with translated_errors():
             if placement == "dedicated":
                 name = self._names.dedicated(spec, tenant)
                 if not self._fits(name, spec):
@@ -68,7 +69,7 @@ class ElasticsearchStore:
         return IndexRef(name, uuid)
 
     def uuid_of(self, index_name: str) -> str | None:
-        with answering():
+        with translated_errors():
             try:
                 settings = self._client.indices.get_settings(index=index_name, name="index.uuid")
             except NotFoundError:
@@ -96,13 +97,13 @@ class ElasticsearchStore:
         )
 
     def refresh(self, index_name: str) -> None:
-        with answering():
+        with translated_errors():
             self._client.indices.refresh(index=index_name)
 
     def ids_of(
         self, index_name: str, owner: Owner, documents: Mapping[str, str | None]
     ) -> Iterator[str]:
-        query = searches.entries(owner, [{"terms": {"document_id": list(documents)}}])
+        query = queries.entries(owner, [{"terms": {"document_id": list(documents)}}])
         fields = ["document_id", "index_key"]
         for hit in requests.pages(self._client, index_name, owner.tenant, query, fields):
             found = hit["_source"]
@@ -111,14 +112,14 @@ class ElasticsearchStore:
 
     def scan(
         self, index_name: str, tenant: str, digest_key: bytes | None = None
-    ) -> Iterator[LiveEntry]:
+    ) -> Iterator[ScannedEntry]:
         # Entries routed as this tenant's but carrying another's id are found as well.
         query = {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
         for hit in requests.pages(self._client, index_name, None, query, _STORED):
             yield hits.live_entry(hit, digest_key)
 
     def dimensions_of(self, index_name: str) -> int | None:
-        with answering():
+        with translated_errors():
             try:
                 answer = self._client.indices.get_mapping(index=index_name)
             except NotFoundError:
@@ -127,20 +128,20 @@ class ElasticsearchStore:
         return int(fields.get("vector", {}).get("dims", 0))
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
-        query = searches.entries(owner, but={"exists": {"field": "vector"}})
+        query = queries.entries(owner, but={"exists": {"field": "vector"}})
         for hit in requests.pages(self._client, index_name, owner.tenant, query, ["ordinal"]):
             yield str(hit["_id"])
 
     def stored(
-        self, index_name: str, owner: Owner, narrowing: Narrowing | None = None
+        self, index_name: str, owner: Owner, entry_filter: EntryFilter | None = None
     ) -> Iterator[StoredEntry]:
-        query = searches.entries(owner, searches.narrowed(narrowing or Narrowing()))
+        query = queries.entries(owner, queries.clauses_of(entry_filter or EntryFilter()))
         for hit in requests.pages(self._client, index_name, owner.tenant, query, _STORED):
             yield hits.stored(owner, hit)
 
     def count(self, index_name: str, owner: Owner) -> int:
-        query = searches.entries(owner)
-        with answering():
+        query = queries.entries(owner)
+        with translated_errors():
             try:
                 answer = self._client.count(index=index_name, query=query, routing=owner.tenant)
             except NotFoundError:
@@ -155,16 +156,16 @@ class ElasticsearchStore:
         add = {
             "index": index_name,
             "alias": alias,
-            "filter": searches.entries(owner),
+            "filter": queries.entries(owner),
             "routing": owner.tenant,
         }
         remove = {"index": "*", "alias": alias, "must_exist": False}
-        with answering():
+        with translated_errors():
             self._client.indices.update_aliases(actions=[{"remove": remove}, {"add": add}])
 
     def drop_alias(self, tenant: str) -> None:
         alias = self._names.alias(tenant)
-        with answering():
+        with translated_errors():
             try:
                 self._client.indices.delete_alias(index="*", name=alias)
             except NotFoundError:
@@ -172,7 +173,7 @@ class ElasticsearchStore:
 
     def alias_target(self, tenant: str) -> tuple[str, Mapping[str, object]] | None:
         alias = self._names.alias(tenant)
-        with answering():
+        with translated_errors():
             try:
                 answer = self._client.indices.get_alias(name=alias)
             except NotFoundError:
@@ -185,7 +186,7 @@ class ElasticsearchStore:
         return self._names.is_dedicated(index_name, tenant)
 
     def drop_index(self, index_name: str) -> None:
-        with answering():
+        with translated_errors():
             self._client.indices.delete(index=index_name, ignore_unavailable=True)
 
     def tenants_in(self, index_name: str) -> list[tuple[str, int]]:
@@ -195,7 +196,7 @@ class ElasticsearchStore:
         ]
         found: list[tuple[str, int]] = []
         composite: dict[str, Any] = {"size": _PAGE, "sources": sources}
-        with answering():
+        with translated_errors():
             while True:
                 try:
                     answer = self._client.search(
@@ -209,7 +210,7 @@ class ElasticsearchStore:
                 composite = {**composite, "after": answer["after_key"]}
 
     def indexes(self) -> list[str]:
-        with answering():
+        with translated_errors():
             return sorted(
                 self._client.indices.get_settings(index=self._names.patterns, name="index.uuid")
             )
@@ -249,7 +250,7 @@ class ElasticsearchStore:
     def _rescoped(
         self, index_name: str, owner: Owner, document_ids: list[str], scope: str
     ) -> Iterator[dict[str, Any]]:
-        query = searches.entries(
+        query = queries.entries(
             owner,
             [{"terms": {"document_id": document_ids}}],
             but={"term": {"access_scope": scope}},
@@ -257,9 +258,9 @@ class ElasticsearchStore:
         for hit in requests.pages(self._client, index_name, owner.tenant, query, _STORED):
             changed = {"access_scope": scope}
             # What was altered keeps the digest that gives it away.
-            if mapping.is_intact(hit["_source"], owner.digest_key):
-                fields = {**hit["_source"], **changed}
-                changed["digest"] = mapping.digest_of(fields, owner.digest_key)
+            if fields.is_intact(hit["_source"], owner.digest_key):
+                altered = {**hit["_source"], **changed}
+                changed["digest"] = fields.digest_of(altered, owner.digest_key)
             yield {
                 "_op_type": "update",
                 "_index": index_name,

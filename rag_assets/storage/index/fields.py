@@ -1,0 +1,79 @@
+"""The stored form of an entry: its fields, and the digest that proves them unaltered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hmac import compare_digest
+from typing import Any
+
+from rag_assets.common.hashing import key_of, keyed_digest
+from rag_assets.common.times import stamp
+from rag_assets.storage.index.identifiers import lexical_terms
+from rag_assets.storage.index.model import Entry
+
+PLACES = ("page", "slide", "sheet", "row_start", "row_end", "line_start", "line_end")
+"""Where in its document a chunk is, as far as the format has such places."""
+_NOT_DIGESTED = frozenset({"digest", "terms", "vector"})
+
+
+def entry_source(entry: Entry) -> dict[str, Any]:
+    """The stored fields of an entry, its vector left out, with a digest over all of them.
+
+    What is searched beside the text (`terms`) has a digest of its own within: a hit is verified
+    without it, which is as long as the text and is never shown.
+    """
+    owner, document, chunk = entry.owner, entry.document, entry.chunk
+    above = [part for part in (document.title, *chunk.heading_path) if part]
+    terms = lexical_terms("\n".join([*above, chunk.text]))
+    fields: dict[str, Any] = {
+        "tenant": owner.tenant,
+        "incarnation": owner.incarnation,
+        "generation": owner.generation,
+        "document_id": document.document_id,
+        "index_key": document.indexed_key,
+        "ordinal": chunk.ordinal,
+        "chunk_id": f"{owner.tenant}:{document.path}:{chunk.byte_start}",
+        "source": document.source,
+        "source_type": document.source_type,
+        "uri": document.uri,
+        "media_type": document.media_type,
+        "modified_at": stamp(document.modified_at),
+        "heading_path": list(chunk.heading_path),
+        "text": chunk.text,
+        "terms": terms,
+        "terms_digest": key_of("terms", terms),
+        "text_sha256": chunk.text_sha256,
+        # text_sha256 is of title and headings, too: it tells equal texts under others apart.
+        "text_key": key_of("text", chunk.text),
+        "start": chunk.start,
+        "end": chunk.end,
+        "token_count": chunk.token_count,
+        "access_scope": document.access_scope,
+        "tags": list(document.tags),
+        "metadata": dict(document.metadata),
+    }
+    optional = {"title": document.title, "language": document.language}
+    optional |= {name: getattr(chunk, name) for name in PLACES}
+    fields |= {name: value for name, value in optional.items() if value is not None}
+    fields["digest"] = digest_of(fields, owner.digest_key)
+    return fields
+
+
+def digest_of(fields: Mapping[str, Any], key: bytes | None) -> str:
+    """Digest of an entry's stored fields, which is compared with the one written.
+
+    Args:
+        fields: as stored; `terms` count by their own digest, the vector does not.
+        key: of the generation; None where it has none.
+    """
+    if key is None:
+        return key_of("fields", {k: v for k, v in fields.items() if k not in ("digest", "vector")})
+    return keyed_digest(key, "fields", {k: v for k, v in fields.items() if k not in _NOT_DIGESTED})
+
+
+def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:
+    """Whether stored fields, `terms` among them or left out, are what was written."""
+    digest, terms = fields.get("digest"), fields.get("terms")
+    if not isinstance(digest, str) or not compare_digest(digest, digest_of(fields, key)):
+        return False
+    return key is None or terms is None or fields["terms_digest"] == key_of("terms", terms)
