@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 from rag_assets.api import settings as service_settings
 from rag_assets.client import environment as client_settings
 from rag_assets.common import settings
+from rag_assets.systems.registry import installed_systems
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import PROFILES
 
 _HEAD = """# Configuration
 
@@ -177,8 +177,10 @@ def _cell(text: str) -> str:
 def _profiles() -> Iterator[str]:
     yield "A profile is a named set of defaults; what a tenant sets itself goes before it.\n"
     yield "| profile | sets |\n|---|---|"
-    for name, defaults in PROFILES.items():
-        told = (item for group, values in defaults.items() for item in _settings(group, values))
+    for name, profile in installed_systems().profiles.items():
+        told = (
+            item for group, values in profile.defaults.items() for item in _settings(group, values)
+        )
         yield f"| `{name}` | {', '.join(told)} |"
 
 

@@ -29,8 +29,7 @@ from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
-from rag_assets.tenants.profiles import with_profile
-from rag_assets.tenants.thresholds import threshold_of
+from rag_assets.tenants.profiles import DEFAULT_PROFILE, profile_of, with_profile
 
 TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
@@ -186,7 +185,7 @@ class Tenant(_Model):
     """
 
     id: TenantId
-    profile: str = "documents"
+    profile: str = DEFAULT_PROFILE
     organization: str | None = None
     project: str | None = None
     chat_model: Annotated[ChatModelConfig | None, BeforeValidator(from_name)] = None
@@ -230,7 +229,7 @@ class Tenant(_Model):
         """
         if "min_score" in self.retrieval.model_fields_set:
             return self.retrieval.min_score
-        return threshold_of(self.profile, embedder_id)
+        return profile_of(self.profile).threshold(embedder_id)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

@@ -1,4 +1,4 @@
-"""Named sets of defaults: what a tenant is for decides how it is indexed and searched."""
+"""Profiles: the defaults of a system's tenants, which their own configuration replaces."""
 
 from __future__ import annotations
 
@@ -6,26 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_assets.common.errors import UnknownProfile
+from rag_assets.systems.base import Profile
+from rag_assets.systems.registry import installed_systems
 
-_ROWS = {"formats": ["csv", "tsv", "xlsx"], "chunker": "record"}
-
-PROFILES: Mapping[str, Mapping[str, Any]] = {
-    # Sized for the local model, which reads 256 word pieces at a time.
-    "documents": {
-        "chunker": {"chunker": "heading", "max_tokens": 220, "overlap": 32},
-        "chunkers": [_ROWS],
-        "retrieval": {"top_k": 5, "mode": "hybrid"},
-    },
-    "workspace": {
-        "chunker": {"chunker": "heading", "max_tokens": 1200, "overlap": 150},
-        "chunkers": [_ROWS],
-        "retrieval": {"top_k": 8, "mode": "hybrid"},
-    },
-}
+DEFAULT_PROFILE = "documents"
+_NOT_INSTALLED = "no system is installed: install rag-assets again (`make setup`)"
 
 
 def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A tenant's configuration over the defaults of its profile.
+    """Complete a tenant's configuration with the defaults of its profile.
 
     Its rules about chunkers go before those of the profile. The profile's limits of a chunker
     count only for that chunker.
@@ -33,25 +22,41 @@ def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UnknownProfile: there is no profile of that name.
     """
-    name = config.get("profile", "documents")
-    if name not in PROFILES:
+    name = config.get("profile", DEFAULT_PROFILE)
+    profiles = installed_systems().profiles
+    if not isinstance(name, str) or name not in profiles:
         raise UnknownProfile(
             f"tenant {config.get('id')!r}: no profile {name!r}",
-            hint=f"choose one of: {', '.join(PROFILES)}",
+            hint=f"choose one of: {', '.join(profiles)}" if profiles else _NOT_INSTALLED,
         )
-    defaults = dict(PROFILES[name])
+    defaults = dict(profiles[name].defaults)
     if not _same_chunker(defaults.get("chunker"), config.get("chunker")):
-        del defaults["chunker"]
+        defaults.pop("chunker", None)
     merged = _merged(defaults, config)
     if isinstance(config.get("chunkers"), Sequence):
-        merged["chunkers"] = [*config["chunkers"], *defaults["chunkers"]]
+        merged["chunkers"] = [*config["chunkers"], *defaults.get("chunkers", ())]
     return merged
+
+
+def profile_of(name: str) -> Profile:
+    """The profile of a tenant that was validated.
+
+    Raises:
+        UnknownProfile: the system that had it is not installed any more.
+    """
+    profiles = installed_systems().profiles
+    if name not in profiles:
+        raise UnknownProfile(
+            f"no profile {name!r}",
+            hint="install the system of that name again, or remove its tenants",
+        )
+    return profiles[name]
 
 
 def _same_chunker(default: Any, wanted: Any) -> bool:
     """Whether the profile's limits can count: they were chosen for its own chunker."""
     both = isinstance(default, Mapping) and isinstance(wanted, Mapping)
-    return not both or wanted.get("chunker", default["chunker"]) == default["chunker"]
+    return not both or wanted.get("chunker", default.get("chunker")) == default.get("chunker")
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

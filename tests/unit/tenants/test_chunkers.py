@@ -7,9 +7,9 @@ import pytest
 from rag_assets.ingest.chunking.parameters import ChunkParameters
 from rag_assets.ingest.chunking.registry import CHUNKERS
 from rag_assets.ingest.parsing.media_types import CSV, MARKDOWN, PDF, PLAIN, TSV, XLSX
+from rag_assets.systems.registry import installed_systems
 from rag_assets.tenants.chunkers import ChunkerConfig
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import PROFILES
 
 SOURCES = [{"name": name, "root": "/tmp"} for name in ("wiki", "exports")]
 RULES = [
@@ -52,7 +52,7 @@ def test_the_first_rule_that_is_for_a_document_counts(
     assert chosen == expected
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", installed_systems().profiles)
 def test_rows_are_records_unless_a_tenant_says_otherwise(profile: str) -> None:
     config = {"id": "a", "profile": profile}
     rule = {"formats": ["csv"], "chunker": "recursive"}

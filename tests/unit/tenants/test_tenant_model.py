@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.errors import ConfigurationError, UnknownProfile
+from rag_assets.systems.registry import installed_systems
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import PROFILES, with_profile
+from rag_assets.tenants.profiles import with_profile
 
 ID = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 
@@ -41,21 +42,21 @@ def test_a_profile_fills_in_what_is_not_said() -> None:
     assert Tenant.from_config({"id": "a"}).chunker.max_tokens == 220
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", installed_systems().profiles)
 def test_every_profile_makes_a_tenant(profile: str) -> None:
     assert Tenant.from_config({"id": "a", "profile": profile}).profile == profile
 
 
 def test_a_profile_is_not_changed_by_who_uses_it() -> None:
-    before = repr(PROFILES)
+    before = repr(installed_systems().profiles)
     with_profile({"id": "a", "chunker": {"max_tokens": 50}, "retrieval": {"top_k": 1}})
-    assert repr(PROFILES) == before
+    assert repr(installed_systems().profiles) == before
 
 
 def test_an_unknown_profile_names_those_there_are() -> None:
     with pytest.raises(UnknownProfile) as raised:
         Tenant.from_config({"id": "a", "profile": "nope"})
-    assert all(name in (raised.value.hint or "") for name in PROFILES)
+    assert all(name in (raised.value.hint or "") for name in installed_systems().profiles)
 
 
 SOURCE = {"name": "files", "type": "files", "root": "/tmp"}

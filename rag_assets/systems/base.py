@@ -1,0 +1,140 @@
+"""The value that describes a system: what it adds to the chain, and under which names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from rag_assets.common.errors import ConfigurationError
+
+Reference: TypeAlias = str
+"""Where something is, as "package.module:attribute": it is imported only when it is used."""
+
+Parts: TypeAlias = Mapping[str, Reference]
+"""Things of one kind by the name they are known by, which no other system may use for that kind."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a tenant of a system starts from.
+
+    Attributes:
+        defaults: configuration as in tenants.yaml; what a tenant sets itself replaces it.
+        thresholds: the cosine below which a hit is left out, by `provider/model` of the embedder.
+            A cosine means something else for every embedder; one that is not listed has no
+            threshold, and the ranking alone decides.
+        retrieval_steps: names of the steps of a search, in order; empty for the standard ones.
+    """
+
+    defaults: Mapping[str, Any]
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    retrieval_steps: tuple[str, ...] = ()
+
+    def threshold(self, embedder_id: str) -> float | None:
+        """The cosine below which a hit is left out; None for no threshold.
+
+        Args:
+            embedder_id: of the vectors that are compared: `provider/model@dimensions`, and more.
+        """
+        return self.thresholds.get(embedder_id.partition("@")[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migrations:
+    """The versions of a system's tables.
+
+    Attributes:
+        package: holds one Alembic migration a module; the history begins with its first.
+        head: the newest revision. It is compared with the database before Alembic is imported.
+    """
+
+    package: str
+    head: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """One system: everything that it adds to the chain.
+
+    It is made when the registry is read, by every process: it holds names, numbers and references,
+    and its module imports nothing heavy.
+
+    Attributes:
+        name: of the system, of its entry point, and of the profile of its tenants.
+        profile: what its tenants start from; None if it only adds parts for other profiles.
+        source_kinds: `SourceKind` by the `type` in tenants.yaml.
+        chunkers: `ChunkerKind` by the name in tenants.yaml.
+        tables: names of its tables in the catalog's schema.
+        migrations: make and upgrade these tables.
+        assets: Dagster assets by key.
+        checks: asset checks, as `asset_key:check_name`.
+        jobs, sensors, schedules: by Dagster's name of each.
+        routers: FastAPI routers by the path that they begin with.
+        pages: pages of the panel, by path: callables that take a function that opens the catalog
+            and return Starlette routes.
+        commands: Typer groups by the command's name, as in `rag-assets NAME`.
+        tools: MCP tools by name.
+        retrieval_steps: steps of a search by name; profiles choose them.
+
+    Raises:
+        ConfigurationError: a name or a reference is malformed.
+    """
+
+    name: str
+    profile: Profile | None = None
+    source_kinds: Parts = field(default_factory=dict)
+    chunkers: Parts = field(default_factory=dict)
+    tables: tuple[str, ...] = ()
+    migrations: Migrations | None = None
+    assets: Parts = field(default_factory=dict)
+    checks: Parts = field(default_factory=dict)
+    jobs: Parts = field(default_factory=dict)
+    sensors: Parts = field(default_factory=dict)
+    schedules: Parts = field(default_factory=dict)
+    routers: Parts = field(default_factory=dict)
+    pages: Parts = field(default_factory=dict)
+    commands: Parts = field(default_factory=dict)
+    tools: Parts = field(default_factory=dict)
+    retrieval_steps: Parts = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ConfigurationError(
+                f"system {self.name!r}: this is not a name of a system",
+                hint="write lower-case letters and digits, words joined by hyphens",
+            )
+        for kind in PART_KINDS:
+            parts: Parts = getattr(self, kind)
+            for name, reference in parts.items():
+                if not _REFERENCE.fullmatch(reference):
+                    raise ConfigurationError(
+                        f"system {self.name!r}: {kind}: {name!r} refers to {reference!r}",
+                        hint='write where it is as "package.module:attribute"',
+                    )
+        if bool(self.tables) != (self.migrations is not None):
+            raise ConfigurationError(
+                f"system {self.name!r} has tables without migrations, or migrations without tables",
+                hint="name its tables in `tables` and the package of their `migrations`",
+            )
+
+
+PART_KINDS: tuple[str, ...] = (
+    "source_kinds",
+    "chunkers",
+    "assets",
+    "checks",
+    "jobs",
+    "sensors",
+    "schedules",
+    "routers",
+    "pages",
+    "commands",
+    "tools",
+    "retrieval_steps",
+)
+"""The attributes of a System that hold parts."""

@@ -1,0 +1,221 @@
+"""The installed systems, found by the entry point group `rag_assets.systems`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+from typing import Any
+
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.systems.base import PART_KINDS, Profile, System
+
+GROUP = "rag_assets.systems"
+_ONE_OF_TWO = "uninstall one of the two, or rename it there"
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledSystem:
+    """A system and the distribution that provides it.
+
+    Attributes:
+        system: what it adds.
+        distribution: the name and version of the installed distribution.
+    """
+
+    system: System
+    distribution: str
+
+    @property
+    def name(self) -> str:
+        """The system's name."""
+        return self.system.name
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that a system adds, imported when it is loaded.
+
+    Attributes:
+        kind: the attribute of System that holds it.
+        name: the name it is known by.
+        reference: where it is.
+        owner: the system that adds it.
+    """
+
+    kind: str
+    name: str
+    reference: str
+    owner: InstalledSystem
+
+    def load(self) -> Any:
+        """Import it.
+
+        Raises:
+            ConfigurationError: it cannot be imported, or is not there.
+        """
+        module, _, attribute = self.reference.partition(":")
+        try:
+            return getattr(import_module(module), attribute)
+        except ConfigurationError:
+            raise
+        except Exception as error:
+            raise ConfigurationError(
+                f"system {self.owner.name!r} of {self.owner.distribution}: {self.kind}:"
+                f" {self.name!r} cannot be loaded from {self.reference}: {_reason(error)}",
+                hint=_reinstall(self.owner.distribution),
+            ) from error
+
+
+class Systems:
+    """Several systems and everything that they add, by kind and name.
+
+    Args:
+        installed: the systems.
+
+    Raises:
+        ConfigurationError: two have one name, or add a part or table of one name.
+    """
+
+    def __init__(self, installed: Iterable[InstalledSystem]) -> None:
+        self._by_name = _unique("systems", ((found.name, found, found) for found in installed))
+        self._parts: Mapping[str, Mapping[str, Part]] = {
+            kind: self._collected(kind) for kind in PART_KINDS
+        }
+        self._tables = _unique(
+            "tables",
+            ((table, found, found) for found in self for table in found.system.tables),
+        )
+
+    def __iter__(self) -> Iterator[InstalledSystem]:
+        return iter(self._by_name.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the systems, sorted."""
+        return tuple(self._by_name)
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """The profiles of tenants, by name."""
+        return {
+            found.name: found.system.profile for found in self if found.system.profile is not None
+        }
+
+    @property
+    def tables(self) -> Mapping[str, InstalledSystem]:
+        """Who owns which table."""
+        return self._tables
+
+    def parts(self, kind: str, *, reserved: Iterable[str] = ()) -> Mapping[str, Part]:
+        """What systems add of one kind, by name; nothing is imported.
+
+        Args:
+            kind: an attribute of System that holds parts, such as `chunkers`.
+            reserved: the core's own names of that kind.
+
+        Raises:
+            ConfigurationError: a part has one of the core's names.
+        """
+        found = self._parts[kind]
+        for name in reserved:
+            if name in found:
+                owner = found[name].owner
+                raise ConfigurationError(
+                    f"{kind}: {name!r} of system {owner.name!r} of {owner.distribution} is a name"
+                    " of rag-assets itself",
+                    hint=f"rename it in {owner.distribution}, or uninstall that",
+                )
+        return found
+
+    def load(self, kind: str, *, reserved: Iterable[str] = ()) -> Mapping[str, Any]:
+        """The same, imported.
+
+        Raises:
+            ConfigurationError: see parts() and Part.load().
+        """
+        parts = self.parts(kind, reserved=reserved)
+        return {name: part.load() for name, part in parts.items()}
+
+    def _collected(self, kind: str) -> Mapping[str, Part]:
+        return _unique(
+            kind,
+            (
+                (name, Part(kind, name, reference, found), found)
+                for found in self
+                for name, reference in getattr(found.system, kind).items()
+            ),
+        )
+
+
+@lru_cache(maxsize=1)
+def installed_systems() -> Systems:
+    """The systems that are installed with this Python.
+
+    Raises:
+        ConfigurationError: one cannot be loaded, or two contradict each other.
+    """
+    return Systems(map(_loaded, entry_points(group=GROUP)))
+
+
+def _loaded(entry: EntryPoint) -> InstalledSystem:
+    distribution = _distribution_of(entry)
+    try:
+        system = entry.load()
+    except Exception as error:
+        raise ConfigurationError(
+            f"system {entry.name!r} of {distribution} cannot be loaded from {entry.value}:"
+            f" {_reason(error)}",
+            hint=_reinstall(distribution),
+        ) from error
+    if not isinstance(system, System):
+        raise ConfigurationError(
+            f"system {entry.name!r} of {distribution}: {entry.value} is of type"
+            f" {type(system).__name__}",
+            hint="its entry point must name a rag_assets.systems.base.System",
+        )
+    if system.name != entry.name:
+        raise ConfigurationError(
+            f"system {entry.name!r} of {distribution} calls itself {system.name!r}",
+            hint="give its entry point the name of the system",
+        )
+    return InstalledSystem(system, distribution)
+
+
+def _unique(kind: str, found: Iterable[tuple[str, Any, InstalledSystem]]) -> Mapping[str, Any]:
+    values: dict[str, Any] = {}
+    owners: dict[str, InstalledSystem] = {}
+    for name, value, owner in found:
+        if name in values:
+            raise ConfigurationError(_clash(kind, name, owners[name], owner), hint=_ONE_OF_TWO)
+        values[name], owners[name] = value, owner
+    return MappingProxyType(dict(sorted(values.items())))
+
+
+def _clash(kind: str, name: str, first: InstalledSystem, second: InstalledSystem) -> str:
+    if kind == "systems":
+        return f"system {name!r} is provided by {first.distribution} and by {second.distribution}"
+    return (
+        f"{kind}: {name!r} is added by system {first.name!r} of {first.distribution}"
+        f" and by system {second.name!r} of {second.distribution}"
+    )
+
+
+def _distribution_of(entry: EntryPoint) -> str:
+    distribution = entry.dist
+    return f"{distribution.name} {distribution.version}" if distribution else "an unknown package"
+
+
+def _reinstall(distribution: str) -> str:
+    name = distribution.partition(" ")[0]
+    return f"reinstall {name}, or uninstall it: `pip uninstall {name}`"
+
+
+def _reason(error: Exception) -> str:
+    """What an import failed for; only errors of importing say nothing that could be a secret."""
+    if isinstance(error, ImportError | AttributeError | RagAssetsError):
+        return f"{type(error).__name__}: {error}"
+    return type(error).__name__

@@ -1,0 +1,15 @@
+"""Workspace: pages, comments and rows that an application pushes as records."""
+
+from rag_assets.systems.base import Profile, System
+
+SYSTEM = System(
+    name="workspace",
+    # No thresholds: see the system of documents.
+    profile=Profile(
+        defaults={
+            "chunker": {"chunker": "heading", "max_tokens": 1200, "overlap": 150},
+            "chunkers": [{"formats": ["csv", "tsv", "xlsx"], "chunker": "record"}],
+            "retrieval": {"top_k": 8, "mode": "hybrid"},
+        }
+    ),
+)
