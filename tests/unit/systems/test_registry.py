@@ -81,7 +81,7 @@ def test_a_broken_entry_point_names_its_distribution(
     packages: Path, target: str, reason: str
 ) -> None:
     distribution(packages, "broken-package", {"broken": target})
-    with pytest.raises(ConfigurationError, match="broken-package 1.0") as raised:
+    with pytest.raises(ConfigurationError, match="of broken-package") as raised:
         installed_systems()
     assert reason in raised.value.message
     assert raised.value.hint
@@ -120,7 +120,7 @@ def test_one_name_may_be_used_for_parts_of_several_kinds() -> None:
 
 def test_a_name_of_the_core_is_refused() -> None:
     systems = Systems([installed("a", chunkers={"heading": "json:loads"})])
-    with pytest.raises(ConfigurationError, match="'heading' of system 'a' of a-package 1.0"):
+    with pytest.raises(ConfigurationError, match="'heading' of system 'a' of a-package"):
         systems.parts("chunkers", reserved=["heading"])
 
 
