@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_assets.storage.catalog.access import AccessTable
 from rag_assets.storage.catalog.batches import BatchTable
+from rag_assets.storage.catalog.check_results import CheckResultTable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.documents import DocumentTable
 from rag_assets.storage.catalog.editions import EditionTable
@@ -42,6 +43,7 @@ class Catalog:
         self.syncs = SyncTable(database)
         self.batches = BatchTable(database)
         self.probes = ProbeTable(database)
+        self.check_results = CheckResultTable(database)
         self.events = EventTable(database)
         self.provider_keys = ProviderKeyTable(database)
         self.service_tokens = ServiceTokenTable(database)

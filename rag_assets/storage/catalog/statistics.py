@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 WITHOUT: Mapping[str, tuple[str, ...]] = {
+    "check_results": ("description", "error"),
     "documents": (
         *("path", "uri", "title", "said_title", "tags", "metadata", "error_message"),
         "source_type",
@@ -37,6 +38,7 @@ WITHOUT_IN_INDEXES: Mapping[str, tuple[int, ...]] = {"ix_events_tenant_caller": 
 
 WITH: Mapping[str, tuple[str, ...]] = {
     "access_scopes": ("tenant", "scope", "principal"),
+    "check_results": ("tenant", "asset", "name", "severity"),
     "checkpoints": ("tenant", "checkpoint_type"),
     "document_index": ("tenant", "document_id", "indexed_key", "document_key", "config_key"),
     "documents": (

@@ -294,3 +294,16 @@ events = Table(
         postgresql_where=text("payload ->> 'caller' IS NOT NULL"),
     ),
 )
+
+check_results = Table(
+    "check_results",
+    metadata,
+    tenant_column(),
+    Column("asset", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("passed", Boolean),
+    Column("severity", Text),
+    Column("description", Text),
+    time_column("evaluated_at"),
+    Column("error", Text),
+)

@@ -1,0 +1,216 @@
+"""The last result of every asset check of every tenant, for pages, commands and schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import and_, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.tables import (
+    check_results,
+    document_index,
+    documents,
+    serving,
+    syncs,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutcome:
+    """What one evaluation of a check came to.
+
+    Attributes:
+        passed, severity, description: of its verdict; None where it could not be evaluated.
+        error: why it could not be evaluated; None where it could.
+    """
+
+    asset: str
+    name: str
+    passed: bool | None = None
+    severity: str | None = None
+    description: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The last result of a check of one tenant.
+
+    Attributes:
+        passed, severity, description: of the last evaluation; None before the first.
+        evaluated_at: when that was.
+        error: why a later evaluation could not be made; None if there is no such.
+    """
+
+    asset: str
+    name: str
+    passed: bool | None
+    severity: str | None
+    description: str | None
+    evaluated_at: datetime | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogLag:
+    """How far the catalog knows a tenant's index to be behind.
+
+    Attributes:
+        since: when the oldest document changed that is not served as it was listed; None without.
+        held_deletions: documents that vanished in suspicious number and wait for a person.
+    """
+
+    since: datetime | None = None
+    held_deletions: int = 0
+
+
+class CheckResultTable:
+    """Queries on `check_results`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(
+        self, ref: TenantRef, outcomes: Sequence[CheckOutcome], *, first: bool = True
+    ) -> None:
+        """Store what evaluations came to.
+
+        Args:
+            ref: whose checks.
+            outcomes: one for each check at most.
+            first: whether to store the result of a check that has none yet. Without, only
+                results that are there are replaced: a sync, which evaluates two checks, does not
+                make a tenant look checked.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        with self._database.begin_for(ref) as connection:
+            for outcome in sorted(outcomes, key=lambda o: (o.asset, o.name)):
+                values = _values(outcome)
+                key = {"tenant": ref.id, "asset": outcome.asset, "name": outcome.name}
+                if first:
+                    connection.execute(
+                        upsert(check_results)
+                        .values(**key, **values)
+                        .on_conflict_do_update(index_elements=list(key), set_=values)
+                    )
+                else:
+                    same = [check_results.c[name] == value for name, value in key.items()]
+                    connection.execute(update(check_results).where(and_(*same)).values(**values))
+
+    def of(self, tenant_id: str) -> list[CheckResult]:
+        """The last results of a tenant's checks, by asset and name."""
+        columns = [column for column in check_results.c if column.name != "tenant"]
+        query = (
+            select(*columns)
+            .where(check_results.c.tenant == tenant_id)
+            .order_by(check_results.c.asset, check_results.c.name)
+        )
+        with self._database.begin() as connection:
+            return [CheckResult(**row) for row in connection.execute(query).mappings()]
+
+    def of_check(self, asset: str, name: str) -> dict[str, CheckResult]:
+        """The last result of one check, by tenant."""
+        query = select(check_results).where(
+            check_results.c.asset == asset, check_results.c.name == name
+        )
+        with self._database.begin() as connection:
+            return {
+                row.tenant: CheckResult(
+                    *(row.asset, row.name, row.passed, row.severity),
+                    *(row.description, row.evaluated_at, row.error),
+                )
+                for row in connection.execute(query)
+            }
+
+    def still_so(self, asset: str, name: str, tenant_ids: Collection[str]) -> None:
+        """Note that the last result of a check holds now, too, for these tenants."""
+        query = (
+            update(check_results)
+            .where(
+                check_results.c.asset == asset,
+                check_results.c.name == name,
+                among(check_results.c.tenant, tenant_ids),
+            )
+            .values(evaluated_at=func.now())
+        )
+        with self._database.begin() as connection:
+            connection.execute(query)
+
+    def evaluated_since(
+        self, checks: Collection[tuple[str, str]], age: timedelta
+    ) -> Mapping[str, int]:
+        """How many of these checks were tried no longer ago than that, by tenant.
+
+        A check that could not be evaluated counts: its error is shown, and the next day's
+        evaluation tries again.
+        """
+        fresh = or_(
+            check_results.c.evaluated_at >= func.now() - age, check_results.c.error.is_not(None)
+        )
+        query = select(check_results.c.tenant, check_results.c.asset, check_results.c.name).where(
+            fresh
+        )
+        wanted = set(checks)
+        found: dict[str, int] = {}
+        with self._database.begin() as connection:
+            for tenant_id, asset, name in connection.execute(query):
+                if (asset, name) in wanted:
+                    found[tenant_id] = found.get(tenant_id, 0) + 1
+        return found
+
+    def lags(self) -> dict[str, CatalogLag]:
+        """How far the catalog knows indexes to be behind, by tenant, of all tenants together."""
+        behind = (
+            select(documents.c.tenant, func.min(documents.c.changed_at).label("since"))
+            .outerjoin(serving, serving.c.tenant == documents.c.tenant)
+            .outerjoin(
+                document_index,
+                and_(
+                    document_index.c.tenant == documents.c.tenant,
+                    document_index.c.document_id == documents.c.document_id,
+                    document_index.c.generation == serving.c.generation,
+                    document_index.c.indexed_key.is_not(None),
+                ),
+            )
+            .where(
+                or_(
+                    documents.c.status == "PROCESSING",
+                    and_(
+                        documents.c.status != "DELETED",
+                        document_index.c.document_key != documents.c.document_key,
+                    ),
+                )
+            )
+            .group_by(documents.c.tenant)
+        )
+        held = (
+            select(syncs.c.tenant, func.sum(syncs.c.held_deletions))
+            .where(syncs.c.held_deletions > 0)
+            .group_by(syncs.c.tenant)
+        )
+        with self._database.begin() as connection:
+            since: dict[str, datetime] = dict(connection.execute(behind).all())
+            counts = {tenant: int(count) for tenant, count in connection.execute(held)}
+        return {
+            tenant: CatalogLag(since.get(tenant), counts.get(tenant, 0))
+            for tenant in since.keys() | counts.keys()
+        }
+
+
+def _values(outcome: CheckOutcome) -> dict[str, Any]:
+    if outcome.error is not None:
+        return {"error": outcome.error}
+    return {
+        "passed": outcome.passed,
+        "severity": outcome.severity,
+        "description": outcome.description,
+        "evaluated_at": func.now(),
+        "error": None,
+    }
