@@ -17,6 +17,7 @@ import numpy as np
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.spending import used_of
+from rag_assets.common.batches import batched
 from rag_assets.common.errors import EmbedderUnavailable, EmbeddingError, RagAssetsError, TenantGone
 from rag_assets.models.embedding.canary import PROBES_KEY, distances, probe
 from rag_assets.models.embedding.prices import Price, provider_and_model
@@ -30,7 +31,7 @@ from rag_assets.tenants.model import Tenant
 
 FRESH = timedelta(hours=20)
 """A measurement younger than this need not be paid for again; the next daily one is not fresh."""
-_TOGETHER = 200
+_BATCH = 200
 _CONCURRENCY = 32
 _SECONDS = 15.0
 
@@ -89,9 +90,9 @@ def look_at_all(catalog: Catalog, embedders: Embedders) -> Iterator[Sighting]:
     """
     indexed = catalog.generations.tenants()
     records = [r for r in catalog.tenants.all() if r.state == "ACTIVE" and r.id in indexed]
-    for start in range(0, len(records), _TOGETHER):
+    for batch in batched(records, _BATCH):
         watched = []
-        for record in records[start : start + _TOGETHER]:
+        for record in batch:
             try:
                 watched.append(_watched(embedders, record))
             except RagAssetsError as error:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
+from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.places import place_of
-from rag_assets.pipeline.ahead import one_ahead
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
@@ -69,7 +70,7 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
     dropped: dict[str, tuple[DroppedRow, ...]] = {}
     token_counts: list[int] = []
     sample: list[ChunkSample] = []
-    for batch in one_ahead(_with_texts(ctx, todo)):
+    for batch in prefetched(_with_texts(ctx, todo)):
         made = _chunk_sets(ctx, batch)
         ctx.lake.append_chunk_sets(made)
         dropped |= {row.key: row.dropped for row in made if row.dropped}
@@ -108,8 +109,7 @@ def _with_texts(
 ) -> Iterator[list[tuple[ParsedDocument, ParsedRow]]]:
     # In the order of the lake's files: neighbours lie in the same row groups.
     todo = sorted(todo, key=lambda item: ctx.parse_key(item.document))
-    for start in range(0, len(todo), _READ_DOCUMENTS):
-        batch = todo[start : start + _READ_DOCUMENTS]
+    for batch in batched(todo, _READ_DOCUMENTS):
         texts = ctx.lake.parsed({ctx.parse_key(item.document) for item in batch})
         yield [(item, texts[ctx.parse_key(item.document)]) for item in batch]
 

@@ -20,7 +20,7 @@ from rag_assets.models.embedding.registry import price_of
 from rag_assets.pipeline.batch_results import collect
 from rag_assets.pipeline.batches import send_away, set_aside, under_way
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.halting import hold_back, lasts, retry_at
+from rag_assets.pipeline.interruption import hold_back, is_permanent, retry_at
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
 from rag_assets.storage.catalog.document_rows import Document, Failure
@@ -184,12 +184,12 @@ def _halted(
 def _stopped(
     ctx: TenantContext, work: Work, outage: EmbeddingError, report: EmbeddingReport
 ) -> EmbeddingReport:
-    """Tell why nothing more could be embedded; other slices need not try if that lasts."""
-    held = hold_back(ctx, work, outage) if lasts(outage) else 0
+    """Tell why nothing more could be embedded; other slices need not try if that is permanent."""
+    held = hold_back(ctx, work, outage) if is_permanent(outage) else 0
     return replace(
         report,
         failed=report.failed + held,
-        halted=lasts(outage),
+        halted=is_permanent(outage),
         outage=outage.message,
         way_out=outage.hint,
     )

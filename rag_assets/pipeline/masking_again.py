@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import SaidOfDocument
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.listing_report import Words
@@ -32,8 +33,8 @@ def mask_again(ctx: TenantContext, known: Sequence[Known], masker: Masker, *, pu
     """
     changed = 0
     living = [row.document_id for row in known if row.status != "DELETED"]
-    for start in range(0, len(living), _BATCH):
-        rows = ctx.catalog.documents.find(ctx.ref.id, living[start : start + _BATCH])
+    for document_ids in batched(living, _BATCH):
+        rows = ctx.catalog.documents.find(ctx.ref.id, document_ids)
         masker.prime(text for row in rows for text in _texts(row))
         changes = [change for row in rows if (change := _change(row, masker, pushed=pushed))]
         if changes:

@@ -14,13 +14,14 @@ left behind is found again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
-from rag_assets.pipeline.ahead import one_ahead
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import publish_when_complete, require_index
+from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.scopes import move_scopes
 from rag_assets.pipeline.slices import Work
@@ -140,7 +141,7 @@ def _delete_other_versions(
     ctx.store.refresh(generation.index_name)
     owner = ctx.owner(generation)
     deleted = 0
-    for document_ids in _batches(list(kept), _QUERY_DOCUMENTS):
+    for document_ids in batched(kept, _QUERY_DOCUMENTS):
         wanted = {document_id: kept[document_id] for document_id in document_ids}
         ids = ctx.store.ids_of(generation.index_name, owner, wanted)
         ctx.guard()
@@ -153,8 +154,16 @@ def _delete_other_versions(
 def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[int, int]:
     progress = Progress("search_index", len(due), ctx.log)
     upserted = deleted = 0
-    batches = ((batch, entries_of(ctx, work.generation, batch)) for batch in _by_size(due))
-    for batch, entries in one_ahead(batches):
+    batches = (
+        (batch, entries_of(ctx, work.generation, batch))
+        for batch in batched(
+            due,
+            _BATCH_DOCUMENTS,
+            weight=lambda version: version.chunk_count,
+            most=_BATCH_CHUNKS,
+        )
+    )
+    for batch, entries in prefetched(batches):
         new, old = _publish_batch(ctx, work, batch, entries)
         upserted += new
         deleted += old
@@ -193,22 +202,3 @@ def _publish_batch(
         deleted = _delete_other_versions(ctx, generation, old)
     ctx.catalog.index.clean(ctx.ref, generation.number, document_ids)
     return len(entries), deleted
-
-
-def _by_size(versions: Sequence[Version]) -> Iterator[Sequence[Version]]:
-    batch: list[Version] = []
-    chunks = 0
-    for version in versions:
-        size = version.chunk_count
-        if batch and (chunks + size > _BATCH_CHUNKS or len(batch) >= _BATCH_DOCUMENTS):
-            yield batch
-            batch, chunks = [], 0
-        batch.append(version)
-        chunks += size
-    if batch:
-        yield batch
-
-
-def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from rag_assets.common.batches import batched
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work
 
@@ -32,9 +33,7 @@ def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> i
         if not scopes or ctx.store.uuid_of(generation.index_name) != generation.index_uuid:
             continue
         ctx.store.refresh(generation.index_name)
-        ids = list(scopes)
-        for start in range(0, len(ids), _BATCH):
-            batch = {id_: scopes[id_] for id_ in ids[start : start + _BATCH]}
+        for batch in batched(scopes.items(), _BATCH):
             ctx.guard()
-            moved += ctx.store.rescope(generation.index_name, ctx.owner(generation), batch)
+            moved += ctx.store.rescope(generation.index_name, ctx.owner(generation), dict(batch))
     return moved

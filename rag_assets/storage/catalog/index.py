@@ -49,12 +49,19 @@ class IndexTable:
         generation: int,
         config_key: str,
         *,
-        documents_limit: int,
-        bytes_limit: int,
+        documents_limit: int | None = None,
+        bytes_limit: int | None = None,
     ) -> list[str]:
         """Documents whose indexed version is not the desired one, most urgent first.
 
         At least one is returned while any is pending, however large it is.
+
+        Args:
+            tenant_id: whose documents.
+            generation: that they go into.
+            config_key: of the configuration they should be made under.
+            documents_limit: at most so many; None for all.
+            bytes_limit: at most about so much content; None for all.
         """
         ahead = func.sum(documents.c.size).over(
             order_by=(documents.c.lane, documents.c.changed_at, documents.c.document_id),
@@ -68,7 +75,9 @@ class IndexTable:
             .limit(documents_limit)
             .subquery()
         )
-        query = select(work.c.document_id).where(work.c.ahead < bytes_limit)
+        query = select(work.c.document_id)
+        if bytes_limit is not None:
+            query = query.where(work.c.ahead < bytes_limit)
         with self._database.begin() as connection:
             return list(connection.scalars(query))
 

@@ -15,7 +15,7 @@ from rag_assets.common.errors import (
     RagAssetsError,
     WrongShape,
 )
-from rag_assets.pipeline.halting import lasts, retry_at
+from rag_assets.pipeline.interruption import is_permanent, retry_at
 from rag_assets.storage.catalog.document_rows import NEVER, Document
 
 FAILED_TWICE = cast("Document", SimpleNamespace(attempts=2))
@@ -37,17 +37,17 @@ def test_what_passes_is_tried_again_when_the_provider_says_but_within_a_day(
     outage = EmbedderUnavailable("busy", retry_after=asked)
     left = retry_at(FAILED_TWICE, outage) - datetime.now(UTC)
     assert wait - timedelta(seconds=5) < left <= wait
-    assert not lasts(outage)
+    assert not is_permanent(outage)
 
 
 def test_bad_vectors_may_be_better_ones_next_time() -> None:
-    assert not lasts(BadVectors("not finite"))
+    assert not is_permanent(BadVectors("not finite"))
     assert retry_at(FAILED_TWICE, BadVectors("not finite")) != NEVER
 
 
 @pytest.mark.parametrize(
     "outage", [EmbedderRefused("no such model"), WrongShape("of 384 dimensions")]
 )
-def test_what_a_person_must_mend_is_not_tried_again_by_itself(outage: RagAssetsError) -> None:
-    assert lasts(outage)
+def test_what_a_person_must_repair_is_not_tried_again_by_itself(outage: RagAssetsError) -> None:
+    assert is_permanent(outage)
     assert retry_at(FAILED_TWICE, outage) == NEVER

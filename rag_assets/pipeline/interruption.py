@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+from rag_assets.common.batches import batched
 from rag_assets.common.errors import (
     CapReached,
     EmbedderRefused,
@@ -26,10 +27,9 @@ _LAST_RETRY = timedelta(hours=1)
 _LONGEST_WAIT = timedelta(days=1)
 _FOR_A_PERSON = (EmbedderRefused, WrongShape)
 _BATCH = 2_000
-_ALL = 1 << 60
 
 
-def lasts(outage: RagAssetsError) -> bool:
+def is_permanent(outage: RagAssetsError) -> bool:
     """Whether trying again is in vain before a person acts, or a cap on spending is a new one."""
     return isinstance(outage, (*_FOR_A_PERSON, CapReached))
 
@@ -60,16 +60,10 @@ def hold_back(ctx: TenantContext, work: Work, outage: RagAssetsError) -> int:
     Returns:
         how many documents.
     """
-    waiting = ctx.catalog.index.pending(
-        ctx.ref.id,
-        work.generation.number,
-        work.config_key,
-        documents_limit=_ALL,
-        bytes_limit=_ALL,
-    )
+    waiting = ctx.catalog.index.pending(ctx.ref.id, work.generation.number, work.config_key)
     held = 0
-    for start in range(0, len(waiting), _BATCH):
-        documents = ctx.catalog.documents.find(ctx.ref.id, waiting[start : start + _BATCH])
+    for document_ids in batched(waiting, _BATCH):
+        documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
         complete = _complete(ctx, documents)
         failures = [
             Failure(d.document_id, d.document_key, outage.advice, retry_at(d, outage))

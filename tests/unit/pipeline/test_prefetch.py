@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rag_assets.pipeline.ahead import one_ahead
+from rag_assets.pipeline.prefetch import prefetched
 
 
 def test_the_next_is_made_while_the_present_one_is_used() -> None:
@@ -16,13 +16,13 @@ def test_the_next_is_made_while_the_present_one_is_used() -> None:
         made.set()
         yield 2
 
-    passed = one_ahead(items())
+    passed = prefetched(items())
     assert next(passed) == 1
     assert made.wait(5)
     assert list(passed) == [2]
 
 
-def test_no_more_than_one_is_made_ahead() -> None:
+def test_no_more_than_one_is_prefetched() -> None:
     made: list[int] = []
 
     def items() -> Iterator[int]:
@@ -30,7 +30,7 @@ def test_no_more_than_one_is_made_ahead() -> None:
             made.append(number)
             yield number
 
-    passed = one_ahead(items())
+    passed = prefetched(items())
     next(passed)
     passed.close()
     assert made == [0, 1]
@@ -41,7 +41,7 @@ def test_an_error_comes_in_its_place() -> None:
         yield 1
         raise ValueError("no second one")
 
-    passed = one_ahead(items())
+    passed = prefetched(items())
     assert next(passed) == 1
     with pytest.raises(ValueError, match="no second one"):
         next(passed)

@@ -1,0 +1,28 @@
+"""Prefetching: the next item is made in a thread while the present one is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+def prefetched(items: Iterable[_T]) -> Iterator[_T]:
+    """Yield items while a thread makes the next one, so that two exist at a time.
+
+    An error in making an item is raised where that item would come. A consumer that stops early
+    waits for the item that is being made; no further one is made.
+    """
+    iterator = iter(items)
+
+    def next_item() -> list[_T]:
+        return list(islice(iterator, 1))
+
+    with ThreadPoolExecutor(1, thread_name_prefix="prefetch") as executor:
+        future = executor.submit(next_item)
+        while item := future.result():
+            future = executor.submit(next_item)
+            yield item[0]
