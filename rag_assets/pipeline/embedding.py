@@ -32,6 +32,22 @@ _PAID_FOR_KEPT_WITHIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A document of the slice that lacks vectors.
+
+    Attributes:
+        texts: text_sha256 of its chunks, in order.
+    """
+
+    parsed: ParsedDocument
+    texts: tuple[str, ...]
+
+    @property
+    def document(self) -> Document:
+        return self.parsed.document
+
+
+@dataclass(frozen=True, slots=True)
 class EmbeddingReport:
     """What became of the slice's chunks.
 
@@ -89,7 +105,11 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
     missing = ctx.lake.missing_vectors(ctx.embedder.embedder_id, set(wanted))
     report = EmbeddingReport()
     if missing:
-        waiting = [p for p in parsed if not missing.isdisjoint(hashes.get(p.chunk_set_key, ()))]
+        waiting = [
+            _Waiting(item, texts)
+            for item in parsed
+            if not missing.isdisjoint(texts := hashes.get(item.chunk_set_key, ()))
+        ]
         ledger = Ledger(ctx.catalog, ctx.ref, ctx.tenant, ctx.embedder.embedder_id, before=spent)
         try:
             report = _send(ctx, work, waiting, missing, ledger, outage=collected.outage)
@@ -106,7 +126,7 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
 def _send(
     ctx: TenantContext,
     work: Work,
-    waiting: list[ParsedDocument],
+    waiting: Sequence[_Waiting],
     missing: set[str],
     ledger: Ledger,
     *,
@@ -116,8 +136,7 @@ def _send(
     items_of = partial(_items, ctx, waiting)
     outage = outage or send_away(ctx, missing, items_of, ledger.budget)
     away = missing & under_way(ctx).keys()
-    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in waiting})
-    at_once = [p for p in waiting if (missing & set(hashes[p.chunk_set_key])) - away]
+    at_once = [item for item in waiting if missing.intersection(item.texts) - away]
     if outage is not None:
         report = _halted(ctx, work, at_once, outage)
     elif at_once:
@@ -126,7 +145,7 @@ def _send(
         report = EmbeddingReport()
     if away:
         without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, missing)
-        lacking = [(p.document, without & set(hashes[p.chunk_set_key])) for p in waiting]
+        lacking = [(item.document, without.intersection(item.texts)) for item in waiting]
         set_aside(ctx, work, lacking)
     return replace(report, handed_over=len(away), promised=ledger.promised)
 
@@ -134,7 +153,7 @@ def _send(
 def _embed(
     ctx: TenantContext,
     work: Work,
-    waiting: list[ParsedDocument],
+    waiting: Sequence[_Waiting],
     missing: set[str],
     ledger: Ledger,
 ) -> EmbeddingReport:
@@ -174,7 +193,7 @@ def _embed(
 
 
 def _halted(
-    ctx: TenantContext, work: Work, waiting: list[ParsedDocument], outage: EmbeddingHalted
+    ctx: TenantContext, work: Work, waiting: Sequence[_Waiting], outage: EmbeddingHalted
 ) -> EmbeddingReport:
     """Nothing may be sent at all."""
     failed = _fail_incomplete(ctx, work, waiting, {}, outage)
@@ -206,8 +225,8 @@ def _kept_within(ctx: TenantContext) -> float:
     return _KEPT_WITHIN if free else _PAID_FOR_KEPT_WITHIN
 
 
-def _items(ctx: TenantContext, waiting: list[ParsedDocument], missing: Set[str]) -> list[EmbedItem]:
-    titles = {item.chunk_set_key: item.title for item in waiting}
+def _items(ctx: TenantContext, waiting: Sequence[_Waiting], missing: Set[str]) -> list[EmbedItem]:
+    titles = {item.parsed.chunk_set_key: item.parsed.title for item in waiting}
     rows = ctx.lake.chunk_sets(set(titles))
     items: dict[str, EmbedItem] = {}
     for key, title in titles.items():
@@ -221,19 +240,18 @@ def _items(ctx: TenantContext, waiting: list[ParsedDocument], missing: Set[str])
 def _fail_incomplete(
     ctx: TenantContext,
     work: Work,
-    waiting: list[ParsedDocument],
+    waiting: Sequence[_Waiting],
     rejected: Mapping[str, str],
     outage: RagAssetsError | None,
 ) -> int:
     """Quarantine the documents whose texts were refused, or met an embedder that is away."""
     if not rejected and outage is None:
         return 0
-    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in waiting})
-    texts = {text for item in waiting for text in hashes[item.chunk_set_key]}
+    texts = {text for item in waiting for text in item.texts}
     without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
     failures = []
     for item in waiting:
-        lacking = [text for text in hashes[item.chunk_set_key] if text in without]
+        lacking = [text for text in item.texts if text in without]
         refused = next((rejected[text] for text in lacking if text in rejected), None)
         if refused is not None:
             failures.append(_failure(item.document, refused, None))

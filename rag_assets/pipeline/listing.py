@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
-from typing import TypeVar
 
-from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.diff import Change, deletions_suspicious
-from rag_assets.ingest.sources.registry import SourceConfig
-from rag_assets.pipeline.comparing import (
-    SourceListing,
-    compare_source,
-    open_sources,
-    settings_key,
-    without_buried,
-)
+from rag_assets.common.batches import batched
+from rag_assets.ingest.sources.diff import Change
+from rag_assets.pipeline.comparing import SourceListing
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.listing_report import ListingReport, Words, rejected_of, sample_of
 from rag_assets.pipeline.masking_again import change_of, mask_again, was_listed_otherwise
+from rag_assets.pipeline.source_plans import (
+    SourcePlan,
+    masked_failure,
+    plan_removed_sources,
+    plan_sources,
+    require_any_listed,
+)
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.document_rows import DocumentChange, Known
 
 _BATCH = 500
 _URGENT = 100
-"""Of one listing's changes, so many go ahead of a bulk import."""
-
-_T = TypeVar("_T")
+"""Of one listing's changes, so many come before a bulk import."""
 
 
 def list_documents(
@@ -45,55 +40,40 @@ def list_documents(
     """
     started = time.monotonic()
     total = ListingReport()
-    named = set()
+    failures = []
     masker = Masker(scanner)
     syncs = ctx.catalog.syncs.all(ctx.ref.id)
-    for config, source in zip(
-        ctx.tenant.sources, open_sources(ctx.tenant, ctx.settings, ctx.catalog), strict=True
-    ):
-        named.add(source.name)
-        known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
-        settings = settings_key(ctx.tenant, config)
-        try:
-            compared = compare_source(source, known, settings)
-        except ListingFailed as error:
-            message = masker.text(error.message)
-            if len(ctx.tenant.sources) == 1:
-                raise ListingFailed(message, hint=error.hint) from None
-            total = total.plus(ListingReport(unlisted=(message,)))
+    for plan in plan_sources(ctx, allow_deletes=allow_deletes):
+        if plan.listing is None or plan.error is not None:
+            failure = masked_failure(plan, masker)
+            failures.append(failure)
+            total = total.plus(ListingReport(unlisted=(failure.message,)))
             continue
-        listing = without_buried(ctx, compared)
-        if was_listed_otherwise(syncs.get(source.name), settings):
-            mask_again(ctx, known, masker, pushed=config.type == "records")
-            known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
-        words = Words(known, masker)
-        report = _record(ctx, config, listing, known, words, allow_deletes=allow_deletes)
-        total = total.plus(report)
-    if len(total.unlisted) == len(named) > 0:
-        raise ListingFailed("; ".join(total.unlisted), hint="see that the folders are mounted")
-    total = total.plus(_drop_other_sources(ctx, named, allow_deletes=allow_deletes))
+        known = plan.known
+        if was_listed_otherwise(syncs.get(plan.source.name), plan.settings):
+            mask_again(ctx, known, masker, pushed=plan.config.type == "records")
+            known = list(ctx.catalog.documents.known(ctx.ref.id, plan.source.name))
+        total = total.plus(_record(ctx, plan, plan.listing, known, Words(known, masker)))
+    require_any_listed(failures, len(ctx.tenant.sources))
+    total = total.plus(_drop_removed_sources(ctx, allow_deletes=allow_deletes))
     return total.plus(ListingReport(seconds=time.monotonic() - started))
 
 
 def _record(
     ctx: TenantContext,
-    config: SourceConfig,
+    plan: SourcePlan,
     listing: SourceListing,
     known: list[Known],
     words: Words,
-    *,
-    allow_deletes: bool,
 ) -> ListingReport:
-    held = not allow_deletes and deletions_suspicious(listing.lost, listing.known)
-    removed = [] if held else sorted(listing.removed)
+    config, deletions = plan.config, plan.deletions
     ctx.guard()
-    if removed:
-        ctx.catalog.documents.mark_deleted(ctx.ref, removed)
+    if deletions.removed:
+        ctx.catalog.documents.mark_deleted(ctx.ref, deletions.removed)
         uris = {row.document_id: row.uri for row in known}
-        ctx.catalog.events.write(
-            ctx.ref, "document_removed", [{"uri": uris[document_id]} for document_id in removed]
-        )
-    if held:
+        events = [{"uri": uris[document_id]} for document_id in deletions.removed]
+        ctx.catalog.events.write(ctx.ref, "document_removed", events)
+    if deletions.held:
         payload = {"source": config.name, "vanished": listing.lost, "known": listing.known}
         ctx.catalog.events.write(ctx.ref, "deletions_held", [payload])
     scope = config.scope or ctx.tenant.access.scope
@@ -104,7 +84,7 @@ def _record(
         config.name,
         digest=listing.digest,
         at_ns=listing.listed_at_ns,
-        held_deletions=len(listing.removed) if held else 0,
+        held_deletions=len(deletions.held),
     )
     kinds = [change.kind for change in listing.changes]
     fresh = [change for change in listing.changes if change.kind in {"added", "changed"}]
@@ -113,18 +93,18 @@ def _record(
         changed=kinds.count("changed"),
         touched=kinds.count("touched"),
         unchanged=listing.unchanged,
-        removed=len(removed),
-        held=len(listing.removed) if held else 0,
+        removed=len(deletions.removed),
+        held=len(deletions.held),
         failed=kinds.count("rejected"),
         bytes=sum(change.document.size for change in fresh),
-        sample=sample_of(fresh, known, removed, words),
+        sample=sample_of(fresh, known, deletions.removed, words),
         rejected=rejected_of(listing.changes, words),
     )
 
 
 def _write_changes(ctx: TenantContext, listing: SourceListing, words: Words, scope: str) -> None:
     written = 0
-    for batch in _batched(listing.changes, _BATCH):
+    for batch in batched(listing.changes, _BATCH):
         words.prepare(change.document for change in batch)
         rows = [_row(change, listing.listed_at_ns, words, scope) for change in batch]
         urgent = max(0, _URGENT - written)
@@ -144,34 +124,32 @@ def _rescope(
         for row in known
         if row.access_scope != scope and row.status != "DELETED" and row.document_id not in settled
     ]
-    for batch in _batched(moved, _BATCH):
+    for batch in batched(moved, _BATCH):
         rows = ctx.catalog.documents.find(ctx.ref.id, batch)
         changes = [replace(change_of(row, pushed=pushed), access_scope=scope) for row in rows]
         ctx.catalog.documents.record(ctx.ref, changes, lane=0)
 
 
-def _drop_other_sources(
-    ctx: TenantContext, named: set[str], *, allow_deletes: bool
-) -> ListingReport:
+def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> ListingReport:
     """Delete documents of sources that the tenant's configuration no longer has."""
     removed = held = 0
-    recorded = {*ctx.catalog.syncs.all(ctx.ref.id), *ctx.catalog.documents.sources(ctx.ref.id)}
-    for name in sorted(recorded - named):
-        rows = ctx.catalog.documents.known(ctx.ref.id, name)
-        gone = {row.document_id: row.uri for row in rows if row.status != "DELETED"}
+    for plan in plan_removed_sources(ctx, allow_deletes=allow_deletes):
         ctx.guard()
-        if not allow_deletes and deletions_suspicious(len(gone), len(gone)):
+        if plan.deletions.held:
             ctx.catalog.syncs.listed(
-                ctx.ref, name, digest="", at_ns=time.time_ns(), held_deletions=len(gone)
+                ctx.ref,
+                plan.name,
+                digest="",
+                at_ns=time.time_ns(),
+                held_deletions=len(plan.deletions.held),
             )
-            held += len(gone)
+            held += len(plan.deletions.held)
             continue
-        ctx.catalog.documents.mark_deleted(ctx.ref, list(gone))
-        ctx.catalog.events.write(
-            ctx.ref, "document_removed", [{"uri": uri} for uri in gone.values()]
-        )
-        ctx.catalog.syncs.forget(ctx.ref, name)
-        removed += len(gone)
+        ctx.catalog.documents.mark_deleted(ctx.ref, plan.deletions.removed)
+        events = [{"uri": plan.uris[document_id]} for document_id in plan.deletions.removed]
+        ctx.catalog.events.write(ctx.ref, "document_removed", events)
+        ctx.catalog.syncs.forget(ctx.ref, plan.name)
+        removed += len(plan.deletions.removed)
     return ListingReport(removed=removed, held=held)
 
 
@@ -200,9 +178,3 @@ def _row(change: Change, listed_at_ns: int, words: Words, scope: str) -> Documen
         revision=document.revision,
         error=error,
     )
-
-
-def _batched(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
-        yield batch

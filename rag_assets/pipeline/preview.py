@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from rag_assets.billing.ledger import present_caps
 from rag_assets.billing.spending import Cap, cap_that_stops, require_price
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
 from rag_assets.ingest.chunking.model import embedding_text
 from rag_assets.ingest.chunking.parameters import ChunkParameters
@@ -17,17 +18,20 @@ from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.records import parsed_digest
 from rag_assets.ingest.parsing.registry import parse_key
 from rag_assets.ingest.parsing.workers.pool import ParserPool, ParseTask
-from rag_assets.ingest.sources.diff import deletions_suspicious
 from rag_assets.ingest.sources.masked_paths import ListedPaths
 from rag_assets.ingest.sources.model import DocumentSource
 from rag_assets.pipeline.batches import under_way
-from rag_assets.pipeline.comparing import (
-    SourceListing,
-    compare_source,
-    open_sources,
-    without_buried,
-)
+from rag_assets.pipeline.comparing import SourceListing
 from rag_assets.pipeline.context import TenantContext, config_key, generation_key
+from rag_assets.pipeline.source_plans import (
+    Deletions,
+    SourcePlan,
+    masked_failure,
+    plan_removed_sources,
+    plan_sources,
+    require_any_listed,
+)
+from rag_assets.privacy.masker import masker_of
 
 _BATCH = 200
 
@@ -49,6 +53,7 @@ class Preview:
         cost: of all tokens, in dollars; None if no price is known.
         batch: whether they would go through the provider's batch API.
         waiting: documents that wait for what is there already, and are none of the above.
+        unlisted: why sources could not be listed; the others were.
         cap: which of the tenant's caps would stop it before its end.
     """
 
@@ -70,6 +75,7 @@ class Preview:
     cost: float | None = None
     batch: bool = False
     waiting: int = 0
+    unlisted: tuple[str, ...] = ()
     cap: Cap | None = None
 
 
@@ -120,32 +126,31 @@ def preview(ctx: TenantContext) -> Preview:
     """Find out what a sync would do; parses and chunks in memory what is not in the lake.
 
     Raises:
-        ListingFailed: a source could not be listed.
+        ListingFailed: no source could be listed.
         ConfigurationError: there are caps on spending, and no price is known.
     """
     generations = ctx.catalog.generations.live(ctx.ref.id)
     wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
     target = next((g.number for g in reversed(generations) if g.key == wanted), None)
     key = config_key(ctx.tenant, ctx.embedder.embedder_id)
-    pending = set(
-        ctx.catalog.index.pending(
-            ctx.ref.id, target or 0, key, documents_limit=10**9, bytes_limit=10**18
-        )
-    )
-    listings = []
+    pending = set(ctx.catalog.index.pending(ctx.ref.id, target or 0, key))
+    listings: list[SourceListing] = []
+    failures: list[ListingFailed] = []
+    deletions: list[Deletions] = []
     due: list[_Due] = []
+    for plan in plan_sources(ctx):
+        if plan.error is not None:
+            failures.append(masked_failure(plan, masker_of(ctx.settings.local)))
+        if plan.listing is not None:
+            listings.append(plan.listing)
+            deletions.append(plan.deletions)
+        due += _due(ctx, plan, pending)
+    require_any_listed(failures, len(ctx.tenant.sources))
+    deletions += [plan.deletions for plan in plan_removed_sources(ctx)]
     deleted = [d for ids in ctx.catalog.index.removals(ctx.ref.id).values() for d in ids]
-    for source in open_sources(ctx.tenant, ctx.settings, ctx.catalog):
-        known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
-        listing = without_buried(ctx, compare_source(source, known))
-        listings.append(listing)
-        due += _due(ctx, source, listing, pending)
-        if not deletions_suspicious(listing.lost, listing.known):
-            deleted += sorted(listing.removed)
+    deleted += [document_id for each in deletions for document_id in each.removed]
     work = _measure(ctx, due)
     kinds = [change.kind for listing in listings for change in listing.changes]
-    suspicious = [x for x in listings if deletions_suspicious(x.lost, x.known)]
-    held = sum(len(listing.removed) for listing in suspicious)
     price = require_price(ctx.tenant)
     above = ctx.tenant.embedder.batch_above
     batch = above is not None and work.embeddings > above
@@ -153,8 +158,8 @@ def preview(ctx: TenantContext) -> Preview:
     return Preview(
         added=kinds.count("added"),
         changed=kinds.count("changed"),
-        removed=sum(len(listing.removed) for listing in listings) - held,
-        held=held,
+        removed=sum(len(each.removed) for each in deletions),
+        held=sum(len(each.held) for each in deletions),
         documents=len(due),
         parse=work.parse,
         failed=work.failed + kinds.count("rejected"),
@@ -169,15 +174,15 @@ def preview(ctx: TenantContext) -> Preview:
         cost=cost,
         batch=batch,
         waiting=ctx.catalog.quarantine.set_aside_count(ctx.ref.id),
+        unlisted=tuple(failure.message for failure in failures),
         cap=cap_that_stops(present_caps(ctx.catalog, ctx.ref, ctx.tenant, run=0.0), cost or 0.0),
     )
 
 
-def _due(
-    ctx: TenantContext, source: DocumentSource, listing: SourceListing, pending: set[str]
-) -> Iterator[_Due]:
-    changed = {change.document.document_id for change in listing.changes}
-    for change in listing.changes:
+def _due(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> Iterator[_Due]:
+    source = plan.source
+    changes = () if plan.listing is None else plan.listing.changes
+    for change in changes:
         if change.kind in {"added", "changed"} and change.content_sha256 is not None:
             document = change.document
             yield _Due(
@@ -189,8 +194,10 @@ def _due(
                 ctx.parse_options,
                 change.content_sha256,
             )
+    seen = {change.document.document_id for change in changes}
+    vanished = frozenset() if plan.listing is None else plan.listing.removed
     paths = ListedPaths(source)
-    waiting = sorted(pending - changed - listing.removed)
+    waiting = sorted(pending - seen - vanished)
     for row in ctx.catalog.documents.find(ctx.ref.id, waiting):
         if row.source == source.name and row.content_sha256 is not None:
             yield _Due(
@@ -211,10 +218,9 @@ def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
         by_key.setdefault(item.parse_key, []).append(item)
     texts = _Texts(ctx)
     parse = failed = chunks = 0
-    iterator = iter(by_key)
     workers = len(os.sched_getaffinity(0))
     with ParserPool(workers, ctx.tenant.parser.limits, ctx.settings.local / "cache") as pool:
-        while keys := list(islice(iterator, _BATCH)):
+        for keys in batched(by_key, _BATCH):
             missing = ctx.lake.missing_parsed(keys)
             parse += len(missing)
             stored = {key: by_key[key] for key in keys if key not in missing}

@@ -51,6 +51,8 @@ def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
         )
     if found.waiting:
         say(f"\n{found.waiting:,} documents wait for a batch that the provider has already.")
+    for reason in found.unlisted:
+        say(f"\nnot listed, and left as it is: {reason}")
     if found.held:
         say(f"\n{found.held:,} documents vanished at once: they stay without --allow-deletes.")
     if found.new_generation:

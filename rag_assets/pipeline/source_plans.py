@@ -1,0 +1,146 @@
+"""What the next listing of a tenant changes, source by source; nothing is written.
+
+A sync acts on these plans and `plan` shows them, so that both follow the same rules: which
+documents are deleted, which are kept because too many vanished at once, and what becomes of a
+source that cannot be listed or is no longer configured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources.diff import deletions_suspicious
+from rag_assets.ingest.sources.model import DocumentSource
+from rag_assets.ingest.sources.registry import SourceConfig
+from rag_assets.pipeline.comparing import (
+    SourceListing,
+    compare_source,
+    open_sources,
+    settings_key,
+    without_buried,
+)
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.privacy.masker import Masker
+from rag_assets.storage.catalog.document_rows import Known
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """What becomes of the documents that a source no longer holds.
+
+    Attributes:
+        removed: ids of those that are deleted, in order.
+        held: ids of those that are kept until somebody allows so many deletions, in order.
+    """
+
+    removed: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """What a listing of one source changes.
+
+    Attributes:
+        known: the catalog's documents of the source, deleted ones too.
+        settings: see settings_key.
+        listing: None where the source could not be listed; its documents stay as they are.
+        error: why it could not be listed.
+    """
+
+    config: SourceConfig
+    source: DocumentSource
+    known: list[Known]
+    settings: str
+    listing: SourceListing | None
+    deletions: Deletions = field(default_factory=Deletions)
+    error: ListingFailed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedSourcePlan:
+    """What becomes of a source that the tenant's configuration no longer has.
+
+    Attributes:
+        uris: of its documents, by id.
+    """
+
+    name: str
+    uris: dict[str, str]
+    deletions: Deletions
+
+
+def decide_deletions(
+    vanished: Collection[str], *, lost: int, known: int, allow_deletes: bool = False
+) -> Deletions:
+    """Delete vanished documents, or hold all of a source's if they are suspiciously many.
+
+    Args:
+        vanished: ids of documents that the source no longer holds.
+        lost: how many of them did not turn up under another name in the same listing.
+        known: documents that the source held before.
+        allow_deletes: whether a person has allowed any number.
+    """
+    ids = tuple(sorted(vanished))
+    if not allow_deletes and deletions_suspicious(lost, known):
+        return Deletions(held=ids)
+    return Deletions(removed=ids)
+
+
+def plan_sources(ctx: TenantContext, *, allow_deletes: bool = False) -> Iterator[SourcePlan]:
+    """List every configured source completely, one after the other, and compare each."""
+    opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
+    for config, source in zip(ctx.tenant.sources, opened, strict=True):
+        known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
+        settings = settings_key(ctx.tenant, config)
+        try:
+            compared = compare_source(source, known, settings)
+        except ListingFailed as error:
+            yield SourcePlan(config, source, known, settings, None, error=error)
+            continue
+        listing = without_buried(ctx, compared)
+        deletions = decide_deletions(
+            listing.removed, lost=listing.lost, known=listing.known, allow_deletes=allow_deletes
+        )
+        yield SourcePlan(config, source, known, settings, listing, deletions)
+
+
+def plan_removed_sources(
+    ctx: TenantContext, *, allow_deletes: bool = False
+) -> Iterator[RemovedSourcePlan]:
+    """Plan the deletion of sources that are recorded and no longer configured."""
+    recorded = {*ctx.catalog.syncs.all(ctx.ref.id), *ctx.catalog.documents.sources(ctx.ref.id)}
+    for name in sorted(recorded - {config.name for config in ctx.tenant.sources}):
+        rows = ctx.catalog.documents.known(ctx.ref.id, name)
+        uris = {row.document_id: row.uri for row in rows if row.status != "DELETED"}
+        deletions = decide_deletions(
+            uris, lost=len(uris), known=len(uris), allow_deletes=allow_deletes
+        )
+        yield RemovedSourcePlan(name, uris, deletions)
+
+
+def masked_failure(plan: SourcePlan, masker: Masker) -> ListingFailed:
+    """Why a source could not be listed, credentials in its path masked."""
+    error = plan.error or ListingFailed(f"source {plan.config.name!r} was not listed")
+    return ListingFailed(masker.text(error.message), hint=error.hint)
+
+
+def require_any_listed(failures: Sequence[ListingFailed], sources: int) -> None:
+    """Make sure that not every source of a tenant failed.
+
+    Args:
+        failures: one of each source that could not be listed, its message fit to be shown.
+        sources: how many sources the tenant has.
+
+    Raises:
+        ListingFailed: no source could be listed.
+    """
+    if not failures or len(failures) < sources:
+        return
+    if len(failures) == 1:
+        raise failures[0]
+    raise ListingFailed(
+        "; ".join(failure.message for failure in failures), hint="see that the folders are mounted"
+    )
