@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+import pytest
+
 from rag_assets.pipeline.context import SliceLimits
+from rag_assets.storage.lake.store import TenantLake
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -16,3 +21,21 @@ def test_a_run_without_time_left_parses_one_document(shared_installation: Instal
     assert [run["parsed"] for run in runs] == [1, 1, 1]
     assert [run["pending"] for run in runs] == [2, 1, 0]
     assert len(shared_installation.entries("slow-parser")) == 3
+
+
+def test_a_slice_reads_the_hashes_of_its_chunks_once(
+    shared_installation: Installation, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shared_installation.add_tenant("hashes-once", **FAST)
+    for number in range(3):
+        (folder / f"{number}.md").write_text(f"Text of number {number}.\n")
+    reads: list[int] = []
+    read = TenantLake.chunk_hashes
+
+    def counting(lake: TenantLake, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
+        reads.append(len(keys))
+        return read(lake, keys)
+
+    monkeypatch.setattr(TenantLake, "chunk_hashes", counting)
+    assert driver.run_once("hashes-once")["embedded"] == 3
+    assert reads == [3]
