@@ -10,7 +10,7 @@ from sqlalchemy.exc import ProgrammingError
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database
 
-HEAD = "0010"
+HEAD = "0011"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _ALEMBIC = table("alembic_version", column("version_num"), schema=SCHEMA)
 _MIGRATION_LOCK = 0x7261675F61737365
