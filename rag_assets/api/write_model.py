@@ -16,8 +16,8 @@ from rag_assets.common.errors import NoRecordsSource
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.registry import PARSERS
-from rag_assets.ingest.sources.model import SaidOfDocument
-from rag_assets.ingest.sources.records import RecordsConfig
+from rag_assets.ingest.sources.kinds import SourceConfig
+from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.records import PushedRecord
 from rag_assets.tenants.model import Tenant
@@ -103,8 +103,8 @@ class RecordBody(BaseModel):
     @property
     def is_secret(self) -> bool:
         """Whether its application says that it must not be embedded."""
-        said = str(self.metadata.get("is_secret", False))
-        return said.strip().lower() not in {"", "0", "0.0", "false", "no"}
+        marked = str(self.metadata.get("is_secret", False))
+        return marked.strip().lower() not in {"", "0", "0.0", "false", "no"}
 
     def of(self, source: str, source_type: str, source_id: str) -> PushedRecord:
         """The record that it is.
@@ -114,7 +114,7 @@ class RecordBody(BaseModel):
         """
         if self.uri is not None and not _may_have(self.uri, source):
             raise invalid("uri", f"it must be http, https, mailto, or begin with {source}/")
-        said = SaidOfDocument(
+        source_metadata = SourceMetadata(
             title=self.title,
             uri=self.uri,
             access_scope=self.scope,
@@ -122,7 +122,9 @@ class RecordBody(BaseModel):
             metadata=self.metadata,
             modified_at=self.updated_at,
         )
-        return PushedRecord(source, source_type, source_id, self.text, self.media_type, said)
+        return PushedRecord(
+            source, source_type, source_id, self.text, self.media_type, source_metadata
+        )
 
 
 def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
@@ -137,8 +139,8 @@ def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
         ("source_type", [record.source_type]),
         # With its kind before it: a credential may be one for what it is called.
         ("source_id", [record.source_id, f"{record.source_type}: {record.source_id}"]),
-        ("scope", [record.said.access_scope or ""]),
-        ("metadata", [*record.said.metadata]),
+        ("scope", [record.source_metadata.access_scope or ""]),
+        ("metadata", [*record.source_metadata.metadata]),
     ):
         if any(masker.holds_credential(text) for text in texts if text):
             raise invalid(field, "it must hold no credential: it is stored and shown as it is")
@@ -215,13 +217,13 @@ class Reindexed(BaseModel):
     documents: int
 
 
-def records_source(tenant: Tenant, wanted: str | None) -> RecordsConfig:
+def records_source(tenant: Tenant, wanted: str | None) -> SourceConfig:
     """The source that a tenant's records belong to: the one that is wanted, or the only one.
 
     Raises:
         NoRecordsSource: there is none, or it is not clear which is meant.
     """
-    takes = {s.name: s for s in tenant.sources if isinstance(s, RecordsConfig)}
+    takes = {s.name: s for s in tenant.sources if tenant.source_kind(s).pushed}
     if not takes:
         raise NoRecordsSource(
             f"tenant {tenant.id!r} has no source that takes records",

@@ -12,8 +12,8 @@ from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.diff import Change, Comparison, KnownDocument
 from rag_assets.ingest.sources.digests import hash_documents
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
-from rag_assets.ingest.sources.registry import SourceConfig, build_source
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.privacy.masker import MASKING_VERSION
 from rag_assets.privacy.secrets.scanner import rules_version
@@ -70,7 +70,8 @@ class ListingDigest:
 
 def settings_key(tenant: Tenant, config: SourceConfig) -> str:
     """Hash of the settings that change what a listing means without changing what is listed."""
-    settings = config.model_dump(mode="json", exclude={"name", "root"})
+    moved = {"name", *tenant.source_kind(config).path_fields}
+    settings = config.model_dump(mode="json", exclude=moved)
     # Names pass the scan for credentials as well, and again whenever its rules are others.
     return key_of("source", tenant.access.scope, settings, MASKING_VERSION, rules_version())
 
@@ -82,17 +83,13 @@ def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[D
         ConfigurationError: a root may not be used.
     """
     key_file = existing_key_file(settings, os.environ)
-    forbidden = (settings.local, key_file) if key_file else (settings.local,)
-    return [
-        build_source(
-            config.model_dump(mode="json"),
-            base=settings.home,
-            shelf=catalog.records.of(tenant.id),
-            allowed_roots=settings.allowed_roots,
-            forbidden=forbidden,
-        )
-        for config in tenant.sources
-    ]
+    context = SourceContext(
+        base=settings.home,
+        records=catalog.records.of(tenant.id),
+        allowed_roots=tuple(settings.allowed_roots),
+        forbidden_roots=(settings.local, key_file) if key_file else (settings.local,),
+    )
+    return [tenant.source_kind(config).build(config, context) for config in tenant.sources]
 
 
 def compare_source(
@@ -152,7 +149,7 @@ def without_buried(ctx: TenantContext, listing: SourceListing) -> SourceListing:
 
 def _noting_scopes(listed: Iterable[ListedDocument], scoped: set[str]) -> Iterator[ListedDocument]:
     for document in listed:
-        if document.said.access_scope is not None:
+        if document.source_metadata.access_scope is not None:
             scoped.add(document.document_id)
         yield document
 

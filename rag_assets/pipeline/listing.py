@@ -51,7 +51,7 @@ def list_documents(
             continue
         known = plan.known
         if was_listed_otherwise(syncs.get(plan.source.name), plan.settings):
-            mask_again(ctx, known, masker, pushed=plan.config.type == "records")
+            mask_again(ctx, known, masker, pushed=ctx.tenant.source_kind(plan.config).pushed)
             known = list(ctx.catalog.documents.known(ctx.ref.id, plan.source.name))
         total = total.plus(_record(ctx, plan, plan.listing, known, Words(known, masker)))
     require_any_listed(failures, len(ctx.tenant.sources))
@@ -78,7 +78,7 @@ def _record(
         ctx.catalog.events.write(ctx.ref, "deletions_held", [payload])
     scope = config.scope or ctx.tenant.access.scope
     _write_changes(ctx, listing, words, scope)
-    _rescope(ctx, listing, known, scope, pushed=config.type == "records")
+    _rescope(ctx, listing, known, scope, pushed=ctx.tenant.source_kind(config).pushed)
     ctx.catalog.syncs.listed(
         ctx.ref,
         config.name,
@@ -155,9 +155,9 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
 
 def _row(change: Change, listed_at_ns: int, words: Words, scope: str) -> DocumentChange:
     document = change.document
-    said = words.said(document.said)
+    metadata = words.source_metadata(document.source_metadata)
     error = None if change.error is None else words.masked(change.error.message)
-    if said.access_scope != document.said.access_scope:
+    if metadata.access_scope != document.source_metadata.access_scope:
         # Masked, it would be another: who was granted it could not read, and others perhaps could.
         error = "its access scope holds a credential; give it another"
     return DocumentChange(
@@ -171,10 +171,10 @@ def _row(change: Change, listed_at_ns: int, words: Words, scope: str) -> Documen
         content_sha256=change.content_sha256,
         modified_at=change.modified_at,
         media_type=document.media_type,
-        access_scope=said.access_scope or scope,
-        tags=said.tags,
-        metadata=said.metadata,
-        said_title=said.title,
+        access_scope=metadata.access_scope or scope,
+        tags=metadata.tags,
+        metadata=metadata.metadata,
+        said_title=metadata.title,
         revision=document.revision,
         error=error,
     )

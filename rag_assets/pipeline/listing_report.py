@@ -9,9 +9,9 @@ from typing import Any
 
 from rag_assets.ingest.sources.diff import Change
 from rag_assets.ingest.sources.model import (
-    NOTHING_SAID,
+    NO_METADATA,
     ListedDocument,
-    SaidOfDocument,
+    SourceMetadata,
     path_of,
     uri_of,
 )
@@ -80,13 +80,13 @@ class Words:
         self._masker = masker
 
     def prepare(self, documents: Iterable[ListedDocument]) -> None:
-        """Have all that is said of many documents looked at together."""
+        """Scan the metadata of many documents together."""
         self._masker.prime(text for document in documents for text in self._told(document))
 
     def uri(self, document: ListedDocument) -> str:
         """A document's uri, credentials in its name masked; no other document's is the same."""
-        if document.said.uri is not None:
-            return self.masked(document.said.uri)
+        if document.source_metadata.uri is not None:
+            return self.masked(document.source_metadata.uri)
         # One that a record had before was not made of its name, perhaps.
         uri = None if document.revision is not None else self._uris.get(document.document_id)
         if uri is None:
@@ -102,21 +102,21 @@ class Words:
                 return known
         return self.masked(document.path)
 
-    def said(self, said: SaidOfDocument) -> SaidOfDocument:
-        """What a source says of a document, credentials in it masked."""
-        if said is NOTHING_SAID:
-            return said
+    def source_metadata(self, told: SourceMetadata) -> SourceMetadata:
+        """What a source tells of a document, credentials in it masked."""
+        if told is NO_METADATA:
+            return told
         metadata: dict[str, Any] = {}
-        for name, value in said.metadata.items():
+        for name, value in told.metadata.items():
             shown = self.masked(name)
             while shown in metadata:
                 shown += "*"
             metadata[shown] = self._value(name, value)
         return replace(
-            said,
-            title=None if said.title is None else self.masked(said.title),
-            access_scope=None if said.access_scope is None else self.masked(said.access_scope),
-            tags=tuple(map(self.masked, said.tags)),
+            told,
+            title=None if told.title is None else self.masked(told.title),
+            access_scope=None if told.access_scope is None else self.masked(told.access_scope),
+            tags=tuple(map(self.masked, told.tags)),
             metadata=metadata,
         )
 
@@ -136,11 +136,11 @@ class Words:
     def _told(self, document: ListedDocument) -> Iterator[str]:
         if document.revision is not None or document.document_id not in self._uris:
             yield document.path
-        if document.said is NOTHING_SAID:
+        if document.source_metadata is NO_METADATA:
             return
-        said = document.said
-        yield from filter(None, (said.title, said.uri, said.access_scope, *said.tags))
-        for name, value in said.metadata.items():
+        told = document.source_metadata
+        yield from filter(None, (told.title, told.uri, told.access_scope, *told.tags))
+        for name, value in told.metadata.items():
             yield name
             for one in value if isinstance(value, list) else [value]:
                 yield str(one)

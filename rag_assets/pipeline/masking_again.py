@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rag_assets.common.batches import batched
-from rag_assets.ingest.sources.model import SaidOfDocument
+from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.listing_report import Words
 from rag_assets.privacy.masker import Masker
@@ -84,8 +84,8 @@ def _path(row: Document) -> str:
 def _change(row: Document, masker: Masker, *, pushed: bool) -> DocumentChange | None:
     """The row as it must be; None where it is so."""
     now = change_of(row, pushed=pushed)
-    said = SaidOfDocument(title=row.said_title, tags=row.tags, metadata=row.metadata)
-    shown = Words((), masker).said(said)
+    metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
+    shown = Words((), masker).source_metadata(metadata)
     then = replace(
         now,
         path=masker.text(_path(row)).encode("utf-8", "surrogateescape"),

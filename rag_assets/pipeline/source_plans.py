@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.diff import deletions_suspicious
+from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import DocumentSource
-from rag_assets.ingest.sources.registry import SourceConfig
 from rag_assets.pipeline.comparing import (
     SourceListing,
     compare_source,

@@ -14,6 +14,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from rag_assets.common.errors import ConfigurationError, UnknownTenant
+from rag_assets.ingest.sources.registry import kind_of
+from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.model import Tenant
 
 _HEADER = """\
@@ -27,14 +29,16 @@ class TenantsFile:
     """The file, which need not exist yet.
 
     Args:
-        path: where it is; relative source roots are relative to its folder.
+        path: where it is; relative paths of sources are relative to its folder.
+        kinds: what tenants may choose from; None: all that is installed.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kinds: TenantKinds | None = None) -> None:
         self.path = path
+        self._kinds = kinds or installed_kinds()
 
     def load(self) -> dict[str, dict[str, Any]]:
-        """Configuration of every tenant by id, roots made absolute, each validated.
+        """Configuration of every tenant by id, paths made absolute, each validated.
 
         Raises:
             ConfigurationError: the file or a tenant in it is not usable.
@@ -48,7 +52,7 @@ class TenantsFile:
                     hint="every tenant needs an id of lower-case letters, digits, . _ and -",
                 )
             config = self._absolute(_plain(entry))
-            tenant = Tenant.from_config(config)
+            tenant = Tenant.from_config(config, self._kinds)
             if tenant.id in tenants:
                 raise ConfigurationError(
                     f"{self.path.name}: tenant {tenant.id!r} is listed twice",
@@ -63,7 +67,7 @@ class TenantsFile:
         Raises:
             ConfigurationError: it is not valid, or there is one of that id.
         """
-        tenant = Tenant.from_config(self._absolute(dict(config)))
+        tenant = Tenant.from_config(self._absolute(dict(config)), self._kinds)
         with self._edited() as document:
             if any(entry.get("id") == tenant.id for entry in document["tenants"]):
                 raise ConfigurationError(
@@ -153,10 +157,17 @@ class TenantsFile:
         return config
 
     def _rooted(self, source: Any) -> Any:
-        if not isinstance(source, Mapping) or not isinstance(source.get("root"), str):
+        if not isinstance(source, Mapping):
             return source
-        root = Path(os.path.expandvars(source["root"])).expanduser()
-        return {**source, "root": str(self.path.parent / root)}
+        try:
+            fields = kind_of(source, self._kinds.sources).path_fields
+        except ConfigurationError:  # which its validation tells with its place
+            return source
+        written = {field: source[field] for field in fields if isinstance(source.get(field), str)}
+        return {**source, **{field: self._path(path) for field, path in written.items()}}
+
+    def _path(self, written: str) -> str:
+        return str(self.path.parent / Path(os.path.expandvars(written)).expanduser())
 
 
 def _yaml() -> YAML:

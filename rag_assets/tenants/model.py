@@ -10,6 +10,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     StringConstraints,
     ValidationError,
     field_validator,
@@ -22,14 +23,17 @@ from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.options import ParseOptions, PdfEngine
 from rag_assets.ingest.parsing.pdf.docling_pipeline import require_docling
 from rag_assets.ingest.parsing.pdf.ocr import require_languages
-from rag_assets.ingest.sources.registry import SourceConfig
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
+from rag_assets.ingest.sources.registry import kind_of
 from rag_assets.models.chat.config import ChatModelConfig, from_name
 from rag_assets.models.embedding.registry import EmbedderConfig
 from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
+from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 from rag_assets.tenants.profiles import DEFAULT_PROFILE, profile_of, with_profile
+from rag_assets.tenants.sources import Source
 
 TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
@@ -190,7 +194,7 @@ class Tenant(_Model):
     project: str | None = None
     chat_model: Annotated[ChatModelConfig | None, BeforeValidator(from_name)] = None
     enabled: bool = True
-    sources: tuple[SourceConfig, ...] = ()
+    sources: tuple[Source, ...] = ()
     parser: ParserConfig = ParserConfig()
     chunker: ChunkerConfig = ChunkerConfig()
     chunkers: tuple[ChunkerRule, ...] = ()
@@ -203,6 +207,16 @@ class Tenant(_Model):
     retention_days: int | None = Field(default=None, ge=1)
     freshness_minutes: int = Field(default=60, ge=1)
     canary_distance: float = Field(default=0.01, gt=0, le=2)
+    _kinds: TenantKinds = PrivateAttr(default_factory=installed_kinds)
+
+    def model_post_init(self, context: Any) -> None:
+        """Remember the kinds that the configuration was validated against."""
+        if isinstance(context, TenantKinds):
+            self._kinds = context
+
+    def source_kind(self, source: SourceConfig) -> SourceKind[Any]:
+        """The kind of one of the tenant's sources."""
+        return kind_of(source, self._kinds.sources)
 
     def chunk_parameters(
         self, *, source: str, source_type: str, media_type: str
@@ -232,8 +246,12 @@ class Tenant(_Model):
         return profile_of(self.profile).threshold(embedder_id)
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
+    def from_config(cls, config: Mapping[str, Any], kinds: TenantKinds | None = None) -> Self:
         """Validate a tenant's configuration, filled in with its profile.
+
+        Args:
+            config: as written in tenants.yaml.
+            kinds: what it may choose from; None: all that is installed.
 
         Raises:
             UnknownProfile: there is no profile of that name.
@@ -241,7 +259,7 @@ class Tenant(_Model):
         """
         filled = with_profile(config)
         try:
-            tenant = cls.model_validate(filled)
+            tenant = cls.model_validate(filled, context=kinds)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise ConfigurationError(

@@ -24,7 +24,6 @@ _MEANINGS: Mapping[str, str] = {
     "string_pattern_mismatch": "it may hold only what {pattern} allows",
     "too_short": "it must not be empty",
     "literal_error": "it must be {expected}",
-    "union_tag_invalid": "it must be {expected_tags}",
     "greater_than": "it must be greater than {gt:g}",
     "greater_than_equal": "it must be {ge:g} or more",
     "less_than": "it must be less than {lt:g}",
@@ -39,20 +38,12 @@ def problem_of(error: Mapping[str, Any]) -> str:
         error: one of `ValidationError.errors()`.
     """
     # Keys of a mapping are anybody's: no line end or escape of theirs belongs into a message.
-    where = ".".join(_printable(str(part)) for part in _place(error)) or "configuration"
+    where = ".".join(_printable(str(part)) for part in error["loc"]) or "configuration"
     context = error.get("ctx", {})
     if error["type"] == "value_error":
         return f"{where}: {context['error']}"
     meaning = _MEANINGS.get(error["type"])
     return f"{where}: {meaning.format_map(context) if meaning else error['msg']}"
-
-
-def _place(error: Mapping[str, Any]) -> tuple[str | int, ...]:
-    """Where it stands in the file: Pydantic names the type of a source as if it were a level."""
-    place: tuple[str | int, ...] = error["loc"]
-    if error["type"] == "union_tag_invalid":
-        return (*place, "type")
-    return place[:2] + place[3:] if place[:1] == ("sources",) else place
 
 
 def _printable(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from rag_assets.ingest.sources.model import SaidOfDocument, document_id, uri_of
+from rag_assets.ingest.sources.model import SourceMetadata, document_id, uri_of
 from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.catalog.records import PushedRecord
@@ -62,12 +62,12 @@ def test_a_record_kept_from_before_shows_no_key_and_opens_to_nobody(
     reconcile_tenants(session.catalog, session.settings)
     ref = session.catalog.tenants.get("acme").ref
     scope, key = f"team {planted.GITHUB}", planted.SLACK
-    for id_, said in (
-        ("scoped", SaidOfDocument(access_scope=scope)),
-        ("keyed", SaidOfDocument(metadata={key: "x", f"{key[:-1]}9": "y", "floor": 3})),
+    for id_, metadata in (
+        ("scoped", SourceMetadata(access_scope=scope)),
+        ("keyed", SourceMetadata(metadata={key: "x", f"{key[:-1]}9": "y", "floor": 3})),
     ):
-        record = PushedRecord("pushed", "page", id_, f"The {id_} valve.", "text/plain", said)
-        session.catalog.records.put(ref, record, scope=said.access_scope or "public")
+        record = PushedRecord("pushed", "page", id_, f"The {id_} valve.", "text/plain", metadata)
+        session.catalog.records.put(ref, record, scope=metadata.access_scope or "public")
     session.catalog.access.grant(ref, scope, ["ada"])
     installation.synced("acme")
     documents = {d.uri: d for d in session.catalog.documents.all("acme")}

@@ -10,7 +10,7 @@ from alembic import command
 from alembic.config import Config
 from psycopg import sql
 
-from rag_assets.ingest.sources.model import SaidOfDocument
+from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.storage.catalog import migrate
 from rag_assets.storage.catalog.columns import metadata
@@ -53,13 +53,13 @@ def filled(installation: Installation) -> Installation:
     ref = session.catalog.tenants.get("acme").ref
     for number in range(20):
         (folder / f"file{number}.md").write_text(f"# Heading{number}\n\nWords{number} of a file.\n")
-        said = SaidOfDocument(
+        metadata = SourceMetadata(
             title=f"Oftitle{number}",
             tags=(f"oftag{number}",),
             metadata={f"ofkey{number}": f"ofvalue{number}"},
         )
         record = PushedRecord(
-            "pushed", "page", f"ofid{number}", f"Oftext{number}.", "text/markdown", said
+            "pushed", "page", f"ofid{number}", f"Oftext{number}.", "text/markdown", metadata
         )
         session.catalog.records.put(ref, record, scope="public")
     installation.synced("acme")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.ingest.sources.files import FilesConfig
+from rag_assets.ingest.sources.files import FILES
+from rag_assets.ingest.sources.records import RECORDS
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
 
@@ -160,9 +161,9 @@ def _sources(folders: list[Path], home: Path, *, records: bool) -> list[dict[str
         names.add(name)
         inside = root.is_relative_to(home)
         shown = str(root.relative_to(home)) if inside else str(root)
-        sources.append({"name": name, "type": "files", "root": shown})
+        sources.append({"name": name, "type": FILES.name, "root": shown})
     if records:
-        sources.append({"name": _free("pushed", names), "type": "records"})
+        sources.append({"name": _free("pushed", names), "type": RECORDS.name})
     return sources
 
 
@@ -186,12 +187,12 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
         for source in config["sources"]
     ]
     tenant = Tenant.from_config({**config, "sources": absolute})
-    for source, configured in zip(
-        open_sources(tenant, session.settings, session.catalog), tenant.sources, strict=True
-    ):
-        if isinstance(configured, FilesConfig) and not configured.root.is_dir():
+    open_sources(tenant, session.settings, session.catalog)
+    for source in tenant.sources:
+        folder = tenant.source_kind(source).folder_of(source)
+        if folder is not None and not folder.is_dir():
             raise ConfigurationError(
-                f"source {source.name!r}: {configured.root} is not a folder",
+                f"source {source.name!r}: {folder} is not a folder",
                 hint="give --source a folder that exists",
             )
 

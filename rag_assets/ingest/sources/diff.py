@@ -148,7 +148,11 @@ class Comparison:
             return Change(document, "added", content_sha256, document.modified_at)
         same = row.content_sha256 == content_sha256
         # What was merely written again was made when it was.
-        made = row.modified_at if same and not document.said.modified_at else document.modified_at
+        made = (
+            row.modified_at
+            if same and not document.source_metadata.modified_at
+            else document.modified_at
+        )
         # Of a record something did change, if not its text.
         touched = same and document.revision is None
         return Change(document, "touched" if touched else "changed", content_sha256, made)

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.ingest.parsing.media_types import DOCUMENT_SUFFIXES, media_type_of
 from rag_assets.ingest.sources.globs import compile_globs
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
-from rag_assets.ingest.sources.opening import stream_file
+from rag_assets.ingest.sources.safe_files import stream_file
 from rag_assets.ingest.sources.walk import Selection, Tally, walk_root
 
 DEFAULT_INCLUDE = tuple(f"**/*{suffix}" for suffix in DOCUMENT_SUFFIXES)
 DEFAULT_MAX_BYTES = 50 * 1024 * 1024
 
-SourceName = Annotated[str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=63)]
-
 _LATEST_NS = 1 << 62  # the year 2116
 
 
-class FilesConfig(BaseModel):
+class FilesConfig(SourceConfig):
     """Which files of which folder.
 
     Globs are those of .gitignore, except that they ignore the case of ASCII letters. A file is
@@ -42,17 +41,13 @@ class FilesConfig(BaseModel):
         scope: the access scope of its documents, where it is not the tenant's.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     type: Literal["files"] = "files"
-    name: SourceName
     root: Path
     include: tuple[str, ...] = Field(default=DEFAULT_INCLUDE, min_length=1)
     exclude: tuple[str, ...] = ()
     gitignore: bool = True
     max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0)
     follow_links: Literal[False] = False
-    scope: str | None = Field(default=None, min_length=1, max_length=256)
 
     @field_validator("include", "exclude")
     @classmethod
@@ -67,7 +62,7 @@ class FilesSource:
     Args:
         config: which files of which folder.
         allowed_roots: folders that the root must lie in or be; none: any folder will do.
-        forbidden: the project's own state; the root may not lie in, be or contain any of it.
+        forbidden_roots: the project's own state; the root may not lie in, be or contain any of it.
 
     Raises:
         ConfigurationError: the root may not be used.
@@ -77,13 +72,13 @@ class FilesSource:
         self,
         config: FilesConfig,
         allowed_roots: Iterable[Path] = (),
-        forbidden: Iterable[Path] = (),
+        forbidden_roots: Iterable[Path] = (),
     ) -> None:
         self._config = config
         # Links above and at the root are the operator's; from here on none is followed.
         self._root = config.root.expanduser().resolve()
         self._selection = Selection.of(config.include, config.exclude, gitignore=config.gitignore)
-        _require_usable(config.name, self._root, tuple(allowed_roots), tuple(forbidden))
+        _require_usable(config.name, self._root, tuple(allowed_roots), tuple(forbidden_roots))
 
     @property
     def name(self) -> str:
@@ -131,6 +126,14 @@ class FilesSource:
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """The content of one file in pieces; see DocumentSource.stream."""
         return stream_file(self._root, document_path, max_bytes=max_bytes)
+
+
+def _build(config: FilesConfig, context: SourceContext) -> FilesSource:
+    absolute = config.model_copy(update={"root": context.base / config.root.expanduser()})
+    return FilesSource(absolute, context.allowed_roots, context.forbidden_roots)
+
+
+FILES = SourceKind("files", FilesConfig, _build, path_fields=("root",), folder="root")
 
 
 def _require_usable(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from rag_assets.ingest.sources.brackets import read_bracket
+from rag_assets.ingest.sources.bracket_expressions import read_bracket
 
 MAX_GITIGNORE_BYTES = 256 * 1024
 MAX_WILDCARDS = 2_000

@@ -54,8 +54,8 @@ class ListingFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidOfDocument:
-    """What a source says of a document beside its content; files say nothing.
+class SourceMetadata:
+    """What a source tells of a document beside its content; files have none.
 
     Attributes:
         title: None: the one found in its content.
@@ -72,7 +72,7 @@ class SaidOfDocument:
     modified_at: datetime | None = None
 
 
-NOTHING_SAID = SaidOfDocument()
+NO_METADATA = SourceMetadata()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class ListedDocument:
         source_type: what kind of document the source holds.
         content_sha256: of its content, where the source knows it without reading.
         revision: of a pushed record; None for all else.
-        said: what the source says of it.
+        source_metadata: what the source tells of it beside its content.
     """
 
     source: str
@@ -105,13 +105,13 @@ class ListedDocument:
     source_type: str = "file"
     content_sha256: str | None = None
     revision: int | None = None
-    said: SaidOfDocument = NOTHING_SAID
+    source_metadata: SourceMetadata = NO_METADATA
 
     @property
     def modified_at(self) -> datetime:
         """When its source says that the content was made, else was written: UTC, milliseconds."""
-        if self.said.modified_at is not None:
-            return whole_milliseconds(self.said.modified_at)
+        if self.source_metadata.modified_at is not None:
+            return whole_milliseconds(self.source_metadata.modified_at)
         # A record's time of change is when it was pushed; a file's moves when its owner does.
         return from_nanoseconds(self.mtime_ns if self.revision is None else self.ctime_ns)
 
@@ -119,6 +119,41 @@ class ListedDocument:
     def facts(self) -> ListingFacts:
         """The facts that decide whether the document must be hashed again."""
         return ListingFacts(self.size, self.mtime_ns, self.ctime_ns, self.inode)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record as it is listed, without its text.
+
+    Attributes:
+        source_type: what kind of thing it is to its application: page, comment.
+        source_id: which one of that kind.
+        revision: a number that it never had before, new whenever anything of it changes.
+        size: bytes of its text in UTF-8.
+        changed_ns: when it was pushed, in nanoseconds since the epoch.
+    """
+
+    source_type: str
+    source_id: str
+    document_id: str
+    revision: int
+    size: int
+    changed_ns: int
+    media_type: str
+    content_sha256: str
+    source_metadata: SourceMetadata
+
+
+class RecordStore(Protocol):
+    """Where the records of one tenant are kept."""
+
+    def listed(self, source: str) -> Iterator[StoredRecord]:
+        """Every record of one source, streamed, without the texts."""
+        ...
+
+    def text(self, source: str, document_id: str) -> str | None:
+        """The text of one record; None if there is none any more."""
+        ...
 
 
 class DocumentSource(Protocol):

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from rag_assets.common.errors import DocumentTooLarge, DocumentVanished
-from rag_assets.ingest.sources.files import SourceName
-from rag_assets.ingest.sources.model import ListedDocument, SaidOfDocument, document_id, uri_of
-from rag_assets.ingest.sources.opening import PIECE_BYTES, readable_size
+from rag_assets.common.errors import ConfigurationError, DocumentTooLarge, DocumentVanished
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
+from rag_assets.ingest.sources.model import ListedDocument, RecordStore, document_id, uri_of
+from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
 
 MAX_RECORD_BYTES = 1 << 20
 """Of a record's text, in UTF-8."""
 
 
-class RecordsConfig(BaseModel):
+class RecordsConfig(SourceConfig):
     """Records that an application pushes over HTTP, one document each.
 
     Attributes:
@@ -25,46 +22,7 @@ class RecordsConfig(BaseModel):
         scope: the access scope of records that name none, where it is not the tenant's.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     type: Literal["records"] = "records"
-    name: SourceName
-    scope: str | None = Field(default=None, min_length=1, max_length=256)
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRecord:
-    """A record as it is listed, without its text.
-
-    Attributes:
-        source_type: what kind of thing it is to its application: page, comment.
-        source_id: which one of that kind.
-        revision: a number that it never had before, new whenever anything of it changes.
-        size: bytes of its text in UTF-8.
-        changed_ns: when it was pushed, in nanoseconds since the epoch.
-    """
-
-    source_type: str
-    source_id: str
-    document_id: str
-    revision: int
-    size: int
-    changed_ns: int
-    media_type: str
-    content_sha256: str
-    said: SaidOfDocument
-
-
-class RecordShelf(Protocol):
-    """Where the records of one tenant are kept."""
-
-    def listed(self, source: str) -> Iterator[KeptRecord]:
-        """Every record of one source, streamed, without the texts."""
-        ...
-
-    def text(self, source: str, document_id: str) -> str | None:
-        """The text of one record; None if there is none any more."""
-        ...
 
 
 class RecordsSource:
@@ -72,12 +30,12 @@ class RecordsSource:
 
     Args:
         config: which source.
-        shelf: where the tenant's records are.
+        records: where the tenant's records are.
     """
 
-    def __init__(self, config: RecordsConfig, shelf: RecordShelf) -> None:
+    def __init__(self, config: RecordsConfig, records: RecordStore) -> None:
         self._config = config
-        self._shelf = shelf
+        self._records = records
 
     @property
     def name(self) -> str:
@@ -95,7 +53,7 @@ class RecordsSource:
         Their revisions tell every change, so that no clock decides whether one must be read.
         """
         name = self._config.name
-        for record in self._shelf.listed(name):
+        for record in self._records.listed(name):
             path = record_path(record.source_type, record.source_id)
             yield ListedDocument(
                 source=name,
@@ -110,13 +68,13 @@ class RecordsSource:
                 source_type=record.source_type,
                 content_sha256=record.content_sha256,
                 revision=record.revision,
-                said=record.said,
+                source_metadata=record.source_metadata,
             )
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
         """The text of one record in UTF-8; see DocumentSource.read."""
         name = self._config.name
-        text = self._shelf.text(name, document_id(name, document_path))
+        text = self._records.text(name, document_id(name, document_path))
         if text is None:
             raise DocumentVanished(f"gone since it was listed: {document_path!r}")
         data = text.encode()
@@ -130,6 +88,18 @@ class RecordsSource:
         data = self.read(document_path, max_bytes=max_bytes)
         for start in range(0, len(data), PIECE_BYTES):
             yield data[start : start + PIECE_BYTES]
+
+
+def _build(config: RecordsConfig, context: SourceContext) -> RecordsSource:
+    if context.records is None:
+        raise ConfigurationError(
+            f"source {config.name!r}: there is no catalog to read records from",
+            hint="open it with the tenant's catalog",
+        )
+    return RecordsSource(config, context.records)
+
+
+RECORDS = SourceKind("records", RecordsConfig, _build, pushed=True)
 
 
 def record_path(source_type: str, source_id: str) -> str:

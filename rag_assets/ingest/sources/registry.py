@@ -1,95 +1,50 @@
-"""From a source's configuration to the source."""
+"""Every kind of source that is built in, and the way from a configuration to its source."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
-from pydantic import Discriminator, Tag, ValidationError
-
-from rag_assets.common.errors import ConfigurationError
-from rag_assets.ingest.sources.files import FilesConfig, FilesSource
+from rag_assets.common.kinds import by_name, find_kind
+from rag_assets.ingest.sources.files import FILES
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import DocumentSource
-from rag_assets.ingest.sources.records import RecordsConfig, RecordShelf, RecordsSource
+from rag_assets.ingest.sources.records import RECORDS
+
+SourceKinds: TypeAlias = Mapping[str, SourceKind[Any]]
+
+SOURCE_KINDS: SourceKinds = by_name((FILES, RECORDS))
+"""A new kind is one value in a module of its own, and its name here."""
+
+DEFAULT_KIND = FILES.name
+"""Of a configuration without a `type`."""
 
 
-def _type_of(config: Any) -> Any:
-    """The tag of a source's configuration; a folder of files need not say that it is one."""
-    return config.get("type", "files") if isinstance(config, Mapping) else config.type
+def kind_of(config: SourceConfig | Mapping[str, Any], kinds: SourceKinds) -> SourceKind[Any]:
+    """The kind of a source's configuration.
 
+    Args:
+        config: validated, or as written in tenants.yaml.
+        kinds: those there are.
 
-SourceConfig: TypeAlias = Annotated[
-    Annotated[FilesConfig, Tag("files")] | Annotated[RecordsConfig, Tag("records")],
-    Discriminator(_type_of),
-]
-
-
-@dataclass(frozen=True, slots=True)
-class _Surroundings:
-    base: Path
-    shelf: RecordShelf | None
-    allowed_roots: tuple[Path, ...]
-    forbidden: tuple[Path, ...]
-
-
-_Builder: TypeAlias = Callable[[Mapping[str, Any], _Surroundings], DocumentSource]
+    Raises:
+        ConfigurationError: there is no such kind; the hint lists those there are.
+    """
+    name = config.type if isinstance(config, SourceConfig) else config.get("type", DEFAULT_KIND)
+    return find_kind(name, kinds, "type of source")
 
 
 def build_source(
-    config: Mapping[str, Any],
-    *,
-    base: Path,
-    shelf: RecordShelf | None = None,
-    allowed_roots: Iterable[Path] = (),
-    forbidden: Iterable[Path] = (),
+    config: SourceConfig, context: SourceContext, kinds: SourceKinds = SOURCE_KINDS
 ) -> DocumentSource:
     """Make the source that a configuration describes.
 
     Args:
-        config: its `type` and whatever that type takes, as written in tenants.yaml.
-        base: what a relative root is relative to (Settings.home).
-        shelf: where the tenant's pushed records are.
-        allowed_roots: folders that roots may lie in (Settings.allowed_roots); none: any.
-        forbidden: the project's own state (Settings.local, a local lake elsewhere).
+        config: of one of the kinds.
+        context: what the installation gives it.
+        kinds: those there are.
 
     Raises:
-        ConfigurationError: the type is unknown, or the configuration is not usable.
+        ConfigurationError: the source cannot be used as configured.
     """
-    kind = config.get("type")
-    builder = _BUILDERS.get(kind) if isinstance(kind, str) else None
-    if builder is None:
-        raise ConfigurationError(
-            f"no source type {kind!r} for source {config.get('name')!r}",
-            hint=f"known types: {', '.join(sorted(_BUILDERS))}",
-        )
-    around = _Surroundings(base, shelf, tuple(allowed_roots), tuple(forbidden))
-    try:
-        return builder(config, around)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ConfigurationError(
-            f"source {config.get('name')!r}: {where}: {first['msg']}",
-            hint="see the source types in docs/",
-        ) from error
-
-
-def _files(config: Mapping[str, Any], around: _Surroundings) -> FilesSource:
-    parsed = FilesConfig.model_validate(config)
-    absolute = parsed.model_copy(update={"root": around.base / parsed.root.expanduser()})
-    return FilesSource(absolute, around.allowed_roots, around.forbidden)
-
-
-def _records(config: Mapping[str, Any], around: _Surroundings) -> RecordsSource:
-    parsed = RecordsConfig.model_validate(config)
-    if around.shelf is None:
-        raise ConfigurationError(
-            f"source {parsed.name!r}: there is no catalog to read records from",
-            hint="open it with the tenant's catalog",
-        )
-    return RecordsSource(parsed, around.shelf)
-
-
-_BUILDERS: Mapping[str, _Builder] = {"files": _files, "records": _records}
+    return kind_of(config, kinds).build(config, context)

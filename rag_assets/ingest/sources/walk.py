@@ -20,7 +20,7 @@ from rag_assets.ingest.sources.globs import (
     compile_gitignore,
     compile_globs,
 )
-from rag_assets.ingest.sources.opening import open_below, open_regular, open_root
+from rag_assets.ingest.sources.safe_files import open_below, open_regular, open_root
 
 GITIGNORE = ".gitignore"
 _ALWAYS_SKIPPED = frozenset({".git"})

@@ -16,15 +16,15 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
-from rag_assets.ingest.sources.model import SaidOfDocument
-from rag_assets.ingest.sources.records import KeptRecord, record_document_id
+from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
+from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.removals import forget_record, take_out
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 
 _BATCH = 2_000
-_SAID = ("title", "uri", "access_scope", "tags", "metadata")
+_METADATA_FIELDS = ("title", "uri", "access_scope", "tags", "metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class PushedRecord:
     source_id: str
     text: str
     media_type: str
-    said: SaidOfDocument
+    source_metadata: SourceMetadata
 
     @property
     def document_id(self) -> str:
@@ -53,9 +53,10 @@ class PushedRecord:
     @property
     def key(self) -> str:
         """Hash of all that makes it this record; when it was made is none of it."""
-        told = [self.said.title, self.said.uri, self.said.access_scope, list(self.said.tags)]
+        told = self.source_metadata
         return key_of(
-            "record", sha256_hex(self.text), self.media_type, *told, dict(self.said.metadata)
+            *("record", sha256_hex(self.text), self.media_type),
+            *(told.title, told.uri, told.access_scope, list(told.tags), dict(told.metadata)),
         )
 
 
@@ -88,8 +89,8 @@ class RecordTable:
             "media_type": record.media_type,
             "size": len(data),
             "content_sha256": sha256_hex(data),
-            "said": _as_json(record.said),
-            "modified_at": record.said.modified_at,
+            "said": _as_json(record.source_metadata),
+            "modified_at": record.source_metadata.modified_at,
             "changed_at": func.clock_timestamp(),
         }
         statement = (
@@ -130,19 +131,19 @@ class RecordTable:
             take_out(connection, ref, document_id, by)
         return found
 
-    def of(self, tenant_id: str) -> TenantShelf:
+    def of(self, tenant_id: str) -> TenantRecords:
         """The records of one tenant, as a source reads them."""
-        return TenantShelf(self._database, tenant_id)
+        return TenantRecords(self._database, tenant_id)
 
 
 @dataclass(frozen=True, slots=True)
-class TenantShelf:
-    """The records of one tenant; see RecordShelf."""
+class TenantRecords:
+    """The records of one tenant; see RecordStore."""
 
     database: Database
     tenant_id: str
 
-    def listed(self, source: str) -> Iterator[KeptRecord]:
+    def listed(self, source: str) -> Iterator[StoredRecord]:
         """Every record of one source, streamed, without the texts."""
         kept = source_records.c
         # One that cannot be read here would keep all the others from being listed.
@@ -156,7 +157,7 @@ class TenantShelf:
             rows = connection.execution_options(yield_per=_BATCH).execute(query)
             for type_, id_, document_id, revision, size, media_type, content, *rest in rows:
                 said, modified_at, changed_at = rest
-                yield KeptRecord(
+                yield StoredRecord(
                     source_type=type_,
                     source_id=id_,
                     document_id=document_id,
@@ -165,7 +166,7 @@ class TenantShelf:
                     changed_ns=int(changed_at.timestamp() * 1e6) * 1_000,
                     media_type=media_type,
                     content_sha256=content,
-                    said=_said(said, modified_at),
+                    source_metadata=_source_metadata(said, modified_at),
                 )
 
     def text(self, source: str, document_id: str) -> str | None:
@@ -193,10 +194,10 @@ def _moved(ref: TenantRef, record: PushedRecord, scope: str) -> Update:
     )
 
 
-def _as_json(said: SaidOfDocument) -> dict[str, Any]:
-    return {name: value for name in _SAID if (value := getattr(said, name))}
+def _as_json(metadata: SourceMetadata) -> dict[str, Any]:
+    return {name: value for name in _METADATA_FIELDS if (value := getattr(metadata, name))}
 
 
-def _said(fields: dict[str, Any], modified_at: datetime | None) -> SaidOfDocument:
+def _source_metadata(fields: dict[str, Any], modified_at: datetime | None) -> SourceMetadata:
     tags = tuple(fields.pop("tags", ()))
-    return SaidOfDocument(**fields, tags=tags, modified_at=modified_at)
+    return SourceMetadata(**fields, tags=tags, modified_at=modified_at)

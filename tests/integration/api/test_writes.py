@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from rag_assets.common.times import LAST_DAY
-from rag_assets.ingest.sources.model import SaidOfDocument
+from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.storage.catalog import database
@@ -121,11 +121,11 @@ def test_a_record_whose_date_cannot_be_read_keeps_no_other_from_being_listed(doo
     records = door.driver.session.catalog.records
     ref = door.driver.session.catalog.tenants.get("acme").ref
     late = datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))
-    said = SaidOfDocument(modified_at=late)
-    record = PushedRecord("pushed", "page", "late", "a", "text/plain", said)
+    metadata = SourceMetadata(modified_at=late)
+    record = PushedRecord("pushed", "page", "late", "a", "text/plain", metadata)
     records.put(ref, record, scope="public")
     [listed] = [*records.of("acme").listed("pushed")]
-    assert listed.said.modified_at == LAST_DAY
+    assert listed.source_metadata.modified_at == LAST_DAY
     records.remove(ref, record.document_id, "chief")
 
 
@@ -285,8 +285,8 @@ def test_a_secret_record_is_kept_nowhere(door: Door) -> None:
     secret = {"text": "The combination is 1234.", "metadata": {"is_secret": True}}
     assert door.send("PUT", path, secret).json()["outcome"] == "secret"
     assert status(door) == (0, 0)
-    shelf = door.driver.session.catalog.records.of("acme")
-    assert [record for record in shelf.listed("pushed") if record.source_id == "s"] == []
+    records = door.driver.session.catalog.records.of("acme")
+    assert [record for record in records.listed("pushed") if record.source_id == "s"] == []
 
 
 def test_only_an_admin_of_the_tenant_writes(door: Door) -> None:

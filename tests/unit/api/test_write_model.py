@@ -97,7 +97,7 @@ def test_a_date_that_is_none_in_utc_is_refused(at: str) -> None:
     ],
 )
 def test_a_record_may_have_an_address_of_its_own(uri: str) -> None:
-    assert RecordBody(text="a", uri=uri).of("pushed", "page", "1").said.uri == uri
+    assert RecordBody(text="a", uri=uri).of("pushed", "page", "1").source_metadata.uri == uri
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.ingest.sources.model import NOTHING_SAID, ListedDocument, SaidOfDocument, uri_of
+from rag_assets.ingest.sources.model import NO_METADATA, ListedDocument, SourceMetadata, uri_of
 from rag_assets.pipeline.listing_report import Words
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
@@ -21,25 +21,25 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Words:
 
 
 def test_a_credential_is_masked_wherever_a_source_says_it(words: Words) -> None:
-    said = SaidOfDocument(
+    metadata = SourceMetadata(
         title=f"Token {TOKEN}",
         tags=("plain", TOKEN),
         metadata={"owner": "ada", "floor": 3, "token": TOKEN, "more": ["x", TOKEN]},
     )
-    shown = words.said(said)
+    shown = words.source_metadata(metadata)
     assert TOKEN not in repr(shown)
     assert shown.tags[0] == "plain"
     assert (shown.metadata["owner"], shown.metadata["floor"]) == ("ada", 3)
     assert shown.metadata["more"][0] == "x"
-    assert words.said(NOTHING_SAID) is NOTHING_SAID
+    assert words.source_metadata(NO_METADATA) is NO_METADATA
 
 
 def test_a_uri_that_a_source_gives_goes_before_the_one_that_is_known(words: Words) -> None:
-    said = SaidOfDocument(uri=f"https://wiki.example/?key={TOKEN}")
+    metadata = SourceMetadata(uri=f"https://wiki.example/?key={TOKEN}")
     document = ListedDocument(
         *("pushed", "page/1", "id", uri_of("pushed", "page/1"), None, 1, 0, 0, 1),
         revision=1,
-        said=said,
+        source_metadata=metadata,
     )
     assert words.uri(document).startswith("https://wiki.example/?key=")
     assert TOKEN not in words.uri(document)

@@ -35,7 +35,7 @@ from rag_assets.ingest.sources.model import (
     RACY_NS,
     ListedDocument,
     ListingFacts,
-    SaidOfDocument,
+    SourceMetadata,
     document_id,
     path_of,
     uri_of,
@@ -149,7 +149,9 @@ def test_a_date_is_that_of_the_content(
 ) -> None:
     row = known("a.md", ListingFacts(0, 0, 0, 0), "same", deleted=False)
     document = listed("a.md", ListingFacts(1, NOW, 2 * NOW, 1))
-    document = replace(document, revision=revision, said=SaidOfDocument(modified_at=said))
+    document = replace(
+        document, revision=revision, source_metadata=SourceMetadata(modified_at=said)
+    )
     [change] = Comparison([row]).judge([(document, content)])
     assert (change.kind, change.modified_at) == (kind, made)
 

@@ -16,8 +16,7 @@ from rag_assets.common.errors import (
     DocumentVanished,
 )
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
-from rag_assets.ingest.sources.opening import PIECE_BYTES
-from rag_assets.ingest.sources.registry import build_source
+from rag_assets.ingest.sources.safe_files import PIECE_BYTES
 
 
 def source(root: Path) -> FilesSource:
@@ -165,9 +164,9 @@ def test_the_projects_own_state_is_no_source(tmp_path: Path) -> None:
     (tmp_path / "alias").symlink_to(state)
     for root in (state, state / "lake", tmp_path / "home", Path("/"), tmp_path / "alias"):
         with pytest.raises(ConfigurationError, match="own state") as refused:
-            FilesSource(FilesConfig(name="docs", root=root), forbidden=[state])
+            FilesSource(FilesConfig(name="docs", root=root), forbidden_roots=[state])
         assert refused.value.hint
-    FilesSource(FilesConfig(name="docs", root=tmp_path / "home/examples"), forbidden=[state])
+    FilesSource(FilesConfig(name="docs", root=tmp_path / "home/examples"), forbidden_roots=[state])
 
 
 def test_roots_come_from_the_allowlist(tmp_path: Path) -> None:
@@ -198,21 +197,3 @@ def test_roots_come_from_the_allowlist(tmp_path: Path) -> None:
 def test_a_wrong_configuration_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         FilesConfig.model_validate({"name": "docs", "root": tmp_path} | wrong)
-    with pytest.raises(ConfigurationError, match="source") as refused:
-        build_source({"type": "files", "name": "docs", "root": "."} | wrong, base=tmp_path)
-    assert next(iter(wrong)) in refused.value.message
-
-
-def test_build_source_resolves_roots_and_knows_its_types(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/a.md").write_text("a")
-    built = build_source({"type": "files", "name": "d", "root": "docs"}, base=tmp_path)
-    assert [document.uri for document in built.list()] == ["d/a.md"]
-    for unknown in ("ftp", None, ["files"]):
-        with pytest.raises(ConfigurationError, match="source type") as refused:
-            build_source({"type": unknown, "name": "d"}, base=tmp_path)
-        assert refused.value.hint == "known types: files, records"
-    with pytest.raises(ConfigurationError, match="own state"):
-        build_source(
-            {"type": "files", "name": "d", "root": "docs"}, base=tmp_path, forbidden=[tmp_path]
-        )

@@ -1,4 +1,4 @@
-"""Pushed records as a source, over a shelf in memory."""
+"""Pushed records as a source, over a store in memory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from rag_assets.common.errors import DocumentTooLarge, DocumentVanished
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.sources.diff import Comparison, KnownDocument
 from rag_assets.ingest.sources.digests import hash_documents
-from rag_assets.ingest.sources.model import NOTHING_SAID, READ_AGAIN_NS, ListedDocument, document_id
+from rag_assets.ingest.sources.model import (
+    NO_METADATA,
+    READ_AGAIN_NS,
+    ListedDocument,
+    StoredRecord,
+    document_id,
+)
 from rag_assets.ingest.sources.records import (
-    KeptRecord,
     RecordsConfig,
     RecordsSource,
     record_document_id,
@@ -23,14 +28,14 @@ NOW = 1_800_000_000_000_000_000
 
 
 @dataclass
-class Shelf:
+class MemoryRecords:
     """Records and their texts; texts that are read are counted."""
 
-    records: list[KeptRecord]
+    records: list[StoredRecord]
     texts: dict[str, str]
     read: int = 0
 
-    def listed(self, source: str) -> Iterator[KeptRecord]:
+    def listed(self, source: str) -> Iterator[StoredRecord]:
         assert source == "pushed"
         yield from self.records
 
@@ -39,18 +44,18 @@ class Shelf:
         return self.texts.get(document_id)
 
 
-def record(source_id: str, text: str, revision: int = 1) -> KeptRecord:
+def record(source_id: str, text: str, revision: int = 1) -> StoredRecord:
     id_ = record_document_id("pushed", "page", source_id)
     size, content = len(text.encode()), sha256_hex(text)
-    return KeptRecord(
-        "page", source_id, id_, revision, size, NOW, "text/markdown", content, NOTHING_SAID
+    return StoredRecord(
+        "page", source_id, id_, revision, size, NOW, "text/markdown", content, NO_METADATA
     )
 
 
-def source_of(**texts: str) -> tuple[RecordsSource, Shelf]:
+def source_of(**texts: str) -> tuple[RecordsSource, MemoryRecords]:
     records = [record(name, text) for name, text in texts.items()]
-    shelf = Shelf(records, {r.document_id: texts[r.source_id] for r in records})
-    return RecordsSource(RecordsConfig(name="pushed"), shelf), shelf
+    store = MemoryRecords(records, {r.document_id: texts[r.source_id] for r in records})
+    return RecordsSource(RecordsConfig(name="pushed"), store), store
 
 
 def known(document: ListedDocument, listed_at_ns: int = NOW) -> KnownDocument:
@@ -79,13 +84,13 @@ def test_a_record_is_a_document_with_a_path_of_its_own() -> None:
 
 
 def test_no_text_is_read_to_find_out_what_changed() -> None:
-    source, shelf = source_of(a="one", b="two")
+    source, store = source_of(a="one", b="two")
     assert kinds(source, []) == ["added", "added"]
     rows = [known(document) for document in source.list()]
     assert kinds(source, rows) == []
-    shelf.records[0] = replace(shelf.records[0], revision=2)
+    store.records[0] = replace(store.records[0], revision=2)
     assert kinds(source, rows) == ["changed"]
-    assert shelf.read == 0
+    assert store.read == 0
 
 
 def test_a_record_pushed_just_now_need_not_be_looked_at_again() -> None:
@@ -101,9 +106,9 @@ def test_what_is_to_be_read_again_is() -> None:
 
 
 def test_a_record_that_is_gone_or_too_large_is_refused() -> None:
-    source, shelf = source_of(a="one")
+    source, store = source_of(a="one")
     with pytest.raises(DocumentTooLarge):
         source.read("page/a", max_bytes=2)
-    shelf.texts.clear()
+    store.texts.clear()
     with pytest.raises(DocumentVanished):
         b"".join(source.stream("page/a", max_bytes=10))

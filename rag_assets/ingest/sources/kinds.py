@@ -1,0 +1,77 @@
+"""What a kind of source is made of: its name, its configuration and how it is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rag_assets.ingest.sources.model import DocumentSource, RecordStore
+
+SourceName = Annotated[str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=63)]
+
+
+class SourceConfig(BaseModel):
+    """What every source's configuration holds; each kind adds its own fields.
+
+    Attributes:
+        type: the name of its kind.
+        name: the source's given name; part of every document's identity.
+        scope: the access scope of its documents, where it is not the tenant's.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: str
+    name: SourceName
+    scope: str | None = Field(default=None, min_length=1, max_length=256)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceContext:
+    """What an installation gives the sources of one tenant.
+
+    Attributes:
+        base: what relative paths are relative to (Settings.home).
+        records: the tenant's pushed records; None where there is no catalog.
+        allowed_roots: folders that roots may lie in (Settings.allowed_roots); none: any.
+        forbidden_roots: the project's own state (Settings.local, a local lake elsewhere).
+    """
+
+    base: Path
+    records: RecordStore | None = None
+    allowed_roots: tuple[Path, ...] = ()
+    forbidden_roots: tuple[Path, ...] = ()
+
+
+_Config = TypeVar("_Config", bound=SourceConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKind(Generic[_Config]):
+    """One kind of source.
+
+    Attributes:
+        name: what `type` is in a source's configuration.
+        config: the model that validates the rest of it.
+        build: makes the source; raises ConfigurationError where it cannot be used.
+        pushed: whether an application pushes its documents over HTTP, with revisions that tell
+            every change; otherwise a listing finds them.
+        path_fields: fields of the configuration that are paths: relative ones are relative to
+            tenants.yaml, and moving what they name changes no document.
+        folder: the field that names a folder which must exist and is watched; None: no field.
+    """
+
+    name: str
+    config: type[_Config]
+    build: Callable[[_Config, SourceContext], DocumentSource]
+    pushed: bool = False
+    path_fields: tuple[str, ...] = ()
+    folder: str | None = None
+
+    def folder_of(self, config: _Config) -> Path | None:
+        """The folder that a source reads; None where it reads none."""
+        return Path(getattr(config, self.folder)) if self.folder else None

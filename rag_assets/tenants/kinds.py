@@ -1,0 +1,43 @@
+"""What a tenant's configuration may choose from: the built-in kinds, and those of systems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pydantic import ValidationInfo
+
+from rag_assets.common.kinds import by_name
+from rag_assets.ingest.sources.registry import SOURCE_KINDS, SourceKinds
+from rag_assets.systems.registry import Systems, installed_systems
+
+
+@dataclass(frozen=True, slots=True)
+class TenantKinds:
+    """Every kind that tenants may name.
+
+    Attributes:
+        sources: kinds of sources by name.
+    """
+
+    sources: SourceKinds
+
+
+def installed_kinds() -> TenantKinds:
+    """The built-in kinds, and those of the installed systems.
+
+    Raises:
+        ConfigurationError: a system cannot be loaded, or contradicts another or the core.
+    """
+    return _with_systems(installed_systems())
+
+
+def kinds_of(info: ValidationInfo) -> TenantKinds:
+    """The kinds that a validation was given as its context; without any, those installed."""
+    return info.context if isinstance(info.context, TenantKinds) else installed_kinds()
+
+
+@lru_cache(maxsize=4)
+def _with_systems(systems: Systems) -> TenantKinds:
+    sources = systems.load("source_kinds", reserved=SOURCE_KINDS)
+    return TenantKinds(sources=by_name(SOURCE_KINDS.values(), sources.values()))

@@ -1,0 +1,99 @@
+"""A tenant's sources are validated, opened and shown by their kinds, also by kinds of others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.kinds import by_name
+from rag_assets.ingest.sources.files import FilesConfig, FilesSource
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
+from rag_assets.ingest.sources.registry import SOURCE_KINDS
+from rag_assets.pipeline.comparing import settings_key
+from rag_assets.tenants.file import TenantsFile
+from rag_assets.tenants.kinds import TenantKinds
+from rag_assets.tenants.model import Tenant
+
+
+class NotesConfig(SourceConfig):
+    """Text files of a notebook."""
+
+    type: Literal["notes"] = "notes"
+    notebook: Path
+    tags: tuple[str, ...] = ()
+
+
+def build_notes(config: NotesConfig, context: SourceContext) -> FilesSource:
+    root = context.base / config.notebook
+    return FilesSource(FilesConfig(name=config.name, root=root, include=("*.txt",)))
+
+
+NOTES = SourceKind("notes", NotesConfig, build_notes, path_fields=("notebook",), folder="notebook")
+KINDS = TenantKinds(sources=by_name(SOURCE_KINDS.values(), [NOTES]))
+SOURCE = {"name": "mine", "type": "notes", "notebook": "notes"}
+
+
+def tenant_of(source: dict[str, Any]) -> Tenant:
+    return Tenant.from_config({"id": "a", "sources": [source]}, KINDS)
+
+
+def test_a_kind_of_a_system_is_validated_and_opened(tmp_path: Path) -> None:
+    tenant = tenant_of(SOURCE)
+    [source] = tenant.sources
+    kind = tenant.source_kind(source)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.txt").write_text("a")
+    (tmp_path / "notes/b.md").write_text("b")
+    built = kind.build(source, SourceContext(tmp_path))
+    assert [document.path for document in built.list()] == ["a.txt"]
+    assert kind.folder_of(source) == Path("notes")
+    assert tenant.model_dump(mode="json")["sources"] == [{**SOURCE, "scope": None, "tags": []}]
+
+
+def test_a_kind_of_a_system_is_unknown_without_it() -> None:
+    with pytest.raises(ConfigurationError, match=r"0\.type: choose one of: files, records$"):
+        Tenant.from_config({"id": "a", "sources": [SOURCE]})
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"notebook": 5}, r"sources\.0\.notebook: "),
+        ({"root": "/"}, r"sources\.0\.root: there is no such field"),
+        ({"tags": "x"}, r"sources\.0\.tags: it must be a list"),
+        ({"type": "wiki"}, r"sources\.0\.type: choose one of: files, records, notes"),
+    ],
+)
+def test_what_is_wrong_with_it_is_told_with_its_place(change: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        tenant_of({**SOURCE, **change})
+
+
+def test_its_paths_are_relative_to_the_file_and_decide_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "tenants.yaml"
+    path.write_text("tenants:\n- id: a\n  sources: [{name: mine, type: notes, notebook: notes}]\n")
+    [config] = TenantsFile(path, KINDS).load().values()
+    assert config["sources"][0]["notebook"] == str(tmp_path / "notes")
+
+    here, there = tenant_of(SOURCE), tenant_of({**SOURCE, "notebook": "elsewhere"})
+    tagged = tenant_of({**SOURCE, "tags": ["x"]})
+    keys = {settings_key(tenant, tenant.sources[0]) for tenant in (here, there)}
+    assert len(keys) == 1
+    assert settings_key(tagged, tagged.sources[0]) not in keys
+
+
+def test_the_keys_of_settings_are_those_of_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another key would have every source's names masked again."""
+    monkeypatch.setattr("rag_assets.pipeline.comparing.rules_version", lambda: "rules")
+    monkeypatch.setattr("rag_assets.pipeline.comparing.MASKING_VERSION", 1)
+    config = {"id": "a", "sources": [{"name": "f", "root": "/x"}, {"name": "p", "type": "records"}]}
+    tenant = Tenant.from_config(config)
+    assert [settings_key(tenant, source) for source in tenant.sources] == [
+        "2448cfc7dde1ee8a0732a8feee73941a",
+        "b52bbe2fdab04185698a0b363ecd1881",
+    ]
