@@ -231,6 +231,7 @@ def _initdb(data: Path, password: Path, account: Account | None) -> None:
         [str(part) for part in command],
         env=_environment(),
         cwd=data,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,

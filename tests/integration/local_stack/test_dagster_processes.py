@@ -109,6 +109,18 @@ def test_the_ui_and_the_daemon_live_and_end_together(
             tables = connection.execute("SELECT count(*) FROM runs").fetchone()
         assert tables == (0,), "the storage is the Postgres we named"
 
+        for record, process in (
+            (webserver, stack.dagster.webserver),
+            (daemon, stack.dagster.daemon),
+        ):
+            outputs = {
+                str(Path(f"/proc/{member.pid}/fd/{number}").readlink())
+                for member in psutil.process_iter()
+                if belongs_to(member, record.pid)
+                for number in (1, 2)
+            }
+            assert outputs == {str(process.log_file)}, "no output of the command that started it"
+
         messages.clear()
         stack.up(progress=messages.append)
         assert messages == []

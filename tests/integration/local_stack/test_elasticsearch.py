@@ -51,6 +51,8 @@ def test_its_life(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = server.process.find()
     assert record is not None
     assert pids == {record.pid}, "two commands at once start one server"
+    outputs = {str(Path(f"/proc/{record.pid}/fd/{number}").readlink()) for number in (1, 2)}
+    assert outputs == {str(server.process.log_file)}, "no output of the command that started it"
 
     messages: list[str] = []
     url = server.start(messages.append)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
 import psycopg
 import psycopg2  # type: ignore[import-untyped]
 import pytest
@@ -67,6 +68,17 @@ def test_both_drivers_connect_and_the_settings_hold(url: str) -> None:
         cursor.execute("SELECT upper('ärger') || 1")
         assert cursor.fetchone() == ("ÄRGER1",)
     connection.close()
+
+
+@pytest.mark.usefixtures("url")
+def test_the_server_and_its_children_write_to_the_log_alone(server: EmbeddedPostgres) -> None:
+    leader = psutil.Process(pid_of(server))
+    outputs = {
+        str(Path(f"/proc/{process.pid}/fd/{number}").readlink())
+        for process in (leader, *leader.children())
+        for number in (1, 2)
+    }
+    assert outputs == {str(server.process.log_file.resolve())}
 
 
 def test_nobody_gets_in_without_the_password(url: str) -> None:

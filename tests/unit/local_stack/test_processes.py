@@ -143,6 +143,24 @@ def test_it_outlives_the_command_that_started_it(server: BackgroundProcess) -> N
     assert server.stop() is True
 
 
+def test_the_pipes_of_a_killed_command_close_while_its_server_runs(
+    server: BackgroundProcess,
+) -> None:
+    code = f"{STARTER}\nsys.stdout.flush()\nimport time\ntime.sleep(60)"
+    starter = subprocess.Popen(
+        [sys.executable, "-c", code, str(server.pid_file), str(server.log_file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert starter.stdout is not None
+    pid = int(starter.stdout.readline())
+    starter.kill()
+    assert starter.communicate(timeout=10) == (b"", b"")
+    record = server.find()
+    assert record is not None
+    assert record.pid == pid
+
+
 def test_two_commands_at_once_start_one(server: BackgroundProcess) -> None:
     command = [sys.executable, "-c", STARTER, str(server.pid_file), str(server.log_file)]
     starters = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
