@@ -10,19 +10,25 @@ from rag_assets.assets.embeddings import embeddings
 from rag_assets.jobs import NO_RUN_RETRIES
 from rag_assets.models.embedding.canary import PROBES
 from rag_assets.partitions import tenants_partitions
-from rag_assets.pipeline.canary import FRESH, Sighting, Watched, look, look_at_all
+from rag_assets.pipeline.canary import (
+    FRESH,
+    CanaryResult,
+    CanaryTarget,
+    run_canary,
+    run_every_canary,
+)
 from resources.workbench import Workbench, clear_failures
 
 NAME = "canary"
 _FIRST_WORDS = 40
 
 
-def judge(seen: Sighting) -> Verdict:
+def judge(seen: CanaryResult) -> Verdict:
     """No probe may have moved further than the limit; one that could not be asked is a warning."""
     moved = [at for at, distance in enumerate(seen.distances) if distance > seen.limit]
     known = len(seen.distances)
     return Verdict(
-        passed=seen.passed and seen.trouble is None,
+        passed=seen.passed and seen.error is None,
         description=_description(seen),
         compared=(
             Compared(f"probes that moved by {seen.limit:g} at most", known, known - len(moved)),
@@ -51,8 +57,8 @@ def canary_check(
 ) -> dg.AssetCheckResult:
     """Judge the last answer, asking first if there is none of today."""
     with checked_tenant(context, workbench) as ctx:
-        watched = Watched.of(ctx.ref, ctx.tenant, ctx.embedder)
-        [seen] = look(ctx.catalog, [watched], fresh=FRESH)
+        target = CanaryTarget.of(ctx.ref, ctx.tenant, ctx.embedder)
+        [seen] = run_canary(ctx.catalog, [target], fresh=FRESH)
         return result_of(judge(seen))
 
 
@@ -62,13 +68,13 @@ def probe_embedders(context: dg.OpExecutionContext, workbench: Workbench) -> Non
     with clear_failures():
         catalog = workbench.postgres.catalog()
         asked = wrong = 0
-        for seen in look_at_all(catalog, workbench.embedders.embedders(catalog)):
-            asked += seen.trouble is None
+        for seen in run_every_canary(catalog, workbench.embedders.embedders(catalog)):
+            asked += seen.error is None
             wrong += not seen.passed
-            if seen.trouble is not None:
-                context.log.warning(f"{seen.ref.id}: {seen.trouble}")
+            if seen.error is not None:
+                context.log.warning(f"{seen.ref.id}: {seen.error}")
             # One row a tenant and day would be millions a year that say nothing.
-            if seen.news or not seen.passed:
+            if seen.is_new or not seen.passed:
                 # It takes evaluations as well; only its annotation does not say so.
                 context.log_event(_evaluation(seen))  # type: ignore[arg-type]
         context.log.info(f"{asked:,} embedders answered, {wrong:,} of them otherwise than before")
@@ -84,7 +90,7 @@ def canary_job() -> None:
     probe_embedders()
 
 
-def _evaluation(seen: Sighting) -> dg.AssetCheckEvaluation:
+def _evaluation(seen: CanaryResult) -> dg.AssetCheckEvaluation:
     result = result_of(judge(seen))
     return dg.AssetCheckEvaluation(
         asset_key=embeddings.key,
@@ -97,7 +103,7 @@ def _evaluation(seen: Sighting) -> dg.AssetCheckEvaluation:
     )
 
 
-def _description(seen: Sighting) -> str:
+def _description(seen: CanaryResult) -> str:
     if not seen.passed:
         return (
             f"the provider changed the model under us: {seen.embedder_id} answers a fixed text"
@@ -106,19 +112,19 @@ def _description(seen: Sighting) -> str:
             f" date say, and sync: a new generation is built with the model as it is now;"
             f" `rag-assets plan {seen.ref.id}` shows its price"
         )
-    if seen.trouble is not None:
-        return f"the embedder could not be asked: {seen.trouble}"
+    if seen.error is not None:
+        return f"the embedder could not be asked: {seen.error}"
     if not seen.distances:
         return "the first answer is stored; later ones are compared with it"
     return f"no probe moved by more than {max(seen.distances):.6f}"
 
 
-def _notes(seen: Sighting) -> Iterator[tuple[str, str | float]]:
+def _notes(seen: CanaryResult) -> Iterator[tuple[str, str | float]]:
     yield "embedder", seen.embedder_id
     if seen.since is not None and seen.at is not None:
         yield "stored", f"{seen.since:%Y-%m-%d %H:%M} UTC"
         yield "asked", f"{seen.at:%Y-%m-%d %H:%M} UTC"
     if seen.distances:
         yield "largest distance", round(max(seen.distances), 6)
-    if seen.trouble is not None:
-        yield "not asked now", seen.trouble
+    if seen.error is not None:
+        yield "not asked now", seen.error

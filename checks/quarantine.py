@@ -9,7 +9,7 @@ from checks.verdict import Compared, Verdict
 from rag_assets.assets.search_index import search_index
 from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
-from rag_assets.pipeline.quarantine import what_to_do
+from rag_assets.pipeline.quarantine import remedy_of
 from rag_assets.storage.catalog.document_rows import Document
 from resources.workbench import Workbench
 
@@ -27,7 +27,7 @@ def judge(tenant_id: str, failed: Sequence[Document], count: int, documents: int
     """
     if failed:
         more = f", and {count - 1:,} more" if count > 1 else ""
-        description = f"{failed[0].uri}: {failed[0].error_message}{more}; {what_to_do(failed[0])}"
+        description = f"{failed[0].uri}: {failed[0].error_message}{more}; {remedy_of(failed[0])}"
     else:
         description = f"all of {counted(documents, 'document')} could be read"
     return Verdict(

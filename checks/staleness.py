@@ -14,8 +14,8 @@ from rag_assets.common.errors import ListingFailed
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument, uri_of
 from rag_assets.partitions import tenants_partitions
-from rag_assets.pipeline.comparing import ListingDigest, open_sources, settings_key
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.document_rows import Document

@@ -12,7 +12,7 @@ from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.drift import inspect_index, repair_index
-from rag_assets.pipeline.removal import sweep_strays
+from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.upkeep import compact, prune
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.storage.catalog.usage import today
@@ -127,7 +127,7 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
 
     _for_all_tenants(context, workbench, "compaction", compact_one)
     with clear_failures():
-        swept = sweep_strays(
+        swept = delete_strays(
             workbench.postgres.catalog(), workbench.lake.lake(), workbench.elasticsearch.store()
         )
     if swept:

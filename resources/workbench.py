@@ -11,7 +11,7 @@ import dagster as dg
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.context import SliceLimits, TenantContext
-from rag_assets.pipeline.removal import retreat
+from rag_assets.pipeline.removal import delete_late_writes
 from rag_assets.privacy.masker import masker_of
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -75,7 +75,9 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def retreat(self, tenant_id: str) -> None:
         """Take back what a run wrote that lost its lock, if its tenant was removed meanwhile."""
-        retreat(self.postgres.catalog(), self.lake.lake(), self.elasticsearch.store(), tenant_id)
+        delete_late_writes(
+            self.postgres.catalog(), self.lake.lake(), self.elasticsearch.store(), tenant_id
+        )
 
     def scanner(self) -> SecretScanner:
         """Finds credentials; loaded once per process, its rules compiled once per installation."""

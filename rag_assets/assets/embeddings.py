@@ -53,7 +53,7 @@ def embeddings(
             "embedded": report.embedded,
             "reused": report.reused,
             "collected": report.collected,
-            "handed over": report.handed_over,
+            "handed over": report.submitted,
             "waiting for batches": waiting,
             "remaining": report.remaining,
             "failed": report.failed,
@@ -67,7 +67,7 @@ def embeddings(
             "embedder": ctx.embedder.embedder_id,
             "halted": report.halted,
             "outage": report.outage or "none",
-            "way out": report.way_out or "none",
+            "way out": report.remedy or "none",
             "seconds": seconds(report.seconds),
         }
     )

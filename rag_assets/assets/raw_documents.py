@@ -9,7 +9,7 @@ from rag_assets.assets.showing import notes, seconds, table
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.slices import plan_work
-from rag_assets.pipeline.upkeep import bury_expired
+from rag_assets.pipeline.upkeep import delete_expired
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 
@@ -41,7 +41,7 @@ def raw_documents(
     """List the sources and choose the run's slice."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         report = list_documents(ctx, workbench.scanner(), allow_deletes=config.allow_deletes)
-        pruned = bury_expired(ctx)
+        pruned = delete_expired(ctx)
         work = plan_work(ctx, context.run.run_id, report.unlisted)
     for message in report.unlisted:
         context.log.error(message)

@@ -12,7 +12,7 @@ from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import waiting_for_embedder, work_of
-from rag_assets.pipeline.upkeep import tidy
+from rag_assets.pipeline.upkeep import compact_if_due
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 
@@ -40,7 +40,7 @@ def search_index(
             "failed documents": failed_documents(ctx),
             "by format": by_format(ctx),
         }
-        if tidy(ctx):
+        if compact_if_due(ctx):
             context.log.info("merged the small files of the lake")
     metadata: dict[str, dg.RawMetadataValue] = {
         **shown,

@@ -10,7 +10,7 @@ from rag_assets.assets.showing import documents_link, notes, rows_of, table
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.quarantine import DocumentNote, what_to_do
+from rag_assets.pipeline.quarantine import DocumentNote, remedy_of
 from rag_assets.storage.catalog.document_rows import Status
 from rag_assets.storage.catalog.overview import TenantStanding
 
@@ -45,7 +45,7 @@ def failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     """Everything in quarantine by name, with its reason, and what to do about them."""
     failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST_FAILED)
     told = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
-    advice = list(dict.fromkeys(what_to_do(document) for document in failed))[:_MOST_ADVICE]
+    advice = list(dict.fromkeys(remedy_of(document) for document in failed))[:_MOST_ADVICE]
     return notes(
         ctx.ref.id,
         ("document", "reason"),

@@ -35,7 +35,7 @@ _FIRST_PAUSE = timedelta(minutes=1)
 _LONGEST_PAUSE = timedelta(hours=1)
 
 
-def send_away(
+def submit_batches(
     ctx: TenantContext,
     missing: Set[str],
     items_of: Callable[[Set[str]], list[EmbedItem]],
@@ -55,7 +55,7 @@ def send_away(
         why the provider took nothing, or not all of it.
     """
     above = ctx.tenant.embedder.batch_above
-    lacking = missing - set(under_way(ctx))
+    lacking = missing - set(texts_in_batches(ctx))
     if above is None or len(lacking) <= above:
         return None
     items = items_of(lacking)
@@ -75,13 +75,15 @@ def send_away(
     return None
 
 
-def under_way(ctx: TenantContext) -> dict[str, int]:
+def texts_in_batches(ctx: TenantContext) -> dict[str, int]:
     """Texts that the provider has, each with the id of its batch here."""
     batches = ctx.catalog.batches.keys(ctx.ref.id, ctx.embedder.embedder_id)
     return {key: id_ for id_, keys in batches.items() for key in keys}
 
 
-def set_aside(ctx: TenantContext, work: Work, waiting: Iterable[tuple[Document, Set[str]]]) -> int:
+def defer_documents(
+    ctx: TenantContext, work: Work, waiting: Iterable[tuple[Document, Set[str]]]
+) -> int:
     """Let documents wait that lack nothing but texts under way; returns how many.
 
     Args:
@@ -89,7 +91,7 @@ def set_aside(ctx: TenantContext, work: Work, waiting: Iterable[tuple[Document, 
         work: the slice they are of.
         waiting: documents, each with the text_sha256 of its texts without a vector, if any.
     """
-    away = under_way(ctx)
+    away = texts_in_batches(ctx)
     if not away:
         return 0
     batches = {batch.id: batch for batch in ctx.catalog.batches.open(ctx.ref.id)}

@@ -37,7 +37,7 @@ _SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class CanaryTarget:
     """An embedder of a tenant, and how far it may move.
 
     Attributes:
@@ -51,21 +51,21 @@ class Watched:
     price: Price | None
 
     @classmethod
-    def of(cls, ref: TenantRef, tenant: Tenant, embedder: Embedder) -> Watched:
+    def of(cls, ref: TenantRef, tenant: Tenant, embedder: Embedder) -> CanaryTarget:
         """A tenant's embedder."""
         return cls(ref, embedder, tenant.canary_distance, price_of(tenant.embedder))
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class CanaryResult:
     """How an embedder answered.
 
     Attributes:
         distances: from the stored answers, probe by probe; empty if there was nothing to compare.
         since: when the stored answers were made.
         at: when it answered last; None if it never did.
-        news: whether it is the first, or judged otherwise than the one before.
-        trouble: why it could not be asked now.
+        is_new: whether it is the first, or judged otherwise than the one before.
+        error: why it could not be asked now.
     """
 
     ref: TenantRef
@@ -74,8 +74,8 @@ class Sighting:
     distances: tuple[float, ...] = ()
     since: datetime | None = None
     at: datetime | None = None
-    news: bool = False
-    trouble: str | None = None
+    is_new: bool = False
+    error: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -83,7 +83,7 @@ class Sighting:
         return all(distance <= self.limit for distance in self.distances)
 
 
-def look_at_all(catalog: Catalog, embedders: Embedders) -> Iterator[Sighting]:
+def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryResult]:
     """Ask the embedder of every active tenant that has a build; one's trouble is not another's.
 
     An embedder that many tenants share, as they do the models of this machine, is asked once.
@@ -91,46 +91,46 @@ def look_at_all(catalog: Catalog, embedders: Embedders) -> Iterator[Sighting]:
     indexed = catalog.generations.tenants()
     records = [r for r in catalog.tenants.all() if r.state == "ACTIVE" and r.id in indexed]
     for batch in batched(records, _BATCH):
-        watched = []
+        targets = []
         for record in batch:
             try:
-                watched.append(_watched(embedders, record))
+                targets.append(_target_of(embedders, record))
             except RagAssetsError as error:
-                yield Sighting(record.ref, "", 0.0, trouble=error.advice)
-        yield from look(catalog, watched)
+                yield CanaryResult(record.ref, "", 0.0, error=error.advice)
+        yield from run_canary(catalog, targets)
 
 
-def look(
-    catalog: Catalog, watched: Sequence[Watched], *, fresh: timedelta = timedelta(0)
-) -> list[Sighting]:
+def run_canary(
+    catalog: Catalog, targets: Sequence[CanaryTarget], *, fresh: timedelta = timedelta(0)
+) -> list[CanaryResult]:
     """Ask embedders, compare with what is stored, and note it; the first answer is stored.
 
     Args:
         catalog: where answers are stored.
-        watched: at most one embedder of each tenant.
+        targets: at most one embedder of each tenant.
         fresh: how old a measurement may be that is taken for one of now.
     """
-    known = catalog.probes.of({one.ref.id: one.embedder.embedder_id for one in watched})
+    known = catalog.probes.of({one.ref.id: one.embedder.embedder_id for one in targets})
     known = {id_: stored for id_, stored in known.items() if stored.probes_key == PROBES_KEY}
     now = datetime.now(UTC)
     due = [
         one
-        for one in watched
+        for one in targets
         if one.ref.id not in known or now - known[one.ref.id].measured_at >= fresh
     ]
     answers = asyncio.run(_answers({one.ref.id: one.embedder for one in due}))
     found = []
-    for one in watched:
+    for one in targets:
         # A tenant that was removed meanwhile is nobody's concern any more.
         with suppress(TenantGone):
             id_ = one.ref.id
-            found.append(_sighting(catalog, one, known.get(id_), answers.get(id_), now))
+            found.append(_result_of(catalog, one, known.get(id_), answers.get(id_), now))
     return found
 
 
-def _watched(embedders: Embedders, record: TenantRecord) -> Watched:
+def _target_of(embedders: Embedders, record: TenantRecord) -> CanaryTarget:
     tenant = embedders.tenant(record)
-    return Watched.of(record.ref, tenant, embedders.of(record.ref, tenant.embedder))
+    return CanaryTarget.of(record.ref, tenant, embedders.of(record.ref, tenant.embedder))
 
 
 async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:
@@ -155,15 +155,15 @@ async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagA
     return {tenant_id: said[id(embedder)] for tenant_id, embedder in embedders.items()}
 
 
-def _sighting(
+def _result_of(
     catalog: Catalog,
-    one: Watched,
+    one: CanaryTarget,
     before: StoredProbes | None,
     answer: Answer | RagAssetsError | None,
     now: datetime,
-) -> Sighting:
+) -> CanaryResult:
     embedder_id = one.embedder.embedder_id
-    seen = Sighting(one.ref, embedder_id, one.limit)
+    seen = CanaryResult(one.ref, embedder_id, one.limit)
     stored = before
     charge = _charge_of(answer)
     if charge is not None:
@@ -172,20 +172,20 @@ def _sighting(
     if isinstance(answer, Answer):
         stored = _stored(before, answer, now)
     elif answer is not None:
-        seen = replace(seen, trouble=answer.advice)
+        seen = replace(seen, error=answer.advice)
     if stored is None:
         return seen
     seen = replace(seen, distances=stored.distances, since=stored.stored_at, at=stored.measured_at)
     stored = replace(stored, passed=seen.passed)
-    news = before is None or seen.passed != before.passed
+    is_new = before is None or seen.passed != before.passed
     if before is None:
         catalog.probes.store(one.ref, embedder_id, stored)
     elif stored != before:
         catalog.probes.note(one.ref, embedder_id, stored)
-    if news and not seen.passed:
+    if is_new and not seen.passed:
         moved = {"distance": max(stored.distances), "limit": one.limit}
         catalog.events.write(one.ref, "model_changed", [{"embedder": embedder_id, **moved}])
-    return replace(seen, news=news)
+    return replace(seen, is_new=is_new)
 
 
 def _charge_of(answer: Answer | RagAssetsError | None) -> Charge | None:

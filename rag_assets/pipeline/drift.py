@@ -161,10 +161,10 @@ def repair_index(ctx: TenantContext) -> list[IndexState]:
         if state.index_lost:
             _replace_index(ctx, state.generation)
         elif not state.drift.none:
-            _mend(ctx, state)
+            _repair(ctx, state)
     for state in states:
         if state.generation.key != wanted:
-            _mend_other(ctx, state)
+            _repair_other(ctx, state)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is not None:
         ctx.guard()
@@ -213,7 +213,7 @@ def _belongs(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> b
     )
 
 
-def _mend(ctx: TenantContext, state: IndexState) -> None:
+def _repair(ctx: TenantContext, state: IndexState) -> None:
     generation, drift = state.generation, state.drift
     ctx.guard()
     wrong = [*drift.orphans, *drift.foreign]
@@ -223,13 +223,13 @@ def _mend(ctx: TenantContext, state: IndexState) -> None:
     ctx.catalog.index.unsettle(ctx.ref, generation.number, damaged)
 
 
-def _mend_other(ctx: TenantContext, state: IndexState) -> None:
+def _repair_other(ctx: TenantContext, state: IndexState) -> None:
     """Mend a build of another configuration, of which nothing can be written again."""
     generation, drift = state.generation, state.drift
     damaged = state.index_lost or bool(drift.missing or drift.altered)
     if not damaged:
         if not drift.none:
-            _mend(ctx, state)
+            _repair(ctx, state)
         return
     if generation.state == "SERVING":
         if not state.index_lost:

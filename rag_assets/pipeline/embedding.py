@@ -18,9 +18,9 @@ from rag_assets.models.embedding.packing import EmbedItem
 from rag_assets.models.embedding.protocol import Vectors
 from rag_assets.models.embedding.registry import price_of
 from rag_assets.pipeline.batch_results import collect
-from rag_assets.pipeline.batches import send_away, set_aside, under_way
+from rag_assets.pipeline.batches import defer_documents, submit_batches, texts_in_batches
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.interruption import hold_back, is_permanent, retry_at
+from rag_assets.pipeline.interruption import is_permanent, quarantine_waiting, retry_at
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
 from rag_assets.storage.catalog.document_rows import Document, Failure
@@ -55,7 +55,7 @@ class EmbeddingReport:
         embedded: texts embedded and kept now.
         reused: distinct texts whose vector was in the lake already.
         collected: vectors that came from batches of the provider.
-        handed_over: texts of the slice that are in such batches now.
+        submitted: texts of the slice that are in such batches now.
         remaining: texts left for the next run.
         failed: documents quarantined because a text of theirs has no vector, those of later
             slices included where nothing more can be embedded.
@@ -64,20 +64,20 @@ class EmbeddingReport:
         halted: whether nothing can be embedded until a person acts, or until a cap on spending is
             a new one: then every document that lacks a vector is quarantined, in whatever slice.
         outage: why nothing more could be embedded, or what came back must not be kept.
-        way_out: what can be done about that.
+        remedy: what can be done about that.
     """
 
     embedded: int = 0
     reused: int = 0
     collected: int = 0
-    handed_over: int = 0
+    submitted: int = 0
     remaining: int = 0
     failed: int = 0
     used: Used = field(default_factory=Used)
     promised: float = 0.0
     halted: bool = False
     outage: str | None = None
-    way_out: str | None = None
+    remedy: str | None = None
     seconds: float = 0.0
 
 
@@ -134,8 +134,8 @@ def _send(
 ) -> EmbeddingReport:
     """Embed at once, or hand over as a batch; what is under way already waits."""
     items_of = partial(_items, ctx, waiting)
-    outage = outage or send_away(ctx, missing, items_of, ledger.budget)
-    away = missing & under_way(ctx).keys()
+    outage = outage or submit_batches(ctx, missing, items_of, ledger.budget)
+    away = missing & texts_in_batches(ctx).keys()
     at_once = [item for item in waiting if missing.intersection(item.texts) - away]
     if outage is not None:
         report = _halted(ctx, work, at_once, outage)
@@ -146,8 +146,8 @@ def _send(
     if away:
         without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, missing)
         lacking = [(item.document, without.intersection(item.texts)) for item in waiting]
-        set_aside(ctx, work, lacking)
-    return replace(report, handed_over=len(away), promised=ledger.promised)
+        defer_documents(ctx, work, lacking)
+    return replace(report, submitted=len(away), promised=ledger.promised)
 
 
 def _embed(
@@ -204,13 +204,13 @@ def _stopped(
     ctx: TenantContext, work: Work, outage: EmbeddingError, report: EmbeddingReport
 ) -> EmbeddingReport:
     """Tell why nothing more could be embedded; other slices need not try if that is permanent."""
-    held = hold_back(ctx, work, outage) if is_permanent(outage) else 0
+    held = quarantine_waiting(ctx, work, outage) if is_permanent(outage) else 0
     return replace(
         report,
         failed=report.failed + held,
         halted=is_permanent(outage),
         outage=outage.message,
-        way_out=outage.hint,
+        remedy=outage.hint,
     )
 
 

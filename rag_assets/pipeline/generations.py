@@ -66,7 +66,7 @@ def publish_when_complete(ctx: TenantContext, generation: Generation) -> bool:
     """
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is not None and serving.number == generation.number:
-        _mend_alias(ctx, generation)
+        _repair_alias(ctx, generation)
         return False
     key = config_key(ctx.tenant, ctx.embedder.embedder_id)
     if ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, key):
@@ -102,7 +102,7 @@ def drop_generation(ctx: TenantContext, generation: Generation) -> None:
         ctx.store.drop_index(generation.index_name)
 
 
-def _mend_alias(ctx: TenantContext, generation: Generation) -> None:
+def _repair_alias(ctx: TenantContext, generation: Generation) -> None:
     """Point the alias again where a run was killed right after it had published."""
     if not alias_is_right(ctx, generation):
         ctx.guard()

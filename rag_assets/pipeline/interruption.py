@@ -49,7 +49,7 @@ def retry_at(document: Document, outage: RagAssetsError) -> datetime:
     return now + wait
 
 
-def hold_back(ctx: TenantContext, work: Work, outage: RagAssetsError) -> int:
+def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -> int:
     """Quarantine all waiting documents that lack a vector, those of later slices included.
 
     Args:

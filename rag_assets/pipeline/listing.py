@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.diff import Change
-from rag_assets.pipeline.comparing import SourceListing
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.listing_report import ListingReport, Words, rejected_of, sample_of
-from rag_assets.pipeline.masking_again import change_of, mask_again, was_listed_otherwise
+from rag_assets.pipeline.listing_report import ListingReport, MaskedNames, rejected_of, sample_of
+from rag_assets.pipeline.masked_rows import change_of, settings_changed, update_masks
+from rag_assets.pipeline.source_listing import SourceListing
 from rag_assets.pipeline.source_plans import (
     SourcePlan,
     masked_failure,
@@ -50,10 +50,10 @@ def list_documents(
             total = total.plus(ListingReport(unlisted=(failure.message,)))
             continue
         known = plan.known
-        if was_listed_otherwise(syncs.get(plan.source.name), plan.settings):
-            mask_again(ctx, known, masker, pushed=ctx.tenant.source_kind(plan.config).pushed)
+        if settings_changed(syncs.get(plan.source.name), plan.settings):
+            update_masks(ctx, known, masker, pushed=ctx.tenant.source_kind(plan.config).pushed)
             known = list(ctx.catalog.documents.known(ctx.ref.id, plan.source.name))
-        total = total.plus(_record(ctx, plan, plan.listing, known, Words(known, masker)))
+        total = total.plus(_record(ctx, plan, plan.listing, known, MaskedNames(known, masker)))
     require_any_listed(failures, len(ctx.tenant.sources))
     total = total.plus(_drop_removed_sources(ctx, allow_deletes=allow_deletes))
     return total.plus(ListingReport(seconds=time.monotonic() - started))
@@ -64,7 +64,7 @@ def _record(
     plan: SourcePlan,
     listing: SourceListing,
     known: list[Known],
-    words: Words,
+    names: MaskedNames,
 ) -> ListingReport:
     config, deletions = plan.config, plan.deletions
     ctx.guard()
@@ -77,7 +77,7 @@ def _record(
         payload = {"source": config.name, "vanished": listing.lost, "known": listing.known}
         ctx.catalog.events.write(ctx.ref, "deletions_held", [payload])
     scope = config.scope or ctx.tenant.access.scope
-    _write_changes(ctx, listing, words, scope)
+    _write_changes(ctx, listing, names, scope)
     _rescope(ctx, listing, known, scope, pushed=ctx.tenant.source_kind(config).pushed)
     ctx.catalog.syncs.listed(
         ctx.ref,
@@ -97,16 +97,18 @@ def _record(
         held=len(deletions.held),
         failed=kinds.count("rejected"),
         bytes=sum(change.document.size for change in fresh),
-        sample=sample_of(fresh, known, deletions.removed, words),
-        rejected=rejected_of(listing.changes, words),
+        sample=sample_of(fresh, known, deletions.removed, names),
+        rejected=rejected_of(listing.changes, names),
     )
 
 
-def _write_changes(ctx: TenantContext, listing: SourceListing, words: Words, scope: str) -> None:
+def _write_changes(
+    ctx: TenantContext, listing: SourceListing, names: MaskedNames, scope: str
+) -> None:
     written = 0
     for batch in batched(listing.changes, _BATCH):
-        words.prepare(change.document for change in batch)
-        rows = [_row(change, listing.listed_at_ns, words, scope) for change in batch]
+        names.prepare(change.document for change in batch)
+        rows = [_row(change, listing.listed_at_ns, names, scope) for change in batch]
         urgent = max(0, _URGENT - written)
         ctx.guard()
         ctx.catalog.documents.record(ctx.ref, rows[:urgent], lane=0)
@@ -153,19 +155,19 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
     return ListingReport(removed=removed, held=held)
 
 
-def _row(change: Change, listed_at_ns: int, words: Words, scope: str) -> DocumentChange:
+def _row(change: Change, listed_at_ns: int, names: MaskedNames, scope: str) -> DocumentChange:
     document = change.document
-    metadata = words.source_metadata(document.source_metadata)
-    error = None if change.error is None else words.masked(change.error.message)
+    metadata = names.source_metadata(document.source_metadata)
+    error = None if change.error is None else names.masked(change.error.message)
     if metadata.access_scope != document.source_metadata.access_scope:
         # Masked, it would be another: who was granted it could not read, and others perhaps could.
         error = "its access scope holds a credential; give it another"
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,
-        source_type=words.masked(document.source_type),
-        path=words.path(document).encode("utf-8", "surrogateescape"),
-        uri=words.uri(document),
+        source_type=names.masked(document.source_type),
+        path=names.path(document).encode("utf-8", "surrogateescape"),
+        uri=names.uri(document),
         facts=document.facts,
         listed_at_ns=listed_at_ns,
         content_sha256=change.content_sha256,

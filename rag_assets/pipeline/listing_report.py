@@ -68,7 +68,7 @@ class ListingReport:
         return ListingReport(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
-class Words:
+class MaskedNames:
     """What may be stored and shown of documents: a file's name can be a credential, too.
 
     Names that the catalog knows were masked when they came: the scanner, which takes a quarter of
@@ -158,7 +158,7 @@ class Words:
 
 
 def sample_of(
-    changes: Sequence[Change], known: Iterable[Known], removed: Iterable[str], words: Words
+    changes: Sequence[Change], known: Iterable[Known], removed: Iterable[str], words: MaskedNames
 ) -> tuple[ListedChange, ...]:
     """The first documents that were added, changed or removed.
 
@@ -179,7 +179,7 @@ def sample_of(
     return tuple(shown)
 
 
-def rejected_of(changes: Iterable[Change], words: Words) -> tuple[DocumentNote, ...]:
+def rejected_of(changes: Iterable[Change], words: MaskedNames) -> tuple[DocumentNote, ...]:
     """Why documents could not be read, of the first of them."""
     refused = [change for change in changes if change.error is not None]
     return tuple(

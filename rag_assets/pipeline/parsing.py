@@ -15,11 +15,11 @@ from rag_assets.ingest.parsing.records import parsed_digest
 from rag_assets.ingest.parsing.workers.pool import ParseOutcome, ParserPool, ParseTask
 from rag_assets.ingest.sources.masked_paths import ListedPaths
 from rag_assets.ingest.sources.model import DocumentSource
-from rag_assets.pipeline.comparing import open_sources
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.quarantine import DocumentNote
 from rag_assets.pipeline.slices import Work
+from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.document_rows import Document, Failure
 from rag_assets.storage.lake.model import ParsedRow

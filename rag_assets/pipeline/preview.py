@@ -20,9 +20,9 @@ from rag_assets.ingest.parsing.registry import parse_key
 from rag_assets.ingest.parsing.workers.pool import ParserPool, ParseTask
 from rag_assets.ingest.sources.masked_paths import ListedPaths
 from rag_assets.ingest.sources.model import DocumentSource
-from rag_assets.pipeline.batches import under_way
-from rag_assets.pipeline.comparing import SourceListing
+from rag_assets.pipeline.batches import texts_in_batches
 from rag_assets.pipeline.context import TenantContext, config_key, generation_key
+from rag_assets.pipeline.source_listing import SourceListing
 from rag_assets.pipeline.source_plans import (
     Deletions,
     SourcePlan,
@@ -103,7 +103,7 @@ class _Texts:
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
         self._seen: set[str] = set()
-        self._under_way = set(under_way(ctx))
+        self._under_way = set(texts_in_batches(ctx))
         self.missing = self.tokens = 0
 
     def meet(self, texts: dict[str, str | None]) -> None:

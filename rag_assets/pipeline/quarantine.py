@@ -21,7 +21,7 @@ class DocumentNote:
     text: str
 
 
-def what_to_do(document: Document) -> str:
+def remedy_of(document: Document) -> str:
     """What somebody can do about a quarantined document.
 
     Args:

@@ -40,18 +40,18 @@ def purge_tenant(
     return entries
 
 
-def sweep_strays(catalog: Catalog, lake: Lake, store: VectorStore) -> int:
+def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore) -> int:
     """Delete what writers left that outlived their tenant; returns entries and lake folders."""
-    return _sweep_strays(catalog, lake, store, None)
+    return _delete_strays(catalog, lake, store, None)
 
 
-def retreat(catalog: Catalog, lake: Lake, store: VectorStore, tenant_id: str) -> None:
+def delete_late_writes(catalog: Catalog, lake: Lake, store: VectorStore, tenant_id: str) -> None:
     """Delete what this writer may have written after its tenant was removed.
 
     For a writer that has lost the tenant's lock. What belongs to the id's present use, if there
     is one, is another writer's and stays.
     """
-    _sweep_strays(catalog, lake, store, tenant_id)
+    _delete_strays(catalog, lake, store, tenant_id)
     if catalog.tenants.find(tenant_id) is None:
         store.drop_alias(tenant_id)
         for index_name in store.indexes():
@@ -64,7 +64,7 @@ def retreat(catalog: Catalog, lake: Lake, store: VectorStore, tenant_id: str) ->
         store.point_alias(serving.index_name, Owner(ref.id, ref.incarnation, serving.number))
 
 
-def _sweep_strays(catalog: Catalog, lake: Lake, store: VectorStore, only: str | None) -> int:
+def _delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, only: str | None) -> int:
     swept = 0
     for index_name in store.indexes():
         if only is not None:

@@ -14,14 +14,14 @@ from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.diff import deletions_suspicious
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import DocumentSource
-from rag_assets.pipeline.comparing import (
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.source_listing import (
     SourceListing,
     compare_source,
     open_sources,
     settings_key,
-    without_buried,
+    without_pruned,
 )
-from rag_assets.pipeline.context import TenantContext
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.document_rows import Known
 
@@ -100,7 +100,7 @@ def plan_sources(ctx: TenantContext, *, allow_deletes: bool = False) -> Iterator
         except ListingFailed as error:
             yield SourcePlan(config, source, known, settings, None, error=error)
             continue
-        listing = without_buried(ctx, compared)
+        listing = without_pruned(ctx, compared)
         deletions = decide_deletions(
             listing.removed, lost=listing.lost, known=listing.known, allow_deletes=allow_deletes
         )

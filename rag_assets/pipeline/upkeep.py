@@ -14,7 +14,7 @@ from rag_assets.storage.catalog.events import SEARCHES
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.lake.model import Compaction, LiveKeys
 
-GRACE = timedelta(days=7)
+GRACE_PERIOD = timedelta(days=7)
 """How long a build that no longer answers is kept, so that going back to it is one row."""
 
 
@@ -35,14 +35,14 @@ class PruningReport:
 
 def prune(ctx: TenantContext, *, now: datetime | None = None) -> PruningReport:
     """Delete what is older than the tenant keeps: documents with their entries, and questions."""
-    documents = bury_expired(ctx, now=now)
+    documents = delete_expired(ctx, now=now)
     _, entries = remove_deleted(ctx)
     kept = timedelta(days=ctx.tenant.retrieval.events_days)
     events = ctx.catalog.events.forget(ctx.ref, SEARCHES, (now or datetime.now(UTC)) - kept)
     return PruningReport(documents, entries, events)
 
 
-def bury_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:
+def delete_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:
     """Mark documents older than the tenant's retention deleted; answers leave them out at once.
 
     A tombstone keeps each from being added again while its source still has it unchanged.
@@ -62,7 +62,7 @@ def bury_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:
 
 def drop_old_generations(ctx: TenantContext, *, now: datetime | None = None) -> int:
     """Delete builds retired or given up longer ago than the grace period; returns how many."""
-    before = (now or datetime.now(UTC)) - GRACE
+    before = (now or datetime.now(UTC)) - GRACE_PERIOD
     wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
     old = [
         generation
@@ -84,8 +84,8 @@ def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, 
     """Merge the lake's small files, and let go of what no living document or build needs."""
     drop_old_generations(ctx, now=now)
     ctx.guard()
-    ctx.catalog.documents.forget_deleted(ctx.ref, (now or datetime.now(UTC)) - GRACE)
-    ctx.catalog.batches.forget_closed(ctx.ref, (now or datetime.now(UTC)) - GRACE)
+    ctx.catalog.documents.forget_deleted(ctx.ref, (now or datetime.now(UTC)) - GRACE_PERIOD)
+    ctx.catalog.batches.forget_closed(ctx.ref, (now or datetime.now(UTC)) - GRACE_PERIOD)
     live = _live_keys(ctx)
     compacted = ctx.lake.compact(live)
     if live.embedders is not None:
@@ -93,7 +93,7 @@ def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, 
     return compacted
 
 
-def tidy(ctx: TenantContext) -> bool:
+def compact_if_due(ctx: TenantContext) -> bool:
     """Merge the lake's small files if a large import has left so many that reading suffers.
 
     Returns:

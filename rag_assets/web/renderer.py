@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.format_names import format_name
-from rag_assets.pipeline.quarantine import what_to_do
+from rag_assets.pipeline.quarantine import remedy_of
 from rag_assets.storage.catalog.document_rows import NEVER
 
 _UNITS = ("bytes", "kB", "MB", "GB")
@@ -49,7 +49,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = {"size": size, "moment": moment, "format": format_name, "what_to_do": what_to_do}
+    filters = {"size": size, "moment": moment, "format": format_name, "remedy": remedy_of}
     environment.filters.update(filters)
     environment.filters |= {"number": "{:,}".format, "counted": counted}
     environment.globals["never"] = NEVER

@@ -10,7 +10,7 @@ import pytest
 
 from rag_assets.pipeline.context import SliceLimits
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.pipeline.upkeep import GRACE, compact, drop_old_generations
+from rag_assets.pipeline.upkeep import GRACE_PERIOD, compact, drop_old_generations
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
 
@@ -136,7 +136,7 @@ def test_old_builds_go_after_their_grace_and_abandoned_ones_too(
     kept = shared_installation.entries(tenant)
     with driver.locked(tenant) as ctx:
         assert drop_old_generations(ctx, now=datetime.now(UTC)) == 0
-        later = datetime.now(UTC) + GRACE + timedelta(hours=1)
+        later = datetime.now(UTC) + GRACE_PERIOD + timedelta(hours=1)
         old = ctx.catalog.generations.live(tenant)[:-1]
         assert len(old) == 2
         assert drop_old_generations(ctx, now=later) == 2

@@ -179,7 +179,7 @@ def _slug(folder: str) -> str:
 
 def _require_sources(config: dict[str, Any], session: Session) -> None:
     """Refuse roots that cannot be listed before anything is written."""
-    from rag_assets.pipeline.comparing import open_sources
+    from rag_assets.pipeline.source_listing import open_sources
 
     home = session.settings.home
     absolute = [

@@ -12,7 +12,7 @@ from rag_assets.billing.key_file import KeyFile, key_file_path
 from rag_assets.billing.master_key import MasterKey, MasterKeys
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
-from rag_assets.pipeline.comparing import open_sources
+from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
 from rag_assets.tenants.model import Tenant

@@ -13,7 +13,7 @@ from rag_assets.common.errors import EmbeddingError, WrongShape
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Answer
-from rag_assets.pipeline.canary import Watched, _answers, look
+from rag_assets.pipeline.canary import CanaryTarget, _answers, run_canary
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.usage import Used
 
@@ -40,9 +40,9 @@ def test_an_answer_that_cannot_be_used_is_recorded_as_paid_for() -> None:
         probes=SimpleNamespace(of=lambda embedders: {}),
         usage=SimpleNamespace(add=lambda ref, provider, model, used: added.append(used)),
     )
-    watched = Watched(TenantRef("acme", 1), Paid(), 0.01, Price(per_million=2.0))
-    [sighting] = look(catalog, [watched])
-    assert sighting.trouble == "of 7 dimensions"
+    target = CanaryTarget(TenantRef("acme", 1), Paid(), 0.01, Price(per_million=2.0))
+    [result] = run_canary(catalog, [target])
+    assert result.error == "of 7 dimensions"
     assert [(used.tokens, used.requests, used.texts) for used in added] == [(500, 1, 0)]
     assert added[0].cost == pytest.approx(0.001)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
-from rag_assets.pipeline.comparing import ListingDigest
+from rag_assets.pipeline.source_listing import ListingDigest
 
 
 def listed(path: str, size: int = 1, mtime_ns: int = 2, ctime_ns: int = 3) -> ListedDocument:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.ingest.sources.model import NO_METADATA, ListedDocument, SourceMetadata, uri_of
-from rag_assets.pipeline.listing_report import Words
+from rag_assets.pipeline.listing_report import MaskedNames
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
 
@@ -15,31 +15,31 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Words:
+def names(tmp_path_factory: pytest.TempPathFactory) -> MaskedNames:
     cache: Path = tmp_path_factory.mktemp("rules")
-    return Words([], Masker(SecretScanner(cache)))
+    return MaskedNames([], Masker(SecretScanner(cache)))
 
 
-def test_a_credential_is_masked_wherever_a_source_says_it(words: Words) -> None:
+def test_a_credential_is_masked_wherever_a_source_says_it(names: MaskedNames) -> None:
     metadata = SourceMetadata(
         title=f"Token {TOKEN}",
         tags=("plain", TOKEN),
         metadata={"owner": "ada", "floor": 3, "token": TOKEN, "more": ["x", TOKEN]},
     )
-    shown = words.source_metadata(metadata)
+    shown = names.source_metadata(metadata)
     assert TOKEN not in repr(shown)
     assert shown.tags[0] == "plain"
     assert (shown.metadata["owner"], shown.metadata["floor"]) == ("ada", 3)
     assert shown.metadata["more"][0] == "x"
-    assert words.source_metadata(NO_METADATA) is NO_METADATA
+    assert names.source_metadata(NO_METADATA) is NO_METADATA
 
 
-def test_a_uri_that_a_source_gives_goes_before_the_one_that_is_known(words: Words) -> None:
+def test_a_uri_that_a_source_gives_goes_before_the_one_that_is_known(names: MaskedNames) -> None:
     metadata = SourceMetadata(uri=f"https://wiki.example/?key={TOKEN}")
     document = ListedDocument(
         *("pushed", "page/1", "id", uri_of("pushed", "page/1"), None, 1, 0, 0, 1),
         revision=1,
         source_metadata=metadata,
     )
-    assert words.uri(document).startswith("https://wiki.example/?key=")
-    assert TOKEN not in words.uri(document)
+    assert names.uri(document).startswith("https://wiki.example/?key=")
+    assert TOKEN not in names.uri(document)

@@ -12,7 +12,7 @@ from rag_assets.common.kinds import by_name
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.registry import SOURCE_KINDS
-from rag_assets.pipeline.comparing import settings_key
+from rag_assets.pipeline.source_listing import settings_key
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.kinds import TenantKinds
 from rag_assets.tenants.model import Tenant
@@ -89,8 +89,8 @@ def test_the_keys_of_settings_are_those_of_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another key would have every source's names masked again."""
-    monkeypatch.setattr("rag_assets.pipeline.comparing.rules_version", lambda: "rules")
-    monkeypatch.setattr("rag_assets.pipeline.comparing.MASKING_VERSION", 1)
+    monkeypatch.setattr("rag_assets.pipeline.source_listing.rules_version", lambda: "rules")
+    monkeypatch.setattr("rag_assets.pipeline.source_listing.MASKING_VERSION", 1)
     config = {"id": "a", "sources": [{"name": "f", "root": "/x"}, {"name": "p", "type": "records"}]}
     tenant = Tenant.from_config(config)
     assert [settings_key(tenant, source) for source in tenant.sources] == [

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.listing_report import Words
+from rag_assets.pipeline.listing_report import MaskedNames
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.document_rows import Document, DocumentChange, Known
 from rag_assets.storage.catalog.syncs import Sync
@@ -16,13 +16,15 @@ from rag_assets.storage.catalog.syncs import Sync
 _BATCH = 500
 
 
-def was_listed_otherwise(last: Sync | None, settings: str) -> bool:
+def settings_changed(last: Sync | None, settings: str) -> bool:
     """Whether a source was listed under other settings, the rules for credentials among them."""
     digest = None if last is None else last.listing_digest
     return bool(digest) and not str(digest).endswith(settings[:8])
 
 
-def mask_again(ctx: TenantContext, known: Sequence[Known], masker: Masker, *, pushed: bool) -> int:
+def update_masks(
+    ctx: TenantContext, known: Sequence[Known], masker: Masker, *, pushed: bool
+) -> int:
     """Mask what the present rules find in the rows of documents; returns in how many.
 
     Args:
@@ -85,7 +87,7 @@ def _change(row: Document, masker: Masker, *, pushed: bool) -> DocumentChange | 
     """The row as it must be; None where it is so."""
     now = change_of(row, pushed=pushed)
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
-    shown = Words((), masker).source_metadata(metadata)
+    shown = MaskedNames((), masker).source_metadata(metadata)
     then = replace(
         now,
         path=masker.text(_path(row)).encode("utf-8", "surrogateescape"),

@@ -137,7 +137,7 @@ def compare_source(
     )
 
 
-def without_buried(ctx: TenantContext, listing: SourceListing) -> SourceListing:
+def without_pruned(ctx: TenantContext, listing: SourceListing) -> SourceListing:
     """Leave out what was pruned for its age, or deleted, and is in the source still, unchanged."""
     if not listing.changes:
         return listing
