@@ -1,10 +1,14 @@
-"""Texts as a reader takes them: letters by their looks, without what cannot be seen."""
+"""Texts as a reader takes them: letters by their looks, without what cannot be seen.
+
+What looks like what is Unicode's own data (UTS 39, confusables.txt), as the package
+confusable-homoglyphs ships it.
+"""
 
 from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import accumulate
 
@@ -18,41 +22,28 @@ _BOX_DRAWING = range(0x2500, 0x2580)
 _BLANK = frozenset("\u115f\u1160\u2800")
 _MOST_REMEMBERED = 4_096
 
-_TWINS = str.maketrans(
-    {
-        twin: letter
-        for letter, twins in {
-            # Cyrillic, Greek, Armenian, Cherokee, Lisu and small capitals, as casefolded.
-            "a": "\u0430\u03b1\u0251\u1d00\u13aa\ua4ee",
-            "b": "\u0432\u03b2\u044c\u0299\u13f4\ua4d0",
-            "c": "\u0441\u03f2\u1d04\u13df\ua4da",
-            "d": "\u0501\u1d05\u13a0\ua4d3",
-            "e": "\u0435\u03b5\u0454\u1d07\u13ac\ua4f0",
-            "g": "\u0261\u0581\u0262\u13c0\ua4d6",
-            "i": "\u0456\u03b9\u0131\u026a\u04cf\u01c0\u1d35\ua4f2",
-            "l": "\u029f\u13de\ua4e1",
-            "m": "\u043c\u03bc\u1d0d\u13b7\ua4df",
-            "n": "\u03bd\u03b7\u0274\u057c\u0578\u043f\ua4e0",
-            "o": "\u043e\u03bf\u0585\u03c3\u1d0f\ua4f3",
-            "p": "\u0440\u03c1\u1d18\u13e2\ua4d1",
-            "r": "\u0433\u0280\u13a1\u13d2\ua4e3",
-            "s": "\u0455\ua731\u13da\ua4e2",
-            "t": "\u0442\u03c4\u1d1b\u13a2\ua4d4",
-            "u": "\u057d\u03c5\u1d1c\ua4f4",
-            "x": "\u0445\u03c7\ua4eb",
-            "[": "\u3010\u3016\u3014\u3018\u301a\u27e6\u2045\u2772",
-            "]": "\u3011\u3017\u3015\u3019\u301b\u27e7\u2046\u2773",
-            "/": "\u2044\u2215\u29f8",
-            "<": "\u2039\u2329\u276c\u276e\u2770\u27e8\u3008\u02c2\u1438",
-            ">": "\u203a\u232a\u276d\u276f\u2771\u27e9\u3009\u02c3\u1433",
-            "|": "\u2223\u2758\u23d0",
-            ":": "\u2236\ua789\u02d0\u0589\u205a",
-            "#": "\u266f",
-        }.items()
-        for twin in twins
-    }
-)
-"""What looks like a letter or a sign of our markers, and is another."""
+# What Unicode's data compares with nothing in ASCII, or with another sign, and what a model or a
+# hasty reader takes for these.
+_ADDED: Mapping[str, str] = {
+    twin: sign
+    for sign, twins in {
+        "b": "\u0432\u03b2\u044c",
+        "e": "\u03b5\u0454",
+        "i": "\ua4f2",
+        "m": "\u043c\u03bc",
+        "n": "\u03b7\u043f",
+        "t": "\u0442\u03c4",
+        "x": "\u03c7",
+        "[": "\u3010\u3016\u3014\u3018\u301a\u27e6\u2045\u2772",
+        "]": "\u3011\u3017\u3015\u3019\u301b\u27e7\u2046\u2773",
+        "<": "\u2329\u276c\u2770\u27e8\u3008",
+        ">": "\u232a\u276d\u2771\u27e9\u3009",
+        "|": "\u01c0\u2223\u2758\u23d0\u2502\u2503\uffe8",
+        ":": "\ufe30",
+        "#": "\u266f",
+    }.items()
+    for twin in twins
+}
 
 
 def folded(text: str) -> str:
@@ -82,16 +73,64 @@ def _folded(character: str) -> str:
         return "\n"
     if _is_rule(character):
         return "-"
-    compatible = unicodedata.normalize("NFKD", character).casefold()
-    return "".join(map(_seen, unicodedata.normalize("NFKD", compatible)))
+    compatible = unicodedata.normalize("NFKD", character)
+    whole = None if compatible.isascii() else _prototype(character)
+    # Unicode's data makes one letter of the capital I and the small l.
+    if whole is not None and whole != "l":
+        return whole
+    return _ADDED.get(character) or "".join(map(_resembled, compatible))
 
 
-def _seen(character: str) -> str:
+def _resembled(character: str) -> str:
+    """What a compatible form looks like, in small letters; empty where nothing is seen."""
+    if _is_rule(character):
+        return "-"
+    category = unicodedata.category(character)
     # Marks, separators and "other": what joins, directs, varies or tags, and what is not assigned.
-    if character in _BLANK or unicodedata.category(character)[0] in "MZC":
+    if character in _BLANK or (category[0] in "MZC" and category != "Mc"):
         return ""
-    return "-" if _is_rule(character) else character.translate(_TWINS)
+    found = _prototype(character)
+    if found is not None:
+        return found
+    small = unicodedata.normalize("NFKD", character.casefold())
+    seen = [each for each in small if unicodedata.category(each)[0] not in "MZC"]
+    return "".join(_prototype(each) or each for each in seen)
+
+
+def _prototype(character: str) -> str | None:
+    """The small ASCII letter, digit or sign that a character looks like; None for no such one."""
+    if character.isascii():
+        return character.casefold()
+    if character in _ADDED:
+        return _ADDED[character]
+    found = _prototypes().get(character)
+    if found == "l" and character.casefold() != character:  # a capital I of any alphabet
+        return "i"
+    return found or _small_capital(character)
+
+
+@lru_cache(maxsize=1)
+def _prototypes() -> Mapping[str, str]:
+    """Unicode's confusables of one ASCII character each, by the character that looks like it."""
+    from confusable_homoglyphs.confusables import confusables_data
+
+    return {
+        character: other["c"].casefold()
+        for character, others in confusables_data.items()
+        for other in others
+        if len(character) == len(other["c"]) == 1
+        and other["c"].isascii()
+        and not character.isascii()
+        and not other["c"].isspace()
+    }
+
+
+def _small_capital(character: str) -> str | None:
+    """The letter of a small capital such as \u1d00: Unicode compares capitals only."""
+    _, small, letter = unicodedata.name(character, "").partition("LETTER SMALL CAPITAL ")
+    return letter.lower() if small and len(letter) == 1 else None
 
 
 def _is_rule(character: str) -> bool:
-    return character in _RULES or ord(character) in _BOX_DRAWING
+    drawn = ord(character) in _BOX_DRAWING and character not in _ADDED
+    return drawn or character in _RULES

@@ -38,6 +38,12 @@ DISGUISES = {
         chr(ord(c) + 0xFEE0) if 0x21 <= ord(c) <= 0x7E else c for c in text
     ),
     "look-alikes": lambda text: text.translate(str.maketrans("<>aeo", "\u2039\u203aаео")),
+    "small letters of other scripts": lambda text: text.translate(
+        str.maketrans("aeiopsu|:", "\U0001d6fcҽ\u2373\u0c66\u2374\u01bd\u057d\u2502\u0903")
+    ),
+    "capitals of other scripts": lambda text: text.translate(
+        str.maketrans("HASUDIBE", "\u041dᗅ\u054f\u144c\u15deІᏴ\u2d39")
+    ),
 }
 SEAL = "0123456789abcdef"
 
