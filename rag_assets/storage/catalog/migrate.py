@@ -1,48 +1,187 @@
-"""Bringing a database to the newest schema, at the price of one query when it already is."""
+"""Upgrade a database to the newest schema, at the price of one query when it already is.
+
+The core's tables have one history of migrations, and each system's tables have one of their own,
+with a version table of its own: a system comes and goes without a trace in another's history.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sqlalchemy import column, select, table, text
+from sqlalchemy import (
+    Connection,
+    Table,
+    TableClause,
+    column,
+    literal,
+    select,
+    table,
+    text,
+    union_all,
+)
 from sqlalchemy.exc import ProgrammingError
 
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.storage.catalog import account_tables, tables
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database
+from rag_assets.systems.base import Migrations
+from rag_assets.systems.registry import InstalledSystem, Systems, installed_systems
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 HEAD = "0011"
 _MIGRATIONS = Path(__file__).parent / "migrations"
-_ALEMBIC = table("alembic_version", column("version_num"), schema=SCHEMA)
+_VERSION_TABLE = "alembic_version"
 _MIGRATION_LOCK = 0x7261675F61737365
 
 
-def migrate(database: Database) -> bool:
-    """Create or upgrade the catalog's tables.
+@dataclass(frozen=True, slots=True)
+class _History:
+    """The migrations of the core, or of one system.
+
+    Attributes:
+        version_table: where its present revision is kept.
+        head: its newest revision.
+        owner: the system; None for the core.
+    """
+
+    version_table: str
+    head: str
+    owner: InstalledSystem | None = None
+
+    @property
+    def version(self) -> TableClause:
+        """The version table."""
+        return table(self.version_table, column("version_num"), schema=SCHEMA)
+
+
+def migrate(database: Database, systems: Systems | None = None) -> bool:
+    """Create or upgrade the catalog's tables, and those of the installed systems.
 
     Safe to call from many processes at once; the first one does the work.
 
+    Args:
+        database: that holds the catalog.
+        systems: instead of the installed ones.
+
     Returns:
         Whether anything had to be done.
-    """
-    if _version(database) == HEAD:
-        return False
-    from alembic import command
-    from alembic.config import Config
 
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
+    Raises:
+        ConfigurationError: a system's migrations are not usable.
+    """
+    systems = systems or installed_systems()
+    histories = list(_histories(systems))
+    if _versions(database, histories) == {one.version_table: one.head for one in histories}:
+        return False
+    _require_distinct_tables(systems)
     with database.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        for history in histories:
+            _upgrade(connection, history)
     return True
 
 
-def _version(database: Database) -> str | None:
+def _histories(systems: Systems) -> Iterable[_History]:
+    """The core's first: tables of systems refer to its own."""
+    yield _History(_VERSION_TABLE, HEAD)
+    for owner in systems:
+        if (migrations := owner.system.migrations) is not None:
+            yield _History(_version_table(owner), migrations.head, owner)
+
+
+def _versions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
+    """The present revisions by version table; None if a version table is missing."""
+    found = (select(literal(one.version_table), one.version.c.version_num) for one in histories)
     try:
         with database.begin() as connection:
-            version: str | None = connection.scalar(select(_ALEMBIC.c.version_num))
-            return version
+            rows = connection.execute(union_all(*found)).all()
+            return {row[0]: row[1] for row in rows}
     except ProgrammingError:
         return None
+
+
+def alembic_config(connection: Connection, owner: InstalledSystem | None = None) -> Config:
+    """Configuration of Alembic's commands for one history of migrations.
+
+    Args:
+        connection: that they run on.
+        owner: the system whose tables they make; None for the core's.
+
+    Raises:
+        ConfigurationError: the system's migrations are not usable.
+    """
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", _escaped(_MIGRATIONS))
+    config.attributes["connection"] = connection
+    if owner is not None and owner.system.migrations is not None:
+        config.attributes["version_table"] = _version_table(owner)
+        config.set_main_option("path_separator", "newline")
+        folder = _folder(owner, owner.system.migrations)
+        config.set_main_option("version_locations", _escaped(folder))
+    return config
+
+
+def _upgrade(connection: Connection, history: _History) -> None:
+    from alembic import command
+    from alembic.script import ScriptDirectory
+
+    config = alembic_config(connection, history.owner)
+    owner = history.owner
+    heads = ScriptDirectory.from_config(config).get_heads()
+    if owner is not None and heads != [history.head]:
+        raise ConfigurationError(
+            f"system {owner.name!r} of {owner.distribution}: its newest migration is"
+            f" {', '.join(heads) or 'missing'}, and it declares {history.head!r}",
+            hint=f"correct `head` in its Migrations, or reinstall {owner.distribution}",
+        )
+    command.upgrade(config, "head")
+
+
+def _version_table(owner: InstalledSystem) -> str:
+    return f"{_VERSION_TABLE}_{owner.name.replace('-', '_')}"
+
+
+def _folder(owner: InstalledSystem, migrations: Migrations) -> Path:
+    try:
+        spec = find_spec(migrations.package)
+    except ModuleNotFoundError:
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigurationError(
+            f"system {owner.name!r} of {owner.distribution}: its package of migrations"
+            f" {migrations.package} cannot be found",
+            hint=f"reinstall {owner.distribution}",
+        )
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def _escaped(path: Path) -> str:
+    """A path as a value of Alembic's configuration, in which % begins a variable."""
+    return str(path).replace("%", "%%")
+
+
+def _require_distinct_tables(systems: Systems) -> None:
+    """See that no system calls a table as the core calls one of its own."""
+    own = {
+        found.name
+        for module in (account_tables, tables)
+        for found in vars(module).values()
+        if isinstance(found, Table)
+    }
+    for name in sorted(own & systems.tables.keys()):
+        owner = systems.tables[name]
+        raise ConfigurationError(
+            f"tables: {name!r} of system {owner.name!r} of {owner.distribution} is a table of"
+            " rag-assets itself",
+            hint=f"rename it in {owner.distribution}, or uninstall that",
+        )

@@ -8,6 +8,7 @@ from rag_assets.storage.catalog.columns import SCHEMA, metadata
 
 context.configure(
     connection=context.config.attributes["connection"],
+    version_table=context.config.attributes.get("version_table", "alembic_version"),
     target_metadata=metadata,
     version_table_schema=SCHEMA,
     include_schemas=True,
