@@ -7,7 +7,7 @@ from datetime import timedelta
 from rag_assets.billing.spending import require_price
 from rag_assets.common.errors import ListingFailed
 from rag_assets.common.settings import Settings
-from rag_assets.models.embedding.registry import embedder_id_of
+from rag_assets.models.factory import embedder_id_of
 from rag_assets.pipeline.context import config_key, generation_key
 from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
 from rag_assets.storage.catalog.catalog import Catalog

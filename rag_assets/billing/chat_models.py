@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 from rag_assets.billing.answer_spending import AnswerSpending, PaidChat
-from rag_assets.billing.choice import vendor_of
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.billing.noting import NotingChat
 from rag_assets.common.errors import NoChatModel, NoProviderKey
-from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.common.settings import Settings
-from rag_assets.models.chat.config import ChatModelConfig, ChatProvider
-from rag_assets.models.chat.gemini import GeminiChat
-from rag_assets.models.chat.openai import OpenAIChat
-from rag_assets.models.chat.prices import ChatPrice, listed_chat_price
+from rag_assets.models.chat.prices import ChatPrice
 from rag_assets.models.chat.protocol import ChatModel
-from rag_assets.models.chat.remote import ChatEndpoint, RemoteChat
-from rag_assets.models.embedding.config import EmbedderConfig
-from rag_assets.models.embedding.protocol import Credentials
-from rag_assets.models.embedding.providers.connection import Server
+from rag_assets.models.chat.remote import RemoteChat
+from rag_assets.models.config.chat import ChatModelConfig
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.providers.base import ChatOffer, Provider
+from rag_assets.models.providers.registry import provider_of, provider_of_chat_model
+from rag_assets.models.transport.credentials import Credentials
+from rag_assets.models.transport.sdk_connection import Server
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
-
-_COMPATIBLE = "openai-compatible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +78,29 @@ class ChatModels:
             await chat.model.close()
 
     def _make(self, ref: TenantRef, tenant: Tenant) -> TenantsChat:
-        config, provider = chat_model_of(tenant)
+        config, provider, offer = chat_model_of(tenant)
         price = chat_price_of(config, provider)
         _require_price(tenant, price)
         server = Server(
-            f"{provider}/{config.model}",
+            f"{provider.name}/{config.model}",
             config.base_url,
-            key_optional=provider == _COMPATIBLE and config.api_key is None,
+            key_optional=provider.key == "optional" and config.api_key is None,
         )
         credentials = self._credentials(ref, tenant.embedder, config, provider)
-        connect = _endpoint(config, provider, server, credentials, self._network)
+        connect = partial(offer.endpoint, server, credentials, self._network, config.model)
         model: ChatModel = RemoteChat(connect, server.id)
         if config.api_key is None:
-            model = NotingChat(model, lambda worked: self._keys.note(ref, provider, worked=worked))
+            model = NotingChat(
+                model, lambda worked: self._keys.note(ref, provider.name, worked=worked)
+            )
         paid = PaidChat(
-            model, self._spending, ref, tenant, provider=provider, name=config.model, price=price
+            model,
+            self._spending,
+            ref,
+            tenant,
+            provider=provider.name,
+            name=config.model,
+            price=price,
         )
         return TenantsChat(server.id, paid, config)
 
@@ -104,20 +109,22 @@ class ChatModels:
         ref: TenantRef,
         embedder: EmbedderConfig,
         config: ChatModelConfig,
-        provider: ChatProvider,
+        provider: Provider,
     ) -> Credentials:
-        shared = (embedder.provider, embedder.base_url) == (provider, config.base_url)
-        if config.api_key is None and embedder.provider == provider == _COMPATIBLE and not shared:
-            # There is one stored key for servers of one's own: it is the other one's.
+        same_provider = not provider.own_server and embedder.provider == provider.name
+        if config.api_key is None and same_provider and embedder.base_url != config.base_url:
+            # There is one stored key for all servers of such a provider: it is the embedder's.
             return _no_key
-        return self._keys.credentials(ref, provider, config.api_key, setting="chat_model.api_key")
+        return self._keys.credentials(
+            ref, provider.name, config.api_key, setting="chat_model.api_key"
+        )
 
 
-def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, ChatProvider]:
-    """A tenant's chat model, and who offers it.
+def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]:
+    """A tenant's chat model, its provider, and what that offers.
 
     Raises:
-        NoChatModel: it names none, or none that could be asked.
+        NoChatModel: it names none, or one of no supported provider.
     """
     config = tenant.chat_model
     if config is None:
@@ -126,10 +133,11 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, ChatProvider]:
             hint="name one in tenants.yaml, as in chat_model: gpt-4.1-mini",
         )
     if config.provider is not None:
-        return config, config.provider
-    vendor = vendor_of(config.model)
-    if vendor in {"openai", "gemini"}:
-        return config, vendor
+        provider: Provider | None = provider_of(config.provider)
+    else:
+        provider = provider_of_chat_model(config.model)
+    if provider is not None and provider.chat is not None:
+        return config, provider, provider.chat
     raise NoChatModel(
         f"tenant {tenant.id!r}: it is not known whom to ask for the chat model {config.model!r}",
         hint="set chat_model: {model: …, provider: openai-compatible, base_url: …} for a server"
@@ -137,12 +145,12 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, ChatProvider]:
     )
 
 
-def chat_price_of(config: ChatModelConfig, provider: ChatProvider) -> ChatPrice | None:
+def chat_price_of(config: ChatModelConfig, provider: Provider) -> ChatPrice | None:
     """What a chat model costs; None if no price is known."""
     if config.prices is not None:
         return config.prices
     # Whose server it is decides about the price, whatever model it offers.
-    return None if config.base_url is not None else listed_chat_price(provider, config.model)
+    return None if config.base_url is not None else provider.chat_price(config.model)
 
 
 def _require_price(tenant: Tenant, price: ChatPrice | None) -> None:
@@ -154,21 +162,6 @@ def _require_price(tenant: Tenant, price: ChatPrice | None) -> None:
             hint="set chat_model.prices: {input_per_million: …, output_per_million: …}, in dollars"
             " (0 for a server of your own)",
         )
-
-
-def _endpoint(
-    config: ChatModelConfig,
-    provider: ChatProvider,
-    server: Server,
-    credentials: Credentials,
-    network: PrivateEndpoints,
-) -> Callable[[], ChatEndpoint]:
-    if provider == "gemini":
-        return lambda: GeminiChat(server, credentials, network, model=config.model)
-    compatible = provider == _COMPATIBLE
-    return lambda: OpenAIChat(
-        server, credentials, network, model=config.model, compatible=compatible
-    )
 
 
 def _no_key() -> NoReturn:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag_assets.billing.choice import ON_THIS_MACHINE, Choice, choose
+from rag_assets.billing.choice import Choice, choose
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.billing.noting import NotingBatchApi, NotingEmbedder
 from rag_assets.common.settings import Settings
+from rag_assets.models.config.embedder import AUTO, EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
-from rag_assets.models.embedding.config import EmbedderConfig
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.models.embedding.providers.remote_model import remote_model
-from rag_assets.models.embedding.registry import build_batch_api, build_embedder, embedder_id_of
-from rag_assets.models.embedding.traffic import Traffic
+from rag_assets.models.factory import build_batch_api, build_embedder, embedder_id_of, remote_model
+from rag_assets.models.providers.base import LocalEmbedding, RemoteEmbedding
+from rag_assets.models.transport.traffic import Traffic
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
@@ -42,7 +42,7 @@ class Embedders:
             ConfigurationError: something in its configuration is not usable.
         """
         tenant = Tenant.from_config(record.config)
-        if tenant.embedder.provider != "auto":
+        if tenant.embedder.provider != AUTO:
             return tenant
         return tenant.model_copy(update={"embedder": self._choice(record, tenant).embedder})
 
@@ -60,7 +60,7 @@ class Embedders:
         Raises:
             ConfigurationError: its model is missing or not usable.
         """
-        if config.provider in ON_THIS_MACHINE:
+        if isinstance(config.offer, LocalEmbedding):
             return _on_this_machine(config)
         embedder = build_embedder(
             config,
@@ -87,13 +87,14 @@ class Embedders:
         """
         built = EmbedderConfig.model_validate(generation.embedder)
         present = tenant.embedder
-        same = present.provider == built.provider and present.provider not in ON_THIS_MACHINE
-        if same and embedder_id_of(present) == generation.embedder_id:
+        same = present.provider == built.provider
+        remote = isinstance(present.offer, RemoteEmbedding)
+        if same and remote and embedder_id_of(present) == generation.embedder_id:
             return self.of(ref, present)
         return self.of(ref, built)
 
     def _choice(self, record: TenantRecord, tenant: Tenant) -> Choice:
-        if tenant.embedder.provider in ON_THIS_MACHINE:
+        if isinstance(tenant.embedder.offer, LocalEmbedding):
             return choose(tenant.embedder)
         serving = self._catalog.generations.serving(record.id)
         return choose(

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from pydantic import SecretStr
 
-from rag_assets.billing.choice import vendor_of
 from rag_assets.billing.cipher import seal, unseal
 from rag_assets.billing.key_file import KeyFile, key_file_path
 from rag_assets.billing.master_key import (
@@ -24,7 +23,8 @@ from rag_assets.billing.master_key import (
 )
 from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from rag_assets.common.settings import Settings
-from rag_assets.models.embedding.protocol import Credentials
+from rag_assets.models.providers.registry import WITH_KEYS, provider_of_chat_model
+from rag_assets.models.transport.credentials import Credentials
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.provider_keys import Sealed, StoredKey
@@ -32,6 +32,9 @@ from rag_assets.storage.lake.location import Location
 
 RERANK = "rerank"
 """What the key of a rerank endpoint is kept for, in the place of a provider's name."""
+
+PURPOSES = (*WITH_KEYS, RERANK)
+"""What a tenant may have a stored key for."""
 
 KeyState = Literal["set", "not set", "unreadable", "missing"]
 
@@ -264,10 +267,15 @@ def _named(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for user in (config.get("embedder"), config.get("chat_model")):
         # A chat model may be no more than a name.
         if isinstance(user, Mapping) and user.get("api_key"):
-            yield user.get("provider") or vendor_of(user.get("model")) or "", user["api_key"]
+            yield user.get("provider") or _chat_provider(user.get("model")), user["api_key"]
     rerank = config.get("retrieval", {}).get("rerank") or {}
     if rerank.get("api_key"):
         yield RERANK, rerank["api_key"]
+
+
+def _chat_provider(model: str | None) -> str:
+    provider = provider_of_chat_model(model)
+    return provider.name if provider else ""
 
 
 def require_key(secret: SecretStr) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rag_assets.billing.key_ring import RERANK, KeyRing
 from rag_assets.common.settings import Settings
+from rag_assets.models.reranking.circuit_breaker import RestingReranker
 from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.models.reranking.protocol import Reranker
-from rag_assets.models.reranking.resting import RestingReranker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 

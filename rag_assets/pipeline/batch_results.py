@@ -23,11 +23,12 @@ from rag_assets.common.errors import (
     TenantGone,
 )
 from rag_assets.common.formatting import counted
+from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batch_api import GIVEN_UP, BatchApi, BatchResult, Standing, closing
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.models.embedding.protocol import Charge, Vectors
-from rag_assets.models.embedding.registry import EmbedderConfig, price_of
 from rag_assets.models.embedding.vectors import checked_vectors
+from rag_assets.models.factory import price_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.batches import EmbeddingBatch, due_to_poll
 from rag_assets.storage.catalog.catalog import Catalog

@@ -22,7 +22,7 @@ from rag_assets.common.errors import EmbedderUnavailable, EmbeddingError, RagAss
 from rag_assets.models.embedding.canary import PROBES_KEY, distances, probe
 from rag_assets.models.embedding.prices import Price, provider_and_model
 from rag_assets.models.embedding.protocol import Answer, Charge, Embedder
-from rag_assets.models.embedding.registry import price_of
+from rag_assets.models.factory import price_of
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.probes import StoredProbes

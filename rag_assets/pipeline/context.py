@@ -13,9 +13,10 @@ from rag_assets.ingest.chunking.parameters import ChunkParameters
 from rag_assets.ingest.parsing.languages import detector_version
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import parse_key, parsers_version
+from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.models.embedding.registry import EmbedderConfig, build_batch_api
+from rag_assets.models.factory import build_batch_api
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.document_rows import Document

@@ -16,7 +16,7 @@ from rag_assets.models.embedding.batching import embed_all
 from rag_assets.models.embedding.outcome import EmbedProgress
 from rag_assets.models.embedding.packing import EmbedItem
 from rag_assets.models.embedding.protocol import Vectors
-from rag_assets.models.embedding.registry import price_of
+from rag_assets.models.factory import price_of
 from rag_assets.pipeline.batch_results import collect
 from rag_assets.pipeline.batches import defer_documents, submit_batches, texts_in_batches
 from rag_assets.pipeline.context import TenantContext

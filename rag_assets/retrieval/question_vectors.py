@@ -15,10 +15,11 @@ from cachetools import LRUCache
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.meter import Meter
 from rag_assets.common.errors import BadVectors, IndexInconsistent
+from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Charge, Embedder
 from rag_assets.models.embedding.query import embed_query
-from rag_assets.models.embedding.registry import EmbedderConfig, price_of
+from rag_assets.models.factory import price_of
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.tenants.model import Tenant

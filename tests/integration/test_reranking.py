@@ -14,7 +14,7 @@ from werkzeug import Request, Response
 
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.common.errors import ConfigurationError, NoReranker
-from rag_assets.models.reranking.resting import FAILURES
+from rag_assets.models.reranking.circuit_breaker import FAILURES
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from tests.cross_encoders import cross_encoder, encoder_of_tokens

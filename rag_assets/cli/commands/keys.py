@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from rag_assets.billing.key_ring import KeyEntry, KeyRing
 
-PROVIDERS_WITH_KEYS = ("openai", "gemini", "openai-compatible", "rerank")
 _LONGEST_INPUT = 65_536
 
 
@@ -113,10 +112,12 @@ def _missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]:
 
 def _require_provider(name: str) -> None:
     """Refuse another name, without repeating it: it may be a key in the wrong place."""
-    if name not in PROVIDERS_WITH_KEYS:
+    from rag_assets.billing.key_ring import PURPOSES
+
+    if name not in PURPOSES:
         raise ConfigurationError(
             "there is no provider of that name that takes keys",
-            hint=f"the providers are {', '.join(PROVIDERS_WITH_KEYS)}",
+            hint=f"the providers are {', '.join(PURPOSES)}",
         )
 
 

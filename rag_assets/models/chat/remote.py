@@ -11,10 +11,10 @@ from rag_assets.common.errors import ChatLate, EmbeddingError, RagAssetsError
 from rag_assets.common.tokens import count_text
 from rag_assets.models.chat.failures import failure_of_chat
 from rag_assets.models.chat.protocol import Completion, Prompt
-from rag_assets.models.embedding.connections import Connections
-from rag_assets.models.embedding.providers.connection import encodable
-from rag_assets.models.embedding.retrying import Patience, Persistence
-from rag_assets.models.embedding.traffic import Traffic
+from rag_assets.models.transport.loop_clients import Connections
+from rag_assets.models.transport.retries import Patience, Persistence
+from rag_assets.models.transport.sdk_connection import encodable
+from rag_assets.models.transport.traffic import Traffic
 
 MOST_ANSWER_BYTES = 4 * 1024 * 1024
 """Of an answer as JSON: many times what a model may write."""

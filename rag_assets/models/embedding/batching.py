@@ -30,10 +30,10 @@ from rag_assets.common.errors import (
     InputRejected,
     OutOfTime,
 )
-from rag_assets.models.embedding.keeping import Keep, Keeper
 from rag_assets.models.embedding.outcome import EmbedOutcome, EmbedProgress
 from rag_assets.models.embedding.packing import Batch, EmbedItem, Packer
 from rag_assets.models.embedding.protocol import Answer, Budget, Charge, Embedder
+from rag_assets.models.embedding.vector_buffer import Keep, Keeper
 from rag_assets.models.embedding.vectors import checked_vectors
 
 _PROBE = "A sentence that any embedder takes."

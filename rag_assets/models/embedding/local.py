@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -17,23 +16,15 @@ import numpy.typing as npt
 from rag_assets.common.errors import InputRejected
 from rag_assets.models.embedding.model_folder import ModelFolder, Pooling, describe_folder
 from rag_assets.models.embedding.network import Network
-from rag_assets.models.embedding.onnx_loading import encodable, load_tokenizer
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
 from rag_assets.models.embedding.vectors import unit
+from rag_assets.models.onnx.cores import available_cores
+from rag_assets.models.onnx.loading import encodable, load_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 _BATCH = 32  # about half a second of two cores: often enough to report progress and to stop
-
-
-def available_cores() -> int:
-    """Cores this process may run on: what taskset or a container's cpuset leaves of them."""
-    if hasattr(os, "process_cpu_count"):  # from Python 3.13 on
-        return int(os.process_cpu_count() or 1)
-    if hasattr(os, "sched_getaffinity"):  # Linux
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class OnnxEmbedder:

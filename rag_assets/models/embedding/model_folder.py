@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
-from rag_assets.models.embedding.onnx_folder import (
+from rag_assets.models.onnx.folder import (
     digest_of,
     find_tokenizer,
     find_weights,

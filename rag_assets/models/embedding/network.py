@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from rag_assets.common.errors import BadVectors, ConfigurationError
 from rag_assets.models.embedding.model_folder import ModelFolder
-from rag_assets.models.embedding.onnx_loading import feed, load_session, plan_inputs
 from rag_assets.models.embedding.vectors import unit
+from rag_assets.models.onnx.loading import feed, load_session, plan_inputs
 
 if TYPE_CHECKING:
     from tokenizers import Encoding

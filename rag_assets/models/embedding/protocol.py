@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from pydantic import SecretStr
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
 
 Purpose: TypeAlias = Literal["document", "query"]
 """What a text is embedded for: some models want to know, and make other vectors of it."""
-
-Credentials: TypeAlias = "Callable[[], SecretStr]"
-"""Gives a tenant's key, asked for when it is needed.
-
-Raises NoProviderKey if there is none, KeyUnreadable if there is one that does not decrypt.
-"""
 
 
 @dataclass(frozen=True, slots=True)

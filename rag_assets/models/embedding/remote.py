@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from rag_assets.common.errors import BadVectors, InputRejected
 from rag_assets.common.tokens import count_tokens
-from rag_assets.models.embedding.connections import Connections
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose
-from rag_assets.models.embedding.retrying import PATIENT, PROMPT, Patience, Persistence
-from rag_assets.models.embedding.traffic import Traffic
 from rag_assets.models.embedding.vectors import checked_vectors
+from rag_assets.models.transport.loop_clients import Connections
+from rag_assets.models.transport.retries import PATIENT, PROMPT, Patience, Persistence
+from rag_assets.models.transport.traffic import Traffic
 
 
 @dataclass(frozen=True, slots=True)

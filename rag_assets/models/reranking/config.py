@@ -6,22 +6,29 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
-    StringConstraints,
     field_validator,
     model_validator,
 )
 
-from rag_assets.common.references import require_reference
-from rag_assets.models.embedding.addresses import normal_base_url
+from rag_assets.models.transport.addresses import normal_base_url
+from rag_assets.models.transport.settings import MAX_URL, ModelName, key_reference
 
 MAX_FIRST = 100
 """Passages that one search may have read again."""
 
 _OF_URL = ("model", "takes", "api_key")
 _OF_FOLDER = ("threads",)
+
+
+def _normal_url(url: str) -> str:
+    try:
+        return normal_base_url(url)
+    except ValueError as error:
+        raise ValueError(str(error).replace("base_url", "url")) from None
 
 
 class RerankConfig(BaseModel):
@@ -50,30 +57,13 @@ class RerankConfig(BaseModel):
 
     folder: Path | None = None
     threads: int | None = Field(default=None, ge=1, le=1024)
-    url: str | None = Field(default=None, max_length=2000)
-    model: (
-        Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:/@-]+$", max_length=200)] | None
-    ) = None
+    url: Annotated[str, Field(max_length=MAX_URL), AfterValidator(_normal_url)] | None = None
+    model: ModelName | None = None
     takes: Literal["documents", "texts"] | None = None
-    api_key: str | None = None
+    api_key: Annotated[str, key_reference("retrieval.rerank.api_key")] | None = None
     first: int = Field(default=50, ge=2, le=MAX_FIRST)
     seconds: float = Field(default=2.0, gt=0, le=30, allow_inf_nan=False)
     by_default: bool = True
-
-    @field_validator("url")
-    @classmethod
-    def _url(cls, url: str | None) -> str | None:
-        try:
-            return None if url is None else normal_base_url(url)
-        except ValueError as error:
-            raise ValueError(str(error).replace("base_url", "url")) from None
-
-    @field_validator("api_key")
-    @classmethod
-    def _by_name(cls, reference: str | None) -> str | None:
-        if reference is not None:
-            require_reference("retrieval.rerank.api_key", reference)
-        return reference
 
     @field_validator("folder")
     @classmethod

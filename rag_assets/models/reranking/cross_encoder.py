@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from rag_assets.common.errors import ConfigurationError, RerankFailed
-from rag_assets.models.embedding.local import available_cores
-from rag_assets.models.embedding.onnx_folder import find_tokenizer, find_weights, window_of
-from rag_assets.models.embedding.onnx_loading import (
+from rag_assets.models.onnx.cores import available_cores
+from rag_assets.models.onnx.folder import find_tokenizer, find_weights, window_of
+from rag_assets.models.onnx.loading import (
     encodable,
     feed,
     load_session,

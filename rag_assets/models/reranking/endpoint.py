@@ -31,11 +31,11 @@ from rag_assets.common.errors import (
     RerankFault,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.embedding.connections import Connections
-from rag_assets.models.embedding.protocol import Credentials
-from rag_assets.models.embedding.providers.connection import SdkConnection, Server, encodable
-from rag_assets.models.embedding.providers.failures import Refusal, failure_of
 from rag_assets.models.reranking.config import RerankConfig
+from rag_assets.models.transport.credentials import Credentials
+from rag_assets.models.transport.failures import Refusal, failure_of
+from rag_assets.models.transport.loop_clients import Connections
+from rag_assets.models.transport.sdk_connection import SdkConnection, Server, encodable
 
 if TYPE_CHECKING:
     import httpx2

@@ -27,8 +27,8 @@ def tenant(chat_model: Any, **more: Any) -> Tenant:
     ],
 )
 def test_a_name_says_whom_to_ask_unless_that_is_said(chat_model: Any, provider: str) -> None:
-    config, found = chat_model_of(tenant(chat_model))
-    assert (found, bool(config.model)) == (provider, True)
+    config, found, _ = chat_model_of(tenant(chat_model))
+    assert (found.name, bool(config.model)) == (provider, True)
 
 
 @pytest.mark.parametrize("chat_model", [None, "claude-3-5-haiku-latest", "llama"])
@@ -66,7 +66,7 @@ def test_a_key_is_named_and_never_written_down() -> None:
 
 def test_the_price_is_the_listed_one_at_the_providers_own_server_alone() -> None:
     def price(**config: Any) -> float | None:
-        found = chat_price_of(*chat_model_of(tenant(config)))
+        found = chat_price_of(*chat_model_of(tenant(config))[:2])
         return None if found is None else found.of(1_000_000, 1_000_000)
 
     assert price(model="gpt-4.1-mini") == pytest.approx(2.0)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rag_assets.billing.choice import choose, vendor_of
-from rag_assets.models.embedding.config import EmbedderConfig
+from rag_assets.billing.choice import choose
+from rag_assets.models.config.embedder import EmbedderConfig
 
 OPENAI = ("openai", "text-embedding-3-small", 1536)
 GEMINI = ("gemini", "gemini-embedding-001", 1536)
@@ -118,37 +118,3 @@ def test_auto_keeps_the_limits_that_are_set_with_it() -> None:
 def test_a_key_by_reference_needs_a_provider_that_is_named() -> None:
     with pytest.raises(ValueError, match="the provider 'auto' takes no api_key"):
         EmbedderConfig(provider="auto", api_key="$ACME_KEY")
-
-
-@pytest.mark.parametrize(
-    ("chat_model", "vendor"),
-    [
-        ("gpt-4o", "openai"),
-        ("gpt-4o-mini", "openai"),
-        ("GPT-5", "openai"),
-        ("o3", "openai"),
-        ("o4-mini", "openai"),
-        ("chatgpt-4o-latest", "openai"),
-        ("azure/gpt-4.1", "openai"),
-        ("openai/o3-mini", "openai"),
-        ("claude-3-5-sonnet", "anthropic"),
-        ("claude-opus-4-1-20250805", "anthropic"),
-        ("anthropic/claude-3.5-sonnet", "anthropic"),
-        ("openrouter/anthropic/claude-sonnet-4", "anthropic"),
-        ("us.anthropic.claude-3-5-haiku-20241022-v1:0", "anthropic"),
-        ("gemini-2.5-flash", "gemini"),
-        ("gemini-1.5-pro", "gemini"),
-        ("models/gemini-2.5-pro", "gemini"),
-        ("vertex_ai/gemini-2.0-flash", "gemini"),
-        ("gpt-oss-120b", None),
-        ("groq/openai/gpt-oss-20b", None),
-        ("llama3.3:70b", None),
-        ("mistral-large", None),
-        ("phi-4", None),
-        ("solo3", None),
-        ("", None),
-        (None, None),
-    ],
-)
-def test_the_vendor_of_a_chat_model(chat_model: str | None, vendor: str | None) -> None:
-    assert vendor_of(chat_model) == vendor

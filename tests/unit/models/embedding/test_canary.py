@@ -7,8 +7,9 @@ import asyncio
 import numpy as np
 import pytest
 
+from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.canary import PROBES, distances, probe
-from rag_assets.models.embedding.registry import EmbedderConfig, build_embedder, embedder_id_of
+from rag_assets.models.factory import build_embedder, embedder_id_of
 
 
 def test_probes_have_a_vector_each() -> None:

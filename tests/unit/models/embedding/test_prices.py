@@ -3,22 +3,16 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from rag_assets.models.embedding.prices import FREE, PRICES, Price, listed_price, provider_and_model
-from rag_assets.models.embedding.registry import EmbedderConfig, price_of
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.embedding.prices import FREE, Price, provider_and_model
+from rag_assets.models.factory import price_of
 
 
 def test_a_million_tokens_cost_their_price_and_half_of_it_in_a_batch() -> None:
-    price = PRICES["openai", "text-embedding-3-small"]
+    price = Price(per_million=0.02, batch_per_million=0.01)
     assert price.of(1_000_000) == pytest.approx(0.02)
     assert price.of(50_000) == pytest.approx(0.001)
     assert price.of(1_000_000, batch=True) == pytest.approx(0.01)
-
-
-def test_every_listed_batch_price_is_half() -> None:
-    assert PRICES
-    for price in PRICES.values():
-        assert price.batch_per_million is not None
-        assert price.batch_per_million == pytest.approx(price.per_million / 2)
 
 
 def test_without_a_price_for_batches_they_cost_as_much() -> None:
@@ -46,11 +40,6 @@ def test_whose_price_it_is_follows_from_the_embedders_id(
     embedder_id: str, parts: tuple[str, str]
 ) -> None:
     assert provider_and_model(embedder_id) == parts
-
-
-def test_a_model_that_is_not_listed_has_no_price_rather_than_none_to_pay() -> None:
-    assert listed_price("openai-compatible", "text-embedding-3-small") is None
-    assert listed_price("local", "anything") == FREE
 
 
 def test_a_tenants_own_price_goes_before_the_list() -> None:

@@ -1,0 +1,62 @@
+"""Which chat model a tenant has, as tenants.yaml says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from rag_assets.models.chat.prices import ChatPrice
+from rag_assets.models.chat.protocol import MOST_WRITTEN
+from rag_assets.models.providers.registry import CHAT, provider_of
+from rag_assets.models.transport.settings import BaseUrl, ModelName, key_reference
+
+if TYPE_CHECKING:
+    ChatProviderName: TypeAlias = str
+else:
+    ChatProviderName = Literal[CHAT]
+
+MOST_SECONDS = 60.0
+"""A connection on which nothing comes for so long is given up."""
+
+
+class ChatModelConfig(BaseModel):
+    """The model that a tenant's application chats with, and that writes answers for it.
+
+    Its name alone says as much as `{model: NAME}`.
+
+    Attributes:
+        model: its name at the provider. A provider "auto" of embeddings goes by it.
+        provider: "openai", "gemini", or "openai-compatible" (any server that speaks OpenAI's
+            language, by its base_url). By default as the name of the model says.
+        base_url: of a server other than the provider's own, which has to be public and encrypted
+            unless the operator lets it through.
+        api_key: the environment variable that holds the key, as $NAME, instead of a stored key.
+        prices: in dollars, where they are not the listed ones, or none are known.
+        max_tokens: of an answer, thoughts that are not shown included.
+        seconds: that an answer may take to be written.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: ModelName
+    provider: ChatProviderName | None = None
+    base_url: BaseUrl | None = None
+    api_key: Annotated[str, key_reference("chat_model.api_key")] | None = None
+    prices: ChatPrice | None = None
+    max_tokens: int = Field(default=2_048, ge=16, le=MOST_WRITTEN)
+    seconds: float = Field(default=45.0, gt=0, le=MOST_SECONDS)
+
+    @model_validator(mode="after")
+    def _one_server(self) -> Self:
+        if self.provider is None:
+            if self.base_url is not None:
+                raise ValueError("a base_url needs the provider whose language the server speaks")
+        elif self.base_url is None and not provider_of(self.provider).own_server:
+            raise ValueError(f"an {self.provider} server needs its base_url")
+        return self
+
+
+def from_name(value: Any) -> Any:
+    """A chat model of which only the name is said, in full."""
+    return {"model": value} if isinstance(value, str) else value

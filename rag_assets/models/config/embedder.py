@@ -1,0 +1,121 @@
+"""Which embedder a tenant has, as tenants.yaml says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from rag_assets.models.embedding.model_folder import Pooling
+from rag_assets.models.embedding.prices import Price
+from rag_assets.models.providers.base import TRAFFIC_OPTIONS, LocalEmbedding, RemoteEmbedding
+from rag_assets.models.providers.registry import EMBEDDING, provider_of
+from rag_assets.models.transport.settings import BaseUrl, ModelName, key_reference
+
+MAX_DIMENSIONS = 4096
+"""The longest vector Elasticsearch indexes."""
+
+Prefix: TypeAlias = Annotated[str, StringConstraints(max_length=1000)]
+
+AUTO = "auto"
+"""In the place of a provider: it follows from the tenant's chat model and keys."""
+
+_ANY = frozenset({"provider", "price", "revision"})
+# No key: whose it would be is what is yet to be found out.
+_AUTO_OPTIONS = TRAFFIC_OPTIONS
+
+if TYPE_CHECKING:
+    ProviderName: TypeAlias = str
+else:
+    ProviderName = Literal[(*EMBEDDING, AUTO)]
+
+
+class EmbedderConfig(BaseModel):
+    """Which embedder a tenant uses; without anything set, the model shipped with the package.
+
+    Attributes:
+        provider: "local" runs an ONNX model on this machine's cores. "openai", "gemini" and
+            "openai-compatible" (any server that speaks OpenAI's language, by its base_url) ask a
+            server, with the tenant's own key. "auto" follows from the tenant's chat model and keys.
+            "deterministic" makes vectors from a hash of the text: for tests and benchmarks, since
+            it finds nothing by meaning.
+        model: the model's name at its provider; local: the name of a shipped one.
+        path: local: the absolute folder of a model of your own, instead of a shipped one.
+        dimensions: length of a vector, where there is a choice or the model is not known. local:
+            needed only where the model's config.json does not say it. deterministic: any, by
+            default 384.
+        pooling: local: how token vectors become one, where the model's folder does not say it.
+        threads: local: texts embedded at once; by default the cores of this process.
+        seconds_per_text: deterministic: time spent on each text.
+        base_url: of a server other than the provider's own, which has to be public and encrypted
+            unless the operator lets it through.
+        api_key: the environment variable that holds the key, as $NAME, instead of a stored key.
+        document_prefix, query_prefix: put before texts and questions, where a model wants it.
+        requests_per_minute, tokens_per_minute: the limits of the account, honoured before the
+            provider has to refuse.
+        concurrency: requests under way at once.
+        max_input_tokens: of a text; one that is longer is reported, and never sent.
+        batch_size: texts in a request.
+        price: in dollars, where it is not the listed one, or none is known.
+        revision: a word of your own, such as a date: vectors made under another one are not used.
+            For a provider that changed the model behind its name.
+        batch_above: openai: texts that a run must lack for them to go through the provider's
+            batch API, at half the price and within a day; without it, none do.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provider: ProviderName = "local"
+    model: ModelName | None = None
+    path: Path | None = None
+    dimensions: int | None = Field(default=None, ge=1, le=MAX_DIMENSIONS)
+    pooling: Pooling | None = None
+    threads: int | None = Field(default=None, ge=1, le=1024)
+    seconds_per_text: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    base_url: BaseUrl | None = None
+    api_key: Annotated[str, key_reference("embedder.api_key")] | None = None
+    document_prefix: Prefix | None = None
+    query_prefix: Prefix | None = None
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    concurrency: int | None = Field(default=None, ge=1, le=256)
+    max_input_tokens: int | None = Field(default=None, ge=1)
+    batch_size: int | None = Field(default=None, ge=1, le=100)
+    price: Price | None = None
+    revision: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]{1,40}$")
+    batch_above: int | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _require_options_of_the_provider(self) -> Self:
+        taken = _ANY | (self.offer.options if self.offer else _AUTO_OPTIONS)
+        foreign = [name for name, value in self if value is not None and name not in taken]
+        if foreign:
+            raise ValueError(f"the provider {self.provider!r} takes no {', '.join(foreign)}")
+        return self
+
+    @model_validator(mode="after")
+    def _require_usable_model(self) -> Self:
+        if isinstance(self.offer, LocalEmbedding):
+            self.offer.check(self)
+        elif isinstance(self.offer, RemoteEmbedding):
+            self._require_server_and_dimensions(self.offer)
+        return self
+
+    @property
+    def offer(self) -> LocalEmbedding | RemoteEmbedding | None:
+        """What the provider offers; None for "auto"."""
+        return None if self.provider == AUTO else provider_of(self.provider).embedding
+
+    @property
+    def model_name(self) -> str:
+        """The model at its provider, configured or by default; "" where there is no default."""
+        default = self.offer.default_model if isinstance(self.offer, RemoteEmbedding) else None
+        return self.model or default or ""
+
+    def _require_server_and_dimensions(self, offer: RemoteEmbedding) -> None:
+        if not provider_of(self.provider).own_server and not (self.base_url and self.model):
+            raise ValueError(f"an {self.provider} server needs its base_url and a model")
+        model = offer.known(self.model_name, self.dimensions)
+        if self.dimensions is not None and (problem := model.problem_with(self.dimensions)):
+            raise ValueError(f"dimensions do not fit {self.model_name}: {problem}")

@@ -1,0 +1,51 @@
+"""What the endpoints of all providers of embeddings share: prefixes, replies."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy.typing as npt
+
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.embedding.protocol import Purpose
+from rag_assets.models.embedding.remote import Reply
+from rag_assets.models.embedding.remote_model import RemoteModel
+from rag_assets.models.transport.credentials import Credentials
+from rag_assets.models.transport.sdk_connection import Sdk, SdkConnection, Server, encodable
+
+
+class SdkEndpoint(SdkConnection[Sdk]):
+    """One model at one provider, asked through the provider's SDK; see remote.Endpoint.
+
+    Args:
+        model: as the tenant uses it.
+        credentials, allowed: see SdkConnection.
+    """
+
+    def __init__(
+        self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
+    ) -> None:
+        server = Server(model.embedder_id, model.base_url, model.key_optional)
+        super().__init__(server, credentials, allowed)
+        self.model = model
+
+    async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+        """Ask for the vectors of these texts, once; see remote.Endpoint."""
+        prefix = self.model.prefix(purpose)
+        prefixed = [encodable(prefix + text) for text in texts]
+        return await self.exchange(lambda sdk: self._ask(sdk, prefixed, purpose))
+
+    @abstractmethod
+    async def _ask(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> Reply:
+        """One request; raises whatever the SDK raises, ValueError for a malformed answer."""
+
+    def _reply(self, vectors: Callable[[], npt.ArrayLike], tokens: int | None) -> Reply:
+        """An answer whose vectors are unpacked; if they cannot be, the error has its tokens."""
+        try:
+            return Reply(vectors(), tokens)
+        except Exception as error:
+            failure = self._named(error)
+        failure.tokens = tokens or 0
+        # Raised out here, it carries no context, as in exchange.
+        raise failure

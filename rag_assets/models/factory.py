@@ -1,0 +1,174 @@
+"""From a tenant's configuration to its models, and to an embedder's id without making one.
+
+Importing this loads neither onnxruntime nor a provider's SDK.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pydantic import SecretStr
+
+from rag_assets.common.errors import ConfigurationError, NoProviderKey
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.embedding.batch_api import BatchApi
+from rag_assets.models.embedding.prices import Price, provider_and_model
+from rag_assets.models.embedding.protocol import CallLimits, Embedder
+from rag_assets.models.embedding.remote import RemoteEmbedder
+from rag_assets.models.embedding.remote_model import KnownModel, RemoteModel
+from rag_assets.models.embedding.revision import RevisedEmbedder, revised_id
+from rag_assets.models.embedding.vectors import MAX_BATCH
+from rag_assets.models.providers.base import LocalEmbedding, RemoteEmbedding
+from rag_assets.models.providers.registry import provider_of
+from rag_assets.models.transport.credentials import Credentials
+from rag_assets.models.transport.traffic import Traffic
+
+DEFAULT_CONCURRENCY = 8
+
+
+def _no_key() -> SecretStr:
+    raise NoProviderKey("there is no key for the embedder", hint="`rag-assets keys set` sets one")
+
+
+def build_embedder(
+    config: EmbedderConfig,
+    *,
+    credentials: Credentials = _no_key,
+    network: PrivateEndpoints | None = None,
+    traffic: Traffic | None = None,
+) -> Embedder:
+    """Make the configured embedder; models, SDKs and keys are loaded at their first use.
+
+    Args:
+        config: with any provider but "auto".
+        credentials: gives the tenant's key; not called for a model on this machine.
+        network: servers beyond the public internet that a base_url may lead to.
+        traffic: of the tenant at this provider, where several embedders share it; by default one
+            of its own, see traffic_of.
+
+    Raises:
+        ConfigurationError: the configured model's folder is missing or not usable.
+    """
+    offer = _offer(config)
+    if isinstance(offer, LocalEmbedding):
+        embedder = offer.build(config)
+    else:
+        model = remote_model(config)
+        embedder = RemoteEmbedder(
+            partial(offer.endpoint, model, credentials, network or PrivateEndpoints()),
+            embedder_id=model.embedder_id,
+            dimensions=model.dimensions,
+            limits=model.limits,
+            traffic=traffic or traffic_of(config),
+            count=model.count_tokens,
+        )
+    return embedder if config.revision is None else RevisedEmbedder(embedder, config.revision)
+
+
+def build_batch_api(
+    config: EmbedderConfig,
+    *,
+    credentials: Credentials = _no_key,
+    network: PrivateEndpoints | None = None,
+) -> BatchApi:
+    """Make the batch API of a configuration with batch_above, for one event loop.
+
+    Args:
+        config, credentials, network: see build_embedder.
+
+    Raises:
+        ConfigurationError: the provider has none.
+    """
+    offer = _offer(config)
+    if isinstance(offer, LocalEmbedding) or offer.batch_api is None:
+        raise ConfigurationError(f"no batch API is known of the provider {config.provider!r}")
+    return offer.batch_api(remote_model(config), credentials, network or PrivateEndpoints())
+
+
+def traffic_of(config: EmbedderConfig) -> Traffic:
+    """The configured limits of requests, with nothing of them used.
+
+    Args:
+        config: of a provider over the network.
+    """
+    return Traffic(
+        concurrency=remote_model(config).limits.concurrency,
+        requests_per_minute=config.requests_per_minute,
+        tokens_per_minute=config.tokens_per_minute,
+    )
+
+
+def embedder_id_of(config: EmbedderConfig) -> str:
+    """Return build_embedder(config).embedder_id, in well under a millisecond as a rule.
+
+    A model of your own is hashed once per process, about 2 ms per 3 MB.
+
+    Raises:
+        ConfigurationError: the configured model's folder is missing or not usable.
+    """
+    offer = _offer(config)
+    if isinstance(offer, LocalEmbedding):
+        return revised_id(offer.identify(config), config.revision)
+    return revised_id(remote_model(config).embedder_id, config.revision)
+
+
+def price_of(config: EmbedderConfig) -> Price | None:
+    """What embedding costs with this configuration; None if no price is known.
+
+    Raises:
+        ConfigurationError: the configured model's folder is missing or not usable.
+    """
+    if config.price is not None:
+        return config.price
+    # Whose server it is decides about the price, whatever model it offers.
+    if config.base_url is not None:
+        return None
+    provider, model = provider_and_model(embedder_id_of(config))
+    return provider_of(provider).embedding_price(model)
+
+
+def remote_model(config: EmbedderConfig) -> RemoteModel:
+    """The configured model of a provider over the network.
+
+    Raises:
+        ConfigurationError: its provider is none over the network.
+    """
+    offer = _offer(config)
+    if isinstance(offer, LocalEmbedding):
+        raise ConfigurationError(f"the provider {config.provider!r} is none over the network")
+    provider = provider_of(config.provider)
+    model = offer.known(config.model_name, config.dimensions)
+    dimensions = config.dimensions or model.dimensions
+    documents, queries = config.document_prefix, config.query_prefix
+    return RemoteModel(
+        provider=config.provider,
+        name=config.model_name,
+        dimensions=dimensions,
+        asked_dimensions=dimensions if model.shortens else None,
+        native=model.native or dimensions,
+        task_types=model.task_types,
+        base_url=config.base_url,
+        document_prefix=model.document_prefix if documents is None else documents,
+        query_prefix=model.query_prefix if queries is None else queries,
+        limits=_limits(config, model),
+        key_optional=provider.key == "optional" and config.api_key is None,
+    )
+
+
+def _offer(config: EmbedderConfig) -> LocalEmbedding | RemoteEmbedding:
+    if config.offer is None:
+        raise ConfigurationError(
+            f"the embedder's provider is not chosen yet: {config.provider}",
+            hint="name a provider in tenants.yaml",
+        )
+    return config.offer
+
+
+def _limits(config: EmbedderConfig, model: KnownModel) -> CallLimits:
+    return CallLimits(
+        texts=config.batch_size or MAX_BATCH,
+        concurrency=config.concurrency or DEFAULT_CONCURRENCY,
+        tokens=model.request_tokens,
+        input_tokens=config.max_input_tokens or model.input_tokens,
+    )

@@ -1,0 +1,14 @@
+"""The cores that models on this machine may use."""
+
+from __future__ import annotations
+
+import os
+
+
+def available_cores() -> int:
+    """Cores this process may run on: what taskset or a container's cpuset leaves of them."""
+    if hasattr(os, "process_cpu_count"):  # from Python 3.13 on
+        return int(os.process_cpu_count() or 1)
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

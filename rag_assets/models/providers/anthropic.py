@@ -1,0 +1,15 @@
+"""Anthropic, whose chat models a tenant's own application may use."""
+
+from __future__ import annotations
+
+import re
+
+from rag_assets.models.providers.base import Provider
+
+# It has no embedding API: https://docs.claude.com/en/docs/build-with-claude/embeddings
+ANTHROPIC = Provider(
+    "anthropic",
+    key="none",
+    chat_names=re.compile(r"(^|[/.:])(anthropic|claude)([/.:-]|$)"),
+    embeddings_of=("gemini", "openai"),
+)

@@ -1,0 +1,65 @@
+"""Embeddings of Google Gemini."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_assets.common.errors import WrongShape
+from rag_assets.models.embedding.endpoint import SdkEndpoint
+from rag_assets.models.embedding.protocol import Purpose
+from rag_assets.models.embedding.remote import Reply
+from rag_assets.models.providers.gemini.connection import GeminiConnection
+from rag_assets.models.transport.sdk_connection import plausible_tokens
+
+if TYPE_CHECKING:
+    from google.genai import Client
+    from google.genai.types import EmbedContentResponse
+
+_TASK_TYPES: Mapping[Purpose, str] = {
+    "document": "RETRIEVAL_DOCUMENT",
+    "query": "RETRIEVAL_QUERY",
+}
+
+
+class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
+    """A model of Google's, or of a server that speaks its language; see SdkEndpoint."""
+
+    async def _ask(self, sdk: Client, texts: list[str], purpose: Purpose) -> Reply:
+        from google.genai.types import Content, EmbedContentConfig, Part
+
+        answer = await sdk.aio.models.embed_content(
+            model=self.model.name,
+            # Each in a Content of its own: newer models make one vector of a list of texts.
+            contents=[Content(parts=[Part(text=text)]) for text in texts],
+            config=EmbedContentConfig(
+                task_type=_TASK_TYPES[purpose] if self.model.task_types else None,
+                output_dimensionality=self.model.asked_dimensions,
+            ),
+        )
+        return self._reply(lambda: self._vectors(answer, len(texts)), _tokens(answer))
+
+    def _vectors(self, answer: EmbedContentResponse, count: int) -> Any:
+        rows = [embedding.values for embedding in answer.embeddings or ()]
+        if len(rows) != count:
+            raise WrongShape(
+                f"{self.model.embedder_id} returned {len(rows)} vectors for {count} texts",
+                hint="check the embedder's model and base_url",
+            )
+        missing = self.model.dimensions - self.model.native
+        if not missing:
+            return rows
+        if any(row is None or len(row) != self.model.native for row in rows):
+            raise WrongShape(
+                f"{self.model.embedder_id} returned vectors of other dimensions than its"
+                f" model's {self.model.native}, which were to be filled up with zeros",
+                hint="check the embedder's model and base_url",
+            )
+        return np.pad(np.array(rows, dtype=np.float32), ((0, 0), (0, missing)))
+
+
+def _tokens(answer: EmbedContentResponse) -> int | None:
+    """What is charged, where the answer says so."""
+    return plausible_tokens(getattr(answer.usage_metadata, "prompt_token_count", None))

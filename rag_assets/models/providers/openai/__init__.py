@@ -1,0 +1,1 @@
+"""OpenAI, and servers that implement its API."""

@@ -1,0 +1,64 @@
+"""The providers there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.models.providers.anthropic import ANTHROPIC
+from rag_assets.models.providers.base import Provider, RemoteEmbedding
+from rag_assets.models.providers.deterministic import DETERMINISTIC
+from rag_assets.models.providers.gemini.provider import GEMINI
+from rag_assets.models.providers.local import LOCAL
+from rag_assets.models.providers.openai.provider import OPENAI, OPENAI_COMPATIBLE
+
+PROVIDERS: Mapping[str, Provider] = MappingProxyType(
+    {
+        provider.name: provider
+        for provider in (LOCAL, OPENAI, GEMINI, OPENAI_COMPATIBLE, DETERMINISTIC, ANTHROPIC)
+    }
+)
+"""By name. `auto` prefers the first for which a tenant has a key."""
+
+EMBEDDING = tuple(name for name, provider in PROVIDERS.items() if provider.embedding)
+"""Names of those that offer embeddings."""
+
+CHAT = tuple(name for name, provider in PROVIDERS.items() if provider.chat)
+"""Names of those that offer chat models."""
+
+WITH_KEYS = tuple(name for name, provider in PROVIDERS.items() if provider.key != "none")
+"""Names of those that a tenant may have a key for."""
+
+
+def provider_of(name: str) -> Provider:
+    """A provider by its name.
+
+    Raises:
+        ConfigurationError: there is none of that name.
+    """
+    if name not in PROVIDERS:
+        raise ConfigurationError(
+            f"the provider is not known: {name}", hint=f"the providers are {', '.join(PROVIDERS)}"
+        )
+    return PROVIDERS[name]
+
+
+def provider_of_chat_model(model: str | None) -> Provider | None:
+    """The provider of a chat model by the model's name; None if the name tells none."""
+    name = (model or "").strip().lower()
+    # A gateway's name comes first in the name of a model: the most specific provider is last.
+    for provider in reversed(list(PROVIDERS.values())):
+        if provider.chat_names is not None and provider.chat_names.search(name):
+            return provider
+    return None
+
+
+def auto_embeddings() -> dict[str, RemoteEmbedding]:
+    """What `auto` may choose, in order of preference."""
+    return {
+        provider.name: provider.embedding
+        for provider in PROVIDERS.values()
+        if isinstance(provider.embedding, RemoteEmbedding)
+        and provider.embedding.auto_dimensions is not None
+    }

@@ -1,0 +1,173 @@
+"""What every SDK's connection to a provider shares: clients, keys, time limits, named errors."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from pydantic import SecretStr
+
+from rag_assets.common.errors import BadVectors, EmbedderRefused, EmbeddingError, NoProviderKey
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.transport.credentials import Credentials
+from rag_assets.models.transport.failures import interruption_of
+
+if TYPE_CHECKING:
+    import httpx2
+
+REQUEST_SECONDS = 120.0
+"""For one request with its answer: a server may send a byte a minute for ever."""
+
+_MOST_TOKENS = 10_000_000
+"""Of a request: no model takes as much in as many texts as go into one."""
+
+Sdk = TypeVar("Sdk")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Who is asked, and for which model.
+
+    Attributes:
+        id: provider and model, for messages.
+        base_url: of a server other than the provider's own.
+        key_optional: the server may take requests without a key.
+    """
+
+    id: str
+    base_url: str | None
+    key_optional: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Client(Generic[Sdk]):
+    sdk: Sdk
+    http: httpx2.AsyncClient
+    users: int = 0
+    retired: bool = False
+
+
+class SdkConnection(ABC, Generic[Sdk]):
+    """The way to a provider through its own SDK, over connections that are ours.
+
+    For one event loop. The SDK is imported, the key asked for and the server's name resolved at
+    the first request.
+
+    Args:
+        server: who is asked.
+        credentials: gives the tenant's key; asked again after the provider has refused it.
+        allowed: servers beyond the public internet that the operator lets through.
+    """
+
+    own_server: str
+    """Where the provider itself is; used unless the server has a base_url."""
+    most_bytes: int | None = None
+    """Of an answer, where it is not what one of vectors may have."""
+
+    def __init__(self, server: Server, credentials: Credentials, allowed: PrivateEndpoints) -> None:
+        self.server = server
+        self._credentials = credentials
+        self._allowed = allowed
+        self._opening = asyncio.Lock()
+        self._current: _Client[Sdk] | None = None
+
+    async def exchange(
+        self, ask: Callable[[Sdk], Awaitable[T]], *, seconds: float | None = None
+    ) -> T:
+        """Ask the provider something, once, and give a failure its name.
+
+        Args:
+            ask: does so with the SDK's client.
+            seconds: that it may take, where it is not a request's time.
+
+        Raises:
+            EmbeddingError: see remote.Endpoint.request.
+        """
+        async with self._client() as client:
+            try:
+                async with asyncio.timeout(seconds or REQUEST_SECONDS):
+                    return await ask(client.sdk)
+            except Exception as error:  # of the SDK, its HTTP client, its parsers
+                failure = self._named(error)
+            client.retired |= isinstance(failure, EmbedderRefused)
+        # Raised out here, it carries no context: the SDK's error quotes the provider's answer.
+        raise failure
+
+    async def close(self) -> None:
+        """Let go of connections, once no request uses them; see remote.Endpoint."""
+        if self._current is not None:
+            self._current.retired = True
+            await self._close_if_done(self._current)
+
+    @abstractmethod
+    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Sdk:
+        """The SDK's client; the one place where the key is unwrapped."""
+
+    @abstractmethod
+    def _refusal(self, error: Exception) -> EmbeddingError | None:
+        """What the SDK's error stands for, if it is about an answer of the provider."""
+
+    def _shut(self, sdk: Sdk) -> None:
+        """Let go of what the SDK holds beside the HTTP client; as a rule nothing."""
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[_Client[Sdk]]:
+        """A client that the provider has not refused, open for the time of the block."""
+        async with self._opening:
+            if self._current is None or self._current.retired:
+                key = await self._key()
+                http = self._http()
+                self._current = _Client(self._open(key, http), http)
+            client = self._current
+            client.users += 1
+        try:
+            yield client
+        finally:
+            client.users -= 1
+            await self._close_if_done(client)
+
+    async def _close_if_done(self, client: _Client[Sdk]) -> None:
+        if client.retired and not client.users:
+            self._shut(client.sdk)
+            await client.http.aclose()
+
+    async def _key(self) -> SecretStr | None:
+        try:
+            return await asyncio.to_thread(self._credentials)
+        except NoProviderKey:
+            if self.server.key_optional:
+                return None
+            raise
+
+    def _http(self) -> httpx2.AsyncClient:
+        from rag_assets.models.transport import http_client
+
+        most = self.most_bytes or http_client.MAX_RESPONSE_BYTES
+        if self.server.base_url is None:
+            return http_client.providers_client(self.own_server, most_bytes=most)
+        return http_client.tenants_client(self.server.base_url, self._allowed, most_bytes=most)
+
+    def _named(self, error: Exception) -> EmbeddingError:
+        if isinstance(error, EmbeddingError):
+            return error.with_traceback(None)
+        refusal = self._refusal(error)
+        if refusal is not None:
+            return refusal
+        if isinstance(error, ValueError | TypeError | AttributeError | LookupError | OverflowError):
+            return BadVectors(f"{self.server.id} sent a malformed answer ({type(error).__name__})")
+        return interruption_of(error, self.server.id)
+
+
+def plausible_tokens(said: object) -> int | None:
+    """Tokens that a provider says it charges; None where it says nothing, 0, or nonsense."""
+    return said if type(said) is int and 0 < said <= _MOST_TOKENS else None
+
+
+def encodable(text: str) -> str:
+    """Replace lone surrogates: no request can hold what has no UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,389 @@
+"""An endpoint that fails as told, behind limits, retries and connections by loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rag_assets.common.errors import (
+    BadVectors,
+    EmbedderRefused,
+    EmbedderUnavailable,
+    EmbeddingError,
+    InputRejected,
+    NoProviderKey,
+    OutOfTime,
+    WrongShape,
+)
+from rag_assets.models.embedding.batching import embed_all
+from rag_assets.models.embedding.packing import EmbedItem
+from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose
+from rag_assets.models.embedding.remote import RemoteEmbedder, Reply
+from rag_assets.models.transport.retries import PATIENT, PROMPT, Patience
+from rag_assets.models.transport.traffic import Traffic
+
+QUICK = Patience(turn=2.0, tries=4, seconds=5.0, least=0.05, first_pause=0.01, longest_pause=0.05)
+
+Act = Callable[[int, Sequence[str]], "Reply | None"]
+
+
+class Service:
+    """What all endpoints to it have in common: what it does with the nth request."""
+
+    def __init__(self, act: Act = lambda number, texts: None) -> None:
+        self._act = act
+        self.requests: list[list[str]] = []
+        self.purposes: list[Purpose] = []
+        self.times: list[float] = []
+        self.endpoints: list[FakeEndpoint] = []
+        self.seconds = 0.0
+
+    def connect(self) -> FakeEndpoint:
+        self.endpoints.append(FakeEndpoint(self))
+        return self.endpoints[-1]
+
+    async def serve(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+        self.requests.append(list(texts))
+        self.purposes.append(purpose)
+        self.times.append(time.monotonic())
+        told = self._act(len(self.requests), texts)
+        await asyncio.sleep(self.seconds)
+        return told or Reply([[3.0, 4.0]] * len(texts), 7 * len(texts))
+
+
+class FakeEndpoint:
+    """Belongs to the loop it is first used in."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.closed = 0
+        self.under_way = 0
+
+    async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+        self._loop = self._loop or asyncio.get_running_loop()
+        assert self._loop is asyncio.get_running_loop()
+        assert not self.closed
+        self.under_way += 1
+        try:
+            return await self._service.serve(texts, purpose)
+        finally:
+            self.under_way -= 1
+
+    async def close(self) -> None:
+        assert not self.under_way
+        assert self._loop is asyncio.get_running_loop()
+        self.closed += 1
+
+
+def embedder(
+    service: Service,
+    *,
+    patience: Patience = QUICK,
+    prompt: Patience = QUICK,
+    traffic: Traffic | None = None,
+    limits: CallLimits | None = None,
+) -> RemoteEmbedder:
+    return RemoteEmbedder(
+        service.connect,
+        embedder_id="test/two@2",
+        dimensions=2,
+        limits=limits or CallLimits(texts=10, concurrency=1),
+        traffic=traffic or Traffic(concurrency=4),
+        patience=patience,
+        prompt=prompt,
+    )
+
+
+def failing(times: int, error: Callable[[], Exception]) -> Act:
+    def act(number: int, texts: Sequence[str]) -> Reply | None:
+        if number <= times:
+            raise error()
+        return None
+
+    return act
+
+
+def ask(remote: RemoteEmbedder, *texts: str, **options) -> Answer:
+    async def once() -> Answer:
+        try:
+            return await remote.embed(texts or ("one", "two"), **options)
+        finally:
+            await remote.close()
+
+    return asyncio.run(once())
+
+
+def test_an_answer_has_unit_vectors_and_the_tokens_the_provider_names():
+    answer = ask(embedder(Service()), "a", "b", "c")
+    np.testing.assert_allclose(answer.vectors, [[0.6, 0.8]] * 3, rtol=1e-6)
+    assert (answer.tokens, answer.requests) == (21, 1)
+
+
+def test_tokens_that_the_provider_does_not_name_are_counted():
+    service = Service(lambda number, texts: Reply([[1.0, 0.0]] * len(texts), None))
+    remote = embedder(service)
+    texts = ["hello world", "antidisestablishmentarianism"]
+    assert remote.count_tokens(texts) == [2, 6]
+    assert ask(remote, *texts).tokens == 8
+
+
+def test_passing_failures_are_tried_again_and_counted():
+    service = Service(failing(3, lambda: EmbedderUnavailable("away")))
+    assert ask(embedder(service)).requests == 4
+    assert service.requests == [["one", "two"]] * 4
+
+
+def test_after_so_many_tries_the_last_failure_is_what_is_said():
+    service = Service(failing(99, lambda: EmbedderUnavailable("away", hint="wait")))
+    with pytest.raises(EmbedderUnavailable, match="away") as caught:
+        ask(embedder(service))
+    assert (caught.value.requests, caught.value.hint) == (4, "wait")
+    assert len(service.requests) == 4
+
+
+@pytest.mark.parametrize("kind", [EmbedderRefused, InputRejected, BadVectors])
+def test_what_does_not_pass_is_never_tried_again(kind: type[EmbeddingError]):
+    service = Service(failing(99, lambda: kind("no")))
+    with pytest.raises(kind, match="no") as caught:
+        ask(embedder(service))
+    assert (len(service.requests), caught.value.requests) == (1, 1)
+
+
+def test_a_permanent_failure_after_passing_ones_tells_all_attempts():
+    def act(number: int, texts: Sequence[str]) -> Reply | None:
+        raise EmbedderUnavailable("away") if number < 3 else EmbedderRefused("no")
+
+    with pytest.raises(EmbedderRefused) as caught:
+        ask(embedder(Service(act)))
+    assert caught.value.requests == 3
+
+
+def test_without_a_key_no_request_is_counted():
+    with pytest.raises(NoProviderKey) as caught:
+        ask(embedder(Service(failing(1, lambda: NoProviderKey("there is none")))))
+    assert caught.value.requests == 0
+
+
+def test_something_unforeseen_is_not_tried_again():
+    service = Service(failing(99, lambda: RuntimeError("surprise")))
+    with pytest.raises(RuntimeError, match="surprise"):
+        ask(embedder(service))
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        ([[1.0, 0.0]], r"\(1, 2\) for 2 texts"),
+        ([[1.0, 0.0, 0.0]] * 2, "of 2 dimensions"),
+        ([[0.0, 0.0]] * 2, "zeros"),
+        ([[float("nan"), 0.0]] * 2, "not finite"),
+        ([[1.0], [1.0, 2.0]], "not 2 vectors"),
+        ([[1.0, 10**400]] * 2, "not 2 vectors"),
+    ],
+)
+def test_an_answer_that_is_not_what_was_asked_for_is_not_taken(vectors, message):
+    service = Service(lambda number, texts: Reply(vectors, 1))
+    with pytest.raises(BadVectors, match=message):
+        ask(embedder(service))
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize(("said", "charged"), [(900, 900), (None, 2)])
+def test_an_answer_that_is_not_taken_is_charged_for(said, charged):
+    service = Service(lambda number, texts: Reply([[1.0, 0.0, 0.0]] * 2, said))
+    with pytest.raises(WrongShape) as caught:
+        ask(embedder(service))
+    assert (caught.value.tokens, caught.value.requests) == (charged, 1)
+
+
+def test_an_answer_that_nobody_can_read_is_charged_as_its_texts_are_counted():
+    with pytest.raises(BadVectors) as caught:
+        ask(embedder(Service(failing(1, lambda: BadVectors("malformed")))))
+    assert caught.value.tokens == 2
+
+
+def test_an_empty_text_is_refused_without_a_request():
+    service = Service()
+    with pytest.raises(InputRejected, match="text 2 of 3") as caught:
+        ask(embedder(service), "a", " \n", "c")
+    assert (service.requests, caught.value.requests) == ([], 0)
+
+
+def test_retry_after_is_waited_for_by_every_call():
+    service = Service(failing(1, lambda: EmbedderUnavailable("busy", retry_after=0.3)))
+    remote = embedder(service)
+
+    async def several() -> None:
+        first = asyncio.create_task(remote.embed(["first"]))
+        await asyncio.sleep(0.05)
+        await asyncio.gather(first, *(remote.embed([f"text {n}"]) for n in range(3)))
+        await remote.close()
+
+    asyncio.run(several())
+    assert len(service.times) == 5
+    assert min(service.times[1:]) - service.times[0] >= 0.3
+
+
+def test_a_retry_after_beyond_its_patience_is_handed_on_at_once():
+    service = Service(failing(99, lambda: EmbedderUnavailable("busy", retry_after=100.0)))
+    traffic = Traffic(concurrency=4)
+    remote = embedder(service, traffic=traffic)
+    started = time.monotonic()
+    with pytest.raises(EmbedderUnavailable) as caught:
+        ask(remote)
+    assert caught.value.retry_after == 100.0
+    # Nor does anybody else ask again meanwhile.
+    with pytest.raises(EmbedderUnavailable, match="asks not to be called") as second:
+        ask(remote)
+    assert second.value.requests == 0
+    assert second.value.retry_after == pytest.approx(100.0, abs=1)
+    assert len(service.requests) == 1
+    assert time.monotonic() - started < 1
+
+
+def test_a_pause_of_hours_does_not_outlast_what_a_person_may_mend():
+    service = Service(failing(99, lambda: EmbedderUnavailable("quota", retry_after=86_400.0)))
+    traffic = Traffic(concurrency=4)
+    with pytest.raises(EmbedderUnavailable) as caught:
+        ask(embedder(service, traffic=traffic))
+    assert caught.value.retry_after == 86_400.0
+    assert traffic.pause_left <= 300
+
+
+def test_an_attempt_that_hangs_ends_with_the_patience():
+    class Hanging(Service):
+        async def serve(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+            self.requests.append(list(texts))
+            await asyncio.sleep(60)
+            raise AssertionError
+
+    service = Hanging()
+    started = time.monotonic()
+    with pytest.raises(EmbedderUnavailable, match="does not answer in time") as caught:
+        ask(embedder(service, patience=replace(QUICK, seconds=0.2)))
+    assert time.monotonic() - started < 1
+    assert caught.value.requests == len(service.requests) == 1
+
+
+def test_a_question_has_a_patience_of_its_own():
+    service = Service(failing(99, lambda: EmbedderUnavailable("away")))
+    remote = embedder(service, prompt=replace(QUICK, tries=2))
+    with pytest.raises(EmbedderUnavailable):
+        ask(remote, "why?", purpose="query")
+    assert service.purposes == ["query"] * 2
+
+
+def test_patience_as_it_is_bounds_a_question_to_ten_seconds_and_a_stage_to_a_minute_more():
+    assert PROMPT.turn + PROMPT.seconds == 10
+    assert PATIENT.seconds < 70
+    # A Retry-After of a minute, the most usual of all, is waited for.
+    assert 60 + PATIENT.least < PATIENT.seconds
+
+
+def test_pauses_grow_are_bounded_and_begin_at_zero():
+    patience = replace(PATIENT, first_pause=1.0, longest_pause=8.0)
+    for attempts, bound in ((1, 1.0), (2, 2.0), (4, 8.0), (9, 8.0)):
+        drawn = [patience.pause(attempts) for _ in range(400)]
+        assert 0 <= min(drawn) < 0.1 * bound
+        assert 0.9 * bound < max(drawn) <= bound
+
+
+def test_no_call_is_larger_than_a_minute_allows():
+    traffic = Traffic(concurrency=3, tokens_per_minute=500)
+    limits = CallLimits(texts=10, concurrency=9, tokens=8_000, input_tokens=300)
+    assert embedder(Service(), traffic=traffic, limits=limits).limits == CallLimits(
+        texts=10, concurrency=3, tokens=500, input_tokens=300
+    )
+    unlimited = replace(limits, tokens=None)
+    assert embedder(Service(), traffic=traffic, limits=unlimited).limits.tokens == 500
+    assert embedder(Service(), limits=limits).limits.tokens == 8_000
+
+
+def test_a_turn_after_the_deadline_is_not_waited_for():
+    traffic = Traffic(concurrency=4, requests_per_minute=1)
+    remote = embedder(Service(), traffic=traffic)
+    ask(remote)
+    started = time.monotonic()
+    with pytest.raises(OutOfTime):
+        ask(remote, deadline=started + 1)
+    with pytest.raises(EmbedderUnavailable, match="takes no further call") as caught:
+        ask(remote)
+    assert caught.value.requests == 0
+    assert time.monotonic() - started < 0.5
+
+
+def items(count: int) -> list[EmbedItem]:
+    return [EmbedItem(f"key-{n}", f"text {n}") for n in range(count)]
+
+
+def test_a_drive_leaves_over_what_its_deadline_does_not_let_it_send_and_calls_it_no_outage():
+    service = Service()
+    traffic = Traffic(concurrency=2, requests_per_minute=3)
+    remote = embedder(service, traffic=traffic, patience=replace(QUICK, turn=70))
+    kept: list[str] = []
+    started = time.monotonic()
+    outcome = asyncio.run(
+        embed_all(
+            remote,
+            items(100),
+            keep=lambda keys, vectors: kept.extend(keys),
+            deadline=started + 15,
+        )
+    )
+    assert time.monotonic() - started < 1
+    assert (outcome.embedded, outcome.remaining, outcome.outage) == (30, 70, None)
+    assert (outcome.requests, outcome.retries, len(service.requests)) == (3, 0, 3)
+    assert kept == [item.key for item in items(30)]
+
+
+def test_a_drive_has_its_first_turn_even_beyond_its_deadline_so_that_there_is_progress():
+    traffic = Traffic(concurrency=2, requests_per_minute=1, window=0.3)
+    remote = embedder(Service(), traffic=traffic)
+    ask(remote)
+    outcome = asyncio.run(
+        embed_all(
+            remote, items(30), keep=lambda keys, vectors: None, deadline=time.monotonic() + 0.1
+        )
+    )
+    assert (outcome.embedded, outcome.remaining, outcome.outage) == (10, 20, None)
+
+
+def test_each_loop_has_connections_of_its_own_closed_in_it():
+    service = Service()
+    remote = embedder(service)
+    for _ in range(3):
+        asyncio.run(embed_all(remote, items(20), keep=lambda keys, vectors: None))
+    assert [endpoint.closed for endpoint in service.endpoints] == [1, 1, 1]
+
+
+def test_connections_stay_open_for_a_drive_that_is_still_under_way():
+    service = Service()
+    service.seconds = 0.05
+    remote = embedder(service)
+
+    async def both() -> None:
+        slow = asyncio.create_task(remote.embed(["slow"]))
+        await asyncio.sleep(0.01)
+        assert service.endpoints[0].under_way
+        await remote.close()
+        assert not service.endpoints[0].closed
+        await slow
+        assert service.endpoints[0].closed == 1
+        await remote.embed(["again"])
+        await remote.close()
+
+    asyncio.run(both())
+    assert [endpoint.closed for endpoint in service.endpoints] == [1, 1]
+
+
+def test_closing_what_was_never_opened_opens_nothing():
+    service = Service()
+    asyncio.run(embedder(service).close())
+    assert service.endpoints == []

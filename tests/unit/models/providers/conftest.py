@@ -1,0 +1,100 @@
+"""Servers on loopback that the providers' real SDKs are pointed at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pytest
+from pydantic import SecretStr
+from pytest_httpserver import HTTPServer
+
+from rag_assets.common.errors import NoProviderKey
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.chat.protocol import Completion
+from rag_assets.models.chat.remote import RemoteChat
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.embedding.endpoint import SdkEndpoint
+from rag_assets.models.embedding.protocol import Purpose
+from rag_assets.models.embedding.remote import Reply
+from rag_assets.models.factory import remote_model
+from rag_assets.models.providers.base import RemoteEmbedding
+from rag_assets.models.providers.registry import provider_of
+from rag_assets.models.transport.sdk_connection import Server
+
+KEY = "sk-planted-key-0123456789"
+
+Ask = Callable[..., Reply]
+
+
+def endpoint_of(config: EmbedderConfig, credentials: Callable[[], SecretStr]) -> SdkEndpoint:
+    assert isinstance(config.offer, RemoteEmbedding)
+    return config.offer.endpoint(
+        remote_model(config), credentials, PrivateEndpoints.parse("127.0.0.1")
+    )
+
+
+@pytest.fixture
+def ask(httpserver: HTTPServer) -> Ask:
+    """Makes one request for texts through an SDK, with its own event loop."""
+
+    def run(
+        provider: str,
+        texts: Sequence[str] = ("one", "two"),
+        purpose: Purpose = "document",
+        credentials: Callable[[], SecretStr] = lambda: SecretStr(KEY),
+        **options: object,
+    ) -> Reply:
+        path = "" if provider == "gemini" else "/v1"
+        options.setdefault("base_url", f"http://127.0.0.1:{httpserver.port}{path}")
+        endpoint = endpoint_of(
+            EmbedderConfig.model_validate({"provider": provider, **options}), credentials
+        )
+
+        async def once() -> Reply:
+            try:
+                return await endpoint.request(texts, purpose)
+            finally:
+                await endpoint.close()
+
+        return asyncio.run(once())
+
+    return run
+
+
+OPENAI_PATH = "/v1/chat/completions"
+GEMINI_PATH = "/v1beta/models/m:generateContent"
+
+AskChat = Callable[..., Completion]
+
+
+@pytest.fixture
+def ask_chat(httpserver: HTTPServer) -> AskChat:
+    """Has a model write once, in an event loop of its own."""
+
+    def run(
+        provider: str, prompt: str = "What is it?", *, key: str | None = KEY, private: bool = True
+    ) -> Completion:
+        def credentials() -> SecretStr:
+            if key is None:
+                raise NoProviderKey("there is none")
+            return SecretStr(key)
+
+        allowed = PrivateEndpoints.parse("127.0.0.1" if private else "")
+        url = f"http://127.0.0.1:{httpserver.port}{'' if provider == 'gemini' else '/v1'}"
+        offered = provider_of(provider)
+        assert offered.chat is not None
+        server = Server(f"{provider}/m", url, key_optional=offered.key == "optional")
+        connect = partial(offered.chat.endpoint, server, credentials, allowed, "m")
+
+        async def once() -> Completion:
+            chat = RemoteChat(connect, server.id)
+            try:
+                return await chat.complete("Be short.", prompt, max_tokens=100, seconds=5.0)
+            finally:
+                await chat.close()
+
+        return asyncio.run(once())
+
+    return run

@@ -1,0 +1,149 @@
+"""What providers answer, as it is meant and as it should not be."""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from typing import Any
+
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from rag_assets.common.errors import (
+    ChatError,
+    ChatFailed,
+    ChatRefused,
+    NoProviderKey,
+    PromptRejected,
+)
+
+from .conftest import GEMINI_PATH, KEY, OPENAI_PATH, AskChat
+
+TEXT = "a confidential sentence"
+
+
+def openai(content: Any, **more: Any) -> dict[str, Any]:
+    message = {"role": "assistant", "content": content}
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"} | more]}
+
+
+def gemini(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, **more}]}
+
+
+def test_thoughts_are_paid_for_and_not_shown(httpserver: HTTPServer, ask_chat: AskChat) -> None:
+    said = gemini({"text": "Hm [1].", "thought": True}, {"text": "It is "}, {"text": "so [2]."})
+    usage = {"promptTokenCount": 7, "candidatesTokenCount": 5, "thoughtsTokenCount": 30}
+    httpserver.expect_request(GEMINI_PATH).respond_with_json({**said, "usageMetadata": usage})
+    completion = ask_chat("gemini")
+    assert (completion.text, completion.input_tokens) == ("It is so [2].", 7)
+    assert completion.output_tokens == 35
+    assert KEY not in httpserver.log[0][0].url
+
+
+def test_thoughts_of_a_server_of_ones_own_are_not_shown(
+    httpserver: HTTPServer, ask_chat: AskChat
+) -> None:
+    said = openai("<think>\nPerhaps [1].\n</think>\nIt is so [2].")
+    httpserver.expect_request(OPENAI_PATH).respond_with_json(said)
+    completion = ask_chat("openai-compatible")
+    assert completion.text.strip() == "It is so [2]."
+    assert completion.input_tokens > 0  # as counted here, since the server does not say
+    assert completion.output_tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("provider", "path", "said"),
+    [
+        ("openai-compatible", OPENAI_PATH, openai("It is", finish_reason="length")),
+        ("gemini", GEMINI_PATH, gemini({"text": "It is"}, finishReason="MAX_TOKENS")),
+    ],
+)
+def test_a_model_that_may_write_no_more_says_so(
+    httpserver: HTTPServer, ask_chat: AskChat, provider: str, path: str, said: dict[str, Any]
+) -> None:
+    httpserver.expect_request(path).respond_with_json(said)
+    completion = ask_chat(provider)
+    assert (completion.text, completion.cut) == ("It is", True)
+
+
+def test_a_question_that_its_provider_minds_is_rejected(
+    httpserver: HTTPServer, ask_chat: AskChat
+) -> None:
+    said = {"promptFeedback": {"blockReason": "SAFETY"}}
+    httpserver.expect_request(GEMINI_PATH).respond_with_json(said)
+    with pytest.raises(PromptRejected):
+        ask_chat("gemini")
+
+
+def test_without_a_key_a_server_of_ones_own_is_sent_none(
+    httpserver: HTTPServer, ask_chat: AskChat
+) -> None:
+    httpserver.expect_request(OPENAI_PATH).respond_with_json(openai("Yes."))
+    assert ask_chat("openai-compatible", key=None).text == "Yes."
+    assert "Authorization" not in httpserver.log[0][0].headers
+    for provider in ("openai", "gemini"):
+        with pytest.raises(NoProviderKey):
+            ask_chat(provider, key=None)
+    assert len(httpserver.log) == 1
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini"])
+def test_an_address_that_is_not_public_is_not_reached(
+    httpserver: HTTPServer, ask_chat: AskChat, provider: str
+) -> None:
+    with pytest.raises(ChatRefused, match="base_url") as caught:
+        ask_chat(provider, private=False)
+    assert caught.value.requests == 0
+    assert httpserver.log == []
+
+
+MALFORMED = ["", "{", "null", "[]", "{}", '{"choices": []}', '{"candidates": []}', '"said"']
+
+
+@pytest.mark.parametrize("body", [*MALFORMED, json.dumps(openai({"text": "no"}))])
+@pytest.mark.parametrize("provider", ["openai", "gemini"])
+def test_a_malformed_answer_is_none(
+    httpserver: HTTPServer, ask_chat: AskChat, provider: str, body: str
+) -> None:
+    path = GEMINI_PATH if provider == "gemini" else OPENAI_PATH
+    httpserver.expect_request(path).respond_with_data(body, content_type="application/json")
+    with pytest.raises(ChatFailed):
+        ask_chat(provider)
+
+
+@pytest.mark.parametrize("status", [200, 302, 400, 401, 404, 418, 429])
+@pytest.mark.parametrize("provider", ["openai", "gemini"])
+def test_neither_key_nor_prompt_is_said_anywhere(
+    httpserver: HTTPServer,
+    ask_chat: AskChat,
+    caplog: pytest.LogCaptureFixture,
+    provider: str,
+    status: int,
+) -> None:
+    def echo(request: Request) -> Response:
+        key = request.headers.get("Authorization") or request.headers.get("X-Goog-Api-Key")
+        said = f"{key} {request.get_data(as_text=True)}".replace("\n", " ")
+        error = {"message": said, "code": said, "type": said, "status": said, "details": [said]}
+        body = {"error": error, "choices": said, "candidates": [{"content": said}]}
+        headers = {"X-Request-Id": said, "Location": f"/?{KEY}", "Retry-After": "60"}
+        response = Response(json.dumps(body), headers=headers, content_type="application/json")
+        response.status = f"{status} {KEY}"
+        return response
+
+    path = GEMINI_PATH if provider == "gemini" else OPENAI_PATH
+    httpserver.expect_request(path).respond_with_handler(echo)
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(ChatError) as caught:
+        ask_chat(provider, TEXT)
+    assert len(httpserver.log) == 1
+    ours = [record for record in caplog.records if not record.name.startswith("werkzeug")]
+    told = [
+        *traceback.format_exception(caught.value),
+        str(caught.value.__dict__),
+        *(record.getMessage() + str(record.exc_info) for record in ours),
+    ]
+    assert KEY not in "".join(told)
+    assert TEXT not in "".join(told)

@@ -1,0 +1,327 @@
+"""Every fault of a server, through the SDKs of OpenAI and Gemini: what is kept, told, and sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import SecretStr
+
+from rag_assets.billing.spending import Cap, Spending
+from rag_assets.common.errors import BadVectors, EmbedderRefused, EmbedderUnavailable
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.embedding.batching import embed_all
+from rag_assets.models.embedding.endpoint import SdkEndpoint
+from rag_assets.models.embedding.outcome import EmbedOutcome
+from rag_assets.models.embedding.packing import EmbedItem
+from rag_assets.models.embedding.prices import Price
+from rag_assets.models.embedding.protocol import Budget, Vectors
+from rag_assets.models.embedding.remote import RemoteEmbedder
+from rag_assets.models.factory import remote_model
+from rag_assets.models.providers.gemini.embedding import GeminiEndpoint
+from rag_assets.models.providers.openai.embedding import OpenAIEndpoint
+from rag_assets.models.transport.retries import Patience
+from rag_assets.models.transport.traffic import Traffic
+from tests.embedding_server import (
+    Cut,
+    EmbeddingServer,
+    Fault,
+    Slow,
+    Spoilt,
+    Status,
+    embedding_server,
+    tokens_of,
+)
+
+KEY = "sk-planted-0123456789abcdef"
+TEXT = "a confidential passage, number"
+QUICK = Patience(turn=15.0, tries=4, seconds=15.0, least=0.05, first_pause=0.02, longest_pause=0.1)
+BATCH = 8
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    with embedding_server(dimensions=768) as started:
+        yield started
+
+
+class Drive:
+    """A drive over a server, through a provider's SDK."""
+
+    def __init__(self, server: EmbeddingServer, provider: str) -> None:
+        self.server = server
+        gemini = provider == "gemini"
+        self._config = EmbedderConfig(
+            provider=provider,
+            model="gemini-embedding-001" if gemini else "house-model",
+            dimensions=768,
+            base_url=server.origin if gemini else server.url,
+            batch_size=BATCH,
+        )
+        self.kept: dict[str, Vectors] = {}
+
+    def embedder(self, patience: Patience = QUICK, concurrency: int = 2) -> RemoteEmbedder:
+        """As the registry makes it, with less patience."""
+        model = remote_model(self._config)
+        sdk: type[SdkEndpoint[Any]] = (
+            GeminiEndpoint if self._config.provider == "gemini" else OpenAIEndpoint
+        )
+        allowed = PrivateEndpoints.parse(f"127.0.0.1:{self.server.port}")
+        return RemoteEmbedder(
+            partial(sdk, model, lambda: SecretStr(KEY), allowed),
+            embedder_id=model.embedder_id,
+            dimensions=model.dimensions,
+            limits=model.limits,
+            traffic=Traffic(concurrency=concurrency),
+            patience=patience,
+            prompt=patience,
+        )
+
+    def run(
+        self, count: int = 3 * BATCH, *, budget: Budget | None = None, **options: Any
+    ) -> EmbedOutcome:
+        """Embed numbered texts."""
+
+        def keep(keys, vectors) -> None:
+            self.kept.update(zip(keys, vectors, strict=True))
+
+        items = [EmbedItem(f"key-{n}", f"{TEXT} {n}") for n in range(count)]
+        return asyncio.run(embed_all(self.embedder(**options), items, keep=keep, budget=budget))
+
+
+@pytest.fixture(params=["openai-compatible", "gemini"])
+def drive(request: pytest.FixtureRequest, server: EmbeddingServer) -> Drive:
+    return Drive(server, request.param)
+
+
+def keys(count: int) -> set[str]:
+    return {f"key-{n}" for n in range(count)}
+
+
+def test_without_faults_everything_is_kept_with_one_request_a_batch(drive: Drive):
+    outcome = drive.run()
+    assert drive.kept.keys() == keys(24)
+    assert (outcome.embedded, outcome.requests, outcome.retries) == (24, 3, 0)
+    assert drive.server.keys == {KEY}
+    again = Drive(drive.server, drive._config.provider)
+    again.run(1)
+    np.testing.assert_array_equal(drive.kept["key-0"], again.kept["key-0"])
+
+
+def test_what_openai_charges_is_what_is_counted(server: EmbeddingServer):
+    outcome = Drive(server, "openai-compatible").run()
+    assert outcome.tokens == tokens_of([f"{TEXT} {n}" for n in range(24)])
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Status(429, retry_after="0"),
+        Status(429),
+        Status(408),
+        Status(500),
+        Status(503, retry_after="0"),
+        Cut(),
+        Cut(halfway=True),
+    ],
+    ids=str,
+)
+def test_passing_faults_are_got_over(drive: Drive, fault: Fault):
+    drive.server.faults.extend([fault, fault])
+    outcome = drive.run()
+    assert drive.kept.keys() == keys(24)
+    assert (outcome.outage, outcome.requests, outcome.retries) == (None, 5, 2)
+    assert len(drive.server.requests) == 5
+    assert set(drive.server.answered.values()) == {1}
+
+
+def test_retry_after_is_honoured_by_all_calls(drive: Drive):
+    drive.server.faults.append(Status(429, retry_after="1"))
+    drive.run(5 * BATCH, concurrency=1)
+    assert drive.kept.keys() == keys(40)
+    first, *others = drive.server.times
+    assert min(others) - first >= 1.0
+
+
+def test_a_retry_after_beyond_all_patience_is_an_outage_at_once(drive: Drive):
+    drive.server.always = Status(429, retry_after="3600")
+    started = time.monotonic()
+    outcome = drive.run(concurrency=1)
+    assert isinstance(outcome.outage, EmbedderUnavailable)
+    assert outcome.outage.retry_after == 3600
+    assert (outcome.embedded, outcome.requests) == (0, 1)
+    assert time.monotonic() - started < 2
+
+
+def test_a_server_that_stays_away_is_an_outage_and_what_was_done_is_kept(drive: Drive):
+    drive.run(BATCH)
+    drive.server.always = Status(503)
+    outcome = drive.run(concurrency=1)
+    assert isinstance(outcome.outage, EmbedderUnavailable)
+    assert (outcome.embedded, outcome.remaining) == (0, 24)
+    assert (outcome.requests, outcome.retries) == (QUICK.tries, QUICK.tries - 1)
+    assert drive.kept.keys() == keys(BATCH)
+
+
+def test_slow_answers_are_waited_for_and_too_slow_ones_are_an_outage(drive: Drive):
+    drive.server.faults.append(Slow(0.3))
+    assert drive.run(BATCH).requests == 1
+    drive.server.always = Slow(1.0)
+    outcome = drive.run(BATCH, patience=replace(QUICK, seconds=0.3))
+    assert outcome.outage is not None
+    assert "in time" in outcome.outage.message
+    assert outcome.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (Status(401), "key for .* is refused"),
+        (Status(403), "key for .* is refused"),
+        (Status(404), "no such model"),
+        (Status(429, reason="insufficient_quota"), "quota for .* is exhausted"),
+    ],
+    ids=str,
+)
+def test_what_only_a_person_can_mend_is_never_tried_again(
+    server: EmbeddingServer, status: Status, words: str
+):
+    drive = Drive(server, "openai-compatible")
+    drive.run(BATCH)
+    server.always = status
+    outcome = drive.run(concurrency=1)
+    assert isinstance(outcome.outage, EmbedderRefused)
+    with pytest.raises(EmbedderRefused, match=words):
+        raise outcome.outage
+    assert (outcome.requests, outcome.retries, len(server.requests)) == (1, 0, 2)
+    assert drive.kept.keys() == keys(BATCH)
+
+
+def openai_or_gemini(
+    openai: Callable[[list[Any]], list[Any]], gemini: Callable[[list[Any]], list[Any]]
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def change(answer: dict[str, Any]) -> dict[str, Any]:
+        name, how = ("data", openai) if "data" in answer else ("embeddings", gemini)
+        return {**answer, name: how(answer[name])}
+
+    return change
+
+
+def each(**fields: Any) -> Callable[[list[Any]], list[Any]]:
+    return lambda rows: [{**row, **fields} for row in rows]
+
+
+NAN = float("nan")
+SPOILT = {
+    "one vector too few": openai_or_gemini(lambda rows: rows[:-1], lambda rows: rows[:-1]),
+    "one vector too many": openai_or_gemini(
+        lambda rows: [*rows, {**rows[0], "index": len(rows)}], lambda rows: [*rows, rows[0]]
+    ),
+    "another dimension": openai_or_gemini(each(embedding=[0.1] * 384), each(values=[0.1] * 384)),
+    "zeros": openai_or_gemini(each(embedding=[0.0] * 768), each(values=[0.0] * 768)),
+    "not a number": openai_or_gemini(each(embedding=[NAN] * 768), each(values=[NAN] * 768)),
+    "a number of 400 digits": openai_or_gemini(
+        each(embedding=[10**400] * 768), each(values=[10**400] * 768)
+    ),
+    "no vector": openai_or_gemini(each(embedding=None), each(values=None)),
+    "words": openai_or_gemini(each(embedding=["a"] * 768), each(values=["a"] * 768)),
+    "cut off": lambda answer: json.dumps(answer).encode()[:-40],
+    "a page": lambda answer: b"<html>Welcome to the hotel's wifi</html>",
+    "nothing": lambda answer: b"",
+    "another object": lambda answer: {"object": "list"},
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_an_answer_that_is_not_what_was_asked_for_stops_the_drive_and_is_not_kept(
+    drive: Drive, how: str
+):
+    drive.run(BATCH)
+    drive.server.always = Spoilt(SPOILT[how])
+    with pytest.raises(BadVectors) as caught:
+        drive.run(concurrency=1)
+    assert len(drive.server.requests) == 2
+    assert drive.kept.keys() == keys(BATCH)
+    assert_silent(caught.value)
+
+
+@pytest.mark.parametrize("how", ["another dimension", "one vector too few", "zeros", "no vector"])
+def test_every_answer_that_is_not_kept_is_paid_for_and_held_against_the_cap(
+    server: EmbeddingServer, how: str
+):
+    server.always, server.seconds = Spoilt(SPOILT[how]), 0.1
+    price = Price(per_million=1.0)
+    cap = Cap("per_day", 2.5 * BATCH * 1_100e-6, 0.0, None)
+    for _ in range(4):
+        budget = Spending("acme", price, [cap])
+        with suppress(BadVectors):
+            Drive(server, "openai-compatible").run(concurrency=2, budget=budget)
+        cap = cap.after(budget.total.cost)
+    paid = price.of(sum(tokens_of(texts) for texts in server.requests))
+    assert cap.spent == pytest.approx(paid)
+    # Two a run; the cap of two and a half batches is broken by the second run, and stops the rest.
+    assert len(server.requests) == 4
+    assert budget.stopped_by is not None
+
+
+def test_the_same_position_twice_is_not_taken(server: EmbeddingServer):
+    server.always = Spoilt(openai_or_gemini(each(index=0), lambda rows: rows))
+    with pytest.raises(BadVectors, match="which belongs to which"):
+        Drive(server, "openai-compatible").run()
+
+
+def test_one_bad_text_among_many_is_found_and_the_others_are_kept(drive: Drive):
+    drive.server.rejects = lambda text: text.endswith(" 5")
+    outcome = drive.run()
+    assert drive.kept.keys() == keys(24) - {"key-5"}
+    assert list(outcome.rejected) == ["key-5"]
+    assert TEXT not in outcome.rejected["key-5"]
+    # Three batches, two for each halving of one, and a probe where the first answer was a no.
+    assert outcome.requests in (9, 10)
+    assert len(drive.server.requests) == outcome.requests
+    assert set(drive.server.answered.values()) == {1}
+
+
+def test_a_server_that_rejects_everything_is_found_out_by_one_probe(drive: Drive):
+    drive.server.rejects = lambda text: True
+    outcome = drive.run(10 * BATCH, concurrency=1)
+    assert isinstance(outcome.outage, EmbedderRefused)
+    assert "rejects every text" in outcome.outage.message
+    assert dict(outcome.rejected) == {}
+    assert len(drive.server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "fault", [Status(401), Status(429, retry_after="99"), Status(400)], ids=str
+)
+def test_no_error_tells_the_key_a_text_or_what_the_server_said(drive: Drive, fault: Fault):
+    drive.server.always = fault
+    outcome = drive.run()
+    assert outcome.outage is not None
+    assert_silent(outcome.outage)
+
+
+def assert_silent(error: BaseException) -> None:
+    import traceback
+
+    told = "".join(traceback.format_exception(error)) + repr(error.__dict__)
+    for secret in (KEY, TEXT, "as told", "hotel"):
+        assert secret not in told
+
+
+def test_a_connection_refused_is_an_outage(drive: Drive):
+    with embedding_server() as gone:
+        drive.server.port = gone.port
+    moved = Drive(drive.server, drive._config.provider)
+    outcome = moved.run(concurrency=1)
+    assert isinstance(outcome.outage, EmbedderUnavailable)
+    assert outcome.requests == QUICK.tries

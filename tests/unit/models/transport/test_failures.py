@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from rag_assets.common.errors import BadVectors, EmbedderRefused, EmbedderUnavailable, InputRejected
+from rag_assets.models.transport.failures import (
+    Refusal,
+    failure_of,
+    interruption_of,
+    retry_after,
+)
+
+REFUSED, PASSING, REJECTED = EmbedderRefused, EmbedderUnavailable, InputRejected
+
+
+@pytest.mark.parametrize(
+    ("status", "fault", "kind", "message"),
+    [
+        (301, None, REFUSED, "redirects"),
+        (308, None, REFUSED, "redirects"),
+        (400, None, REJECTED, "rejects a text"),
+        (400, "key", REFUSED, "the key .* is refused"),
+        (400, "quota", REFUSED, "exhausted"),
+        (400, "model", REFUSED, "no such model"),
+        (401, None, REFUSED, "the key .* is refused"),
+        (402, None, REFUSED, "exhausted"),
+        (403, None, REFUSED, "the key .* is refused"),
+        (404, None, REFUSED, "no such model"),
+        (405, None, REFUSED, "refuses the request"),
+        (408, None, PASSING, "does not answer"),
+        (409, None, PASSING, "does not answer"),
+        (410, None, REFUSED, "refuses the request"),
+        (413, None, REJECTED, "rejects a text"),
+        (422, None, REJECTED, "rejects a text"),
+        (425, None, PASSING, "does not answer"),
+        (429, None, PASSING, "slow down"),
+        (429, "quota", REFUSED, "exhausted"),
+        (451, None, REFUSED, "refuses the request"),
+        (500, None, PASSING, "does not answer"),
+        (502, None, PASSING, "does not answer"),
+        (503, None, PASSING, "does not answer"),
+        (529, None, PASSING, "does not answer"),
+    ],
+)
+def test_every_status_has_its_meaning(status, fault, kind, message):
+    failure = failure_of(Refusal(status, {}, fault), "openai/m@3")
+    assert type(failure) is kind
+    assert failure.requests == 1
+    with pytest.raises(kind, match=message):
+        raise failure
+    assert "openai/m@3" in failure.message
+    assert str(status) in failure.message
+    if kind is REFUSED:
+        assert failure.hint
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "fault"),
+    [
+        (401, None, "key"),
+        (403, None, "key"),
+        (400, "key", "key"),
+        (402, None, "quota"),
+        (429, "quota", "quota"),
+        (404, None, "model"),
+        (301, None, None),
+        (405, None, None),
+    ],
+)
+def test_a_refusal_tells_what_is_at_fault(status, said, fault):
+    failure = failure_of(Refusal(status, {}, said), "openai/m@3")
+    assert isinstance(failure, EmbedderRefused)
+    assert failure.fault == fault
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+    ],
+)
+def test_how_long_to_wait_is_understood(headers, seconds):
+    assert retry_after(headers) == seconds
+
+
+def test_a_date_to_wait_for_is_understood():
+    then = datetime.now(UTC) + timedelta(seconds=90)
+    assert retry_after({"retry-after": format_datetime(then, usegmt=True)}) == pytest.approx(
+        90, abs=2
+    )
+
+
+def test_what_the_body_asks_for_goes_before_headers():
+    refusal = Refusal(429, {"retry-after": "1"}, retry_after=30.0)
+    failure = failure_of(refusal, "gemini/m@3")
+    assert isinstance(failure, EmbedderUnavailable)
+    assert failure.retry_after == 30.0
+
+
+def test_nobody_is_left_alone_for_more_than_a_day():
+    for refusal in (
+        Refusal(429, {"retry-after": "99999999999999999"}),
+        Refusal(429, {}, retry_after=float("1" * 400)),
+    ):
+        failure = failure_of(refusal, "gemini/m@3")
+        assert isinstance(failure, EmbedderUnavailable)
+        assert failure.retry_after == 86_400
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (TimeoutError(), PASSING, "in time"),
+        (caused(RuntimeError("sk-key"), TimeoutError("sk-key")), PASSING, "in time"),
+        (ConnectionResetError("sk-key"), PASSING, "broke off"),
+        (caused(OSError(), ssl.SSLCertVerificationError("sk-key")), REFUSED, "does not verify"),
+        (caused(OSError(), ssl.SSLError("sk-key")), PASSING, "broke off"),
+        (caused(OSError(), BadVectors("too long")), BadVectors, "too long"),
+        (caused(OSError(), EmbedderRefused("not public")), REFUSED, "not public"),
+    ],
+)
+def test_an_interruption_is_passing_unless_it_is_for_a_person(error, kind, message):
+    failure = interruption_of(error, "openai/m@3")
+    with pytest.raises(kind, match=message):
+        raise failure
+    assert "sk-key" not in failure.advice
