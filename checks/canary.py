@@ -2,24 +2,11 @@
 
 from collections.abc import Iterator
 
-import dagster as dg
-
-from checks.running import checked_tenant, result_of
+from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
-from rag_assets.assets.embeddings import embeddings
-from rag_assets.jobs import NO_RUN_RETRIES
 from rag_assets.models.embedding.canary import PROBES
-from rag_assets.partitions import tenants_partitions
-from rag_assets.pipeline.canary import (
-    FRESH,
-    CanaryResult,
-    CanaryTarget,
-    run_canary,
-    run_every_canary,
-)
-from resources.workbench import Workbench, clear_failures
+from rag_assets.pipeline.canary import FRESH, CanaryResult, CanaryTarget, run_canary
 
-NAME = "canary"
 _FIRST_WORDS = 40
 
 
@@ -42,65 +29,21 @@ def judge(seen: CanaryResult) -> Verdict:
     )
 
 
-@dg.asset_check(
-    asset=embeddings,
-    name=NAME,
-    partitions_def=tenants_partitions,
-    description=(
+@tenant_check(
+    "embeddings",
+    "canary",
+    (
         "A few fixed texts, embedded daily, have the vectors that they had the first time: the "
         "provider did not change the model. The daily job records what is new or wrong; a check "
         "asks again only if the last answer is older than a day."
     ),
 )
-def canary_check(
-    context: dg.AssetCheckExecutionContext, workbench: Workbench
-) -> dg.AssetCheckResult:
+def canary_check(context: CheckContext) -> Verdict:
     """Judge the last answer, asking first if there is none of today."""
-    with checked_tenant(context, workbench) as ctx:
-        target = CanaryTarget.of(ctx.ref, ctx.tenant, ctx.embedder)
-        [seen] = run_canary(ctx.catalog, [target], fresh=FRESH)
-        return result_of(judge(seen))
-
-
-@dg.op
-def probe_embedders(context: dg.OpExecutionContext, workbench: Workbench) -> None:
-    """Ask every tenant's embedder, and record for each what is new or wrong."""
-    with clear_failures():
-        catalog = workbench.postgres.catalog()
-        asked = wrong = 0
-        for seen in run_every_canary(catalog, workbench.embedders.embedders(catalog)):
-            asked += seen.error is None
-            wrong += not seen.passed
-            if seen.error is not None:
-                context.log.warning(f"{seen.ref.id}: {seen.error}")
-            # One row a tenant and day would be millions a year that say nothing.
-            if seen.is_new or not seen.passed:
-                # It takes evaluations as well; only its annotation does not say so.
-                context.log_event(_evaluation(seen))  # type: ignore[arg-type]
-        context.log.info(f"{asked:,} embedders answered, {wrong:,} of them otherwise than before")
-
-
-@dg.job(
-    name="canary",
-    tags=NO_RUN_RETRIES,
-    description="Embeds the canary's probes for every tenant, in one run over all tenants.",
-)
-def canary_job() -> None:
-    """Ask every tenant's embedder."""
-    probe_embedders()
-
-
-def _evaluation(seen: CanaryResult) -> dg.AssetCheckEvaluation:
-    result = result_of(judge(seen))
-    return dg.AssetCheckEvaluation(
-        asset_key=embeddings.key,
-        check_name=NAME,
-        passed=result.passed,
-        severity=result.severity,
-        description=result.description,
-        metadata=result.metadata,
-        partition=seen.ref.id,
-    )
+    ctx = context.tenant
+    target = CanaryTarget.of(ctx.ref, ctx.tenant, ctx.embedder)
+    [seen] = run_canary(ctx.catalog, [target], fresh=FRESH)
+    return judge(seen)
 
 
 def _description(seen: CanaryResult) -> str:

@@ -3,17 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import dagster as dg
-
-from checks.running import checked_tenant, parsed_batches, result_of
+from checks.documents import parsed_batches
+from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
-from rag_assets.assets.embeddings import embeddings
-from rag_assets.assets.search_index import search_index
 from rag_assets.common.formatting import counted
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.generations import Generation
-from resources.workbench import Workbench
 
 NORM_TOLERANCE = 1e-3
 """Far above what float32 loses of a norm of 1, far below what any fault adds."""
@@ -152,40 +147,33 @@ def judge_index(shapes: Sequence[IndexShape], serving: ServingShape | None) -> V
     )
 
 
-@dg.asset_check(
-    asset=embeddings,
-    name="dimensions",
-    partitions_def=tenants_partitions,
-    description=(
+@tenant_check(
+    "embeddings",
+    "dimensions",
+    (
         "Every vector that the tenant's documents use has the embedder's dimension, holds finite "
         "numbers only, and has norm 1."
     ),
 )
-def vector_dimensions(
-    context: dg.AssetCheckExecutionContext, workbench: Workbench
-) -> dg.AssetCheckResult:
+def vector_dimensions(context: CheckContext) -> Verdict:
     """Look at every vector in the lake that the documents use."""
-    with checked_tenant(context, workbench) as ctx:
-        return result_of(_judge_lake(ctx, context.run.run_id))
+    return _judge_lake(context.tenant, context.run_id)
 
 
-@dg.asset_check(
-    asset=search_index,
-    name="dimensions",
-    partitions_def=tenants_partitions,
-    description=(
+@tenant_check(
+    "search_index",
+    "dimensions",
+    (
         "The live index takes vectors of the length that the catalog and the embedder say, and "
         "every entry has one."
     ),
 )
-def index_dimensions(
-    context: dg.AssetCheckExecutionContext, workbench: Workbench
-) -> dg.AssetCheckResult:
+def index_dimensions(context: CheckContext) -> Verdict:
     """Compare the live mapping with the catalog and the embedder."""
-    with checked_tenant(context, workbench) as ctx:
-        live = ctx.catalog.generations.live(ctx.ref.id)
-        shapes = [_shape(ctx, generation) for generation in live]
-        return result_of(judge_index(shapes, _serving(ctx)))
+    ctx = context.tenant
+    live = ctx.catalog.generations.live(ctx.ref.id)
+    shapes = [_shape(ctx, generation) for generation in live]
+    return judge_index(shapes, _serving(ctx))
 
 
 def _judge_lake(ctx: TenantContext, run_id: str) -> Verdict:

@@ -1,16 +1,12 @@
 """drift: the live index against what the catalog says it should hold, entry by entry."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import dagster as dg
-
-from checks.running import checked_tenant, result_of, written_by_another
+from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Cell, Compared, Severity, Verdict
-from rag_assets.assets.search_index import search_index
 from rag_assets.common.formatting import counted
-from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.drift import IndexState, inspect_index
-from resources.workbench import Workbench
 
 
 def judge(
@@ -36,35 +32,46 @@ def judge(
     )
 
 
-@dg.asset_check(
-    asset=search_index,
-    name="drift",
-    partitions_def=tenants_partitions,
-    description=(
+@tenant_check(
+    "search_index",
+    "drift",
+    (
         "The live index holds exactly the entries that the catalog says: none missing, none "
         "altered, none too many, none foreign; it is the very index that was written, and the "
         "tenant's alias shows the serving generation."
     ),
 )
-def drift_check(
-    context: dg.AssetCheckExecutionContext, workbench: Workbench
-) -> dg.AssetCheckResult:
+def drift_check(context: CheckContext) -> Verdict:
     """Compare every live generation with its index."""
-    with checked_tenant(context, workbench) as ctx:
-        states = inspect_index(ctx)
-        if all(state.healthy for state in states):
-            return result_of(judge(states, {}))
-        documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
-        uris = {document.document_id: document.uri for document in documents}
-        busy = written_by_another(ctx, context.run.run_id)
-        return result_of(judge(states, uris, writer_at_work=busy))
+    states = inspect_index(context.tenant)
+    return verdict_of(context.tenant, states, writer_at_work=context.has_other_writer)
+
+
+def verdict_of(
+    ctx: TenantContext, states: Sequence[IndexState], *, writer_at_work: Callable[[], bool]
+) -> Verdict:
+    """Judge what a comparison found.
+
+    Args:
+        ctx: of the tenant.
+        states: of its live generations.
+        writer_at_work: tells whether a writer may have been caught between two steps; called
+            where something differs.
+    """
+    if all(state.healthy for state in states):
+        return judge(states, {})
+    documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
+    uris = {document.document_id: document.uri for document in documents}
+    return judge(states, uris, writer_at_work=writer_at_work())
 
 
 def _compared(state: IndexState) -> Iterator[Compared]:
     drift, name = state.drift, f"generation {state.generation.number}"
     yield Compared(f"{name}: entries", drift.expected, drift.live)
     yield Compared(f"{name}: index UUID", state.expected_uuid, state.live_uuid)
-    yield Compared(f"{name}: alias shows what it should", expected=True, actual=state.alias_correct)
+    yield Compared(
+        f"{name}: alias shows the serving generation", expected=True, actual=state.alias_correct
+    )
     yield Compared(f"{name}: documents with entries missing", 0, len(drift.missing))
     yield Compared(f"{name}: documents with altered entries", 0, len(drift.altered))
     yield Compared(f"{name}: orphaned entries", 0, len(drift.orphans))
@@ -102,7 +109,7 @@ def _description(
     _, fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     if writer_at_work:
-        advice = "somebody writes for the tenant just now: check again when that is done"
+        advice = "another run writes for the tenant now: check again when it has ended"
     else:
-        advice = "`rag-assets sync TENANT --repair` mends it"
+        advice = "`rag-assets sync TENANT --repair` repairs it"
     return f"{fault}: {which}{more}; {advice}"

@@ -5,19 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import dagster as dg
-
-from checks.running import checked_tenant, parsed_batches, result_of
+from checks.documents import parsed_batches
 from checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
+from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
-from rag_assets.assets.chunks import chunks
-from rag_assets.assets.embeddings import embeddings
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.chunking.model import text_hash
 from rag_assets.ingest.chunking.parameters import ChunkParameters
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.context import TenantContext
-from resources.workbench import Workbench
 
 if TYPE_CHECKING:
     import polars as pl
@@ -113,46 +108,42 @@ def judge(outcome: Validation, rules: int, docs: Path) -> Verdict:
     )
 
 
-@dg.asset_check(
-    asset=chunks,
-    name="expectations",
-    partitions_def=tenants_partitions,
-    description=(
+@tenant_check(
+    "chunks",
+    "expectations",
+    (
         "Great Expectations over the chunks that the tenant's documents use: required fields, "
         "unique ordinals, offsets and lines in order, the limits of the chunkers, true hashes."
     ),
+    job="expectations",
 )
-def chunk_expectations(
-    context: dg.AssetCheckExecutionContext, workbench: Workbench
-) -> dg.AssetCheckResult:
+def chunk_expectations(context: CheckContext) -> Verdict:
     """Hold the chunk table to its suite."""
-    with checked_tenant(context, workbench) as ctx:
-        parts = _parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.run.run_id))
-        rules = chunk_rules()
-        docs = _docs(ctx, "chunks")
-        outcome = validate("chunks", rules, parts, ("document", "ordinal"), docs)
-        return result_of(judge(outcome, len(rules), docs))
+    ctx = context.tenant
+    parts = _parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.run_id))
+    rules = chunk_rules()
+    docs = _docs(ctx, "chunks")
+    outcome = validate("chunks", rules, parts, ("document", "ordinal"), docs)
+    return judge(outcome, len(rules), docs)
 
 
-@dg.asset_check(
-    asset=embeddings,
-    name="expectations",
-    partitions_def=tenants_partitions,
-    description=(
+@tenant_check(
+    "embeddings",
+    "expectations",
+    (
         "Great Expectations over the vectors that the tenant's documents use: one per text, of "
         "the embedder's length, under a SHA-256, with the time it was made."
     ),
+    job="expectations",
 )
-def embedding_expectations(
-    context: dg.AssetCheckExecutionContext, workbench: Workbench
-) -> dg.AssetCheckResult:
+def embedding_expectations(context: CheckContext) -> Verdict:
     """Hold the embedding table to its suite."""
-    with checked_tenant(context, workbench) as ctx:
-        parts = _parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.run.run_id))
-        rules = vector_rules(ctx.embedder.dimensions)
-        docs = _docs(ctx, "embeddings")
-        outcome = validate("embeddings", rules, parts, ("document", "text_sha256"), docs)
-        return result_of(judge(outcome, len(rules), docs))
+    ctx = context.tenant
+    parts = _parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.run_id))
+    rules = vector_rules(ctx.embedder.dimensions)
+    docs = _docs(ctx, "embeddings")
+    outcome = validate("embeddings", rules, parts, ("document", "text_sha256"), docs)
+    return judge(outcome, len(rules), docs)
 
 
 def _all_chunk_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any, ...]]]:

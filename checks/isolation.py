@@ -3,16 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import dagster as dg
-
-from checks.running import checked_tenant, result_of
+from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
-from rag_assets.assets.search_index import search_index
 from rag_assets.common.formatting import counted
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.index.model import Owner, ScannedEntry, entry_id
-from resources.workbench import Workbench
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,30 +99,27 @@ def judge(trespasses: Sequence[Trespass], looked_at: int, alias: AliasView | Non
     )
 
 
-@dg.asset_check(
-    asset=search_index,
-    name="isolation",
-    partitions_def=tenants_partitions,
-    description=(
+@tenant_check(
+    "search_index",
+    "isolation",
+    (
         "No entry carries another tenant's id, lies where another tenant's searches look, belongs "
         "to a document that is not the tenant's, or carries another access scope than the "
         "catalog's; and the tenant's alias shows this tenant alone."
     ),
 )
-def isolation_check(
-    context: dg.AssetCheckExecutionContext, workbench: Workbench
-) -> dg.AssetCheckResult:
+def isolation_check(context: CheckContext) -> Verdict:
     """Scan every index in which the tenant lives."""
-    with checked_tenant(context, workbench) as ctx:
-        suspects: list[tuple[str, ScannedEntry]] = []
-        looked_at = 0
-        scopes = _scopes(ctx)
-        for name in _index_names(ctx):
-            for entry in ctx.store.scan(name, ctx.ref.id):
-                looked_at += 1
-                if fault_of(entry, ctx.ref.id, ctx.ref.incarnation, scopes):
-                    suspects.append((name, entry))
-        return result_of(judge(_trespasses(ctx, suspects), looked_at, _alias_view(ctx)))
+    ctx = context.tenant
+    suspects: list[tuple[str, ScannedEntry]] = []
+    looked_at = 0
+    scopes = _scopes(ctx)
+    for name in _index_names(ctx):
+        for entry in ctx.store.scan(name, ctx.ref.id):
+            looked_at += 1
+            if fault_of(entry, ctx.ref.id, ctx.ref.incarnation, scopes):
+                suspects.append((name, entry))
+    return judge(_trespasses(ctx, suspects), looked_at, _alias_view(ctx))
 
 
 def _trespasses(ctx: TenantContext, suspects: Sequence[tuple[str, ScannedEntry]]) -> list[Trespass]:

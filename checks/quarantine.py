@@ -2,16 +2,11 @@
 
 from collections.abc import Sequence
 
-import dagster as dg
-
-from checks.running import checked_tenant, result_of
+from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
-from rag_assets.assets.search_index import search_index
 from rag_assets.common.formatting import counted
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.quarantine import remedy_of
 from rag_assets.storage.catalog.document_rows import Document
-from resources.workbench import Workbench
 
 _MOST = 500
 
@@ -43,22 +38,19 @@ def judge(tenant_id: str, failed: Sequence[Document], count: int, documents: int
     )
 
 
-@dg.asset_check(
-    asset=search_index,
-    name="quarantine",
-    partitions_def=tenants_partitions,
-    description=(
+@tenant_check(
+    "search_index",
+    "quarantine",
+    (
         "Every document could be read, parsed and embedded. Each that could not is named with its "
-        "reason and what to do; its last good version stays searchable. Looked at by every sync."
+        "reason and what to do; its last good version stays searchable. Evaluated by every sync."
     ),
+    with_syncs=True,
 )
-def quarantine_check(
-    context: dg.AssetCheckExecutionContext, workbench: Workbench
-) -> dg.AssetCheckResult:
+def quarantine_check(context: CheckContext) -> Verdict:
     """Name what is in quarantine."""
-    with checked_tenant(context, workbench) as ctx:
-        counts = ctx.catalog.documents.counts(ctx.ref.id)
-        failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST)
-        living = sum(count for status, count in counts.items() if status != "DELETED")
-        verdict = judge(ctx.ref.id, failed, counts.get("FAILED", 0), living)
-        return result_of(verdict)
+    ctx = context.tenant
+    counts = ctx.catalog.documents.counts(ctx.ref.id)
+    failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST)
+    living = sum(count for status, count in counts.items() if status != "DELETED")
+    return judge(ctx.ref.id, failed, counts.get("FAILED", 0), living)

@@ -2,30 +2,24 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-import dagster as dg
-
-from checks.running import checked_tenant, parsed_batches, result_of
+from checks.documents import parsed_batches
+from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
-from rag_assets.assets.chunks import chunks
 from rag_assets.common.errors import TenantLocked
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.masked import credentials
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.context import TenantContext, config_key
 from rag_assets.pipeline.publishing import clean_up
 from rag_assets.pipeline.slices import ParsedDocument
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.storage.catalog.document_rows import Failure
-from rag_assets.storage.catalog.lock import Holder
 from rag_assets.storage.lake.model import ChunkSetRow
-from resources.workbench import Workbench
 
 Scan = Callable[[str], Sequence[SecretSpan]]
 Confirm = Callable[[str], bool]
@@ -154,25 +148,23 @@ def judge(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
     )
 
 
-@dg.asset_check(
-    asset=chunks,
-    name="secrets",
-    partitions_def=tenants_partitions,
-    description=(
+@tenant_check(
+    "chunks",
+    "secrets",
+    (
         "An independent scan of titles, headings and chunk texts finds no credential. A document "
         "in which it does is quarantined. Chunks that the chain withheld by itself are a note."
     ),
 )
-def secrets_check(
-    context: dg.AssetCheckExecutionContext, workbench: Workbench
-) -> dg.AssetCheckResult:
+def secrets_check(context: CheckContext) -> Verdict:
     """Scan what was kept, and quarantine offenders."""
-    with checked_tenant(context, workbench) as ctx:
-        leaking, scanned = _scan_tenant(ctx, context.run.run_id, workbench.scanner())
-        _quarantine(ctx, leaking)
+    ctx = context.tenant
+    leaking, scanned = _scan_tenant(ctx, context.run_id, context.workbench.scanner())
+    if leaking:
+        _quarantine(context, leaking)
     if scanned.dropped:
         context.log.warning(f"chunks withheld for touching a credential: {scanned.dropped}")
-    return result_of(judge(leaking, scanned))
+    return judge(leaking, scanned)
 
 
 def _scan_tenant(
@@ -215,7 +207,8 @@ def _leaking(item: ParsedDocument, leaks: tuple[Leak, ...]) -> LeakingDocument:
     return LeakingDocument(document.document_id, document.document_key, document.uri, leaks)
 
 
-def _quarantine(ctx: TenantContext, leaking: Sequence[LeakingDocument]) -> None:
+def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> None:
+    ctx, ids = context.tenant, [document.document_id for document in leaking]
     failures = [
         Failure(
             document.document_id,
@@ -224,18 +217,21 @@ def _quarantine(ctx: TenantContext, leaking: Sequence[LeakingDocument]) -> None:
         )
         for document in leaking
     ]
-    if not failures:
-        return
+    # These are transactions on the catalog alone, and do not wait for the lock: from the first on,
+    # no search returns the documents. Another failure keeps the former version searchable.
+    ctx.catalog.index.withhold(ctx.ref, ids)
     key = config_key(ctx.tenant, ctx.embedder.embedder_id)
     ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=key)
-    # Another failure keeps the former version searchable; a credential does not.
-    ctx.catalog.index.withhold(ctx.ref, [document.document_id for document in leaking])
     reasons = [{"uri": d.uri, "reason": f.message} for d, f in zip(leaking, failures, strict=True)]
     ctx.catalog.events.write(ctx.ref, "document_failed", reasons)
-    # Whoever holds the lock deletes the entries at its next run; nobody answers with them.
-    holder = Holder.here("secrets check")
-    with suppress(TenantLocked), ctx.catalog.lock.hold(ctx.ref.id, holder):
-        clean_up(ctx)
+    try:
+        with context.locked("secrets check") as locked:
+            # A run that was at work until now may have published them once more.
+            locked.guard()
+            locked.catalog.index.withhold(ctx.ref, ids)
+            clean_up(locked)
+    except TenantLocked as error:
+        context.log.warning(f"the next run deletes their entries from the index: {error.message}")
 
 
 def _leak(

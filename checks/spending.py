@@ -2,18 +2,13 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-import dagster as dg
-
-from checks.running import checked_tenant, result_of
+from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
-from rag_assets.assets.embeddings import embeddings
 from rag_assets.billing.spending import Cap, CapName, caps_of
 from rag_assets.common.formatting import counted, dollars
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.events import Event
 from rag_assets.storage.catalog.usage import Spent, today
-from resources.workbench import Workbench
 
 _NEAR = 0.8
 _LOOKED_AT = 20
@@ -69,21 +64,18 @@ def caps_that_hold(caps: Iterable[Cap], events: Sequence[Event]) -> set[CapName]
     }
 
 
-@dg.asset_check(
-    asset=embeddings,
-    name="spending",
-    partitions_def=tenants_partitions,
-    description=(
+@tenant_check(
+    "embeddings",
+    "spending",
+    (
         "No cap on what embeddings cost keeps documents waiting. Tells what is spent of each, and "
-        "notes when four fifths of one are gone. Looked at by every sync."
+        "notes when four fifths of one are gone. Evaluated by every sync."
     ),
+    with_syncs=True,
 )
-def spending_check(
-    context: dg.AssetCheckExecutionContext, workbench: Workbench
-) -> dg.AssetCheckResult:
+def spending_check(context: CheckContext) -> Verdict:
     """Hold what was spent against the tenant's caps."""
-    with checked_tenant(context, workbench) as ctx:
-        return result_of(_judge(ctx))
+    return _judge(context.tenant)
 
 
 def _judge(ctx: TenantContext) -> Verdict:

@@ -5,22 +5,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-import dagster as dg
-
-from checks.running import checked_tenant, result_of
+from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Severity, Verdict
-from rag_assets.assets.search_index import search_index
 from rag_assets.common.errors import ListingFailed
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument, uri_of
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.document_rows import Document
 from rag_assets.storage.catalog.syncs import Sync
-from resources.workbench import Workbench
 
 _BATCH = 500
 
@@ -145,30 +140,27 @@ def judge(behind: Sequence[Behind], documents: int, limit: timedelta, now: datet
     )
 
 
-@dg.asset_check(
-    asset=search_index,
-    name="staleness",
-    partitions_def=tenants_partitions,
-    description=(
+@tenant_check(
+    "search_index",
+    "staleness",
+    (
         "No document has been behind its source for longer than the tenant's freshness limit: "
         "none waits, none is quarantined while an older version is served, and a fresh listing "
         "of the sources shows what the catalog recorded."
     ),
 )
-def staleness_check(
-    context: dg.AssetCheckExecutionContext, workbench: Workbench
-) -> dg.AssetCheckResult:
+def staleness_check(context: CheckContext) -> Verdict:
     """List the sources anew and compare them with what is served."""
-    with checked_tenant(context, workbench) as ctx:
-        now = _now()
-        documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
-        living = [document for document in documents if document.status != "DELETED"]
-        behind = list(behind_in_catalog(living, _made_from(ctx, living)))
-        waiting = {b.uri for b in behind}
-        at_sources = _behind_at_sources(ctx, workbench.scanner(), documents, now)
-        behind += [b for b in at_sources if b.uri not in waiting]
-        limit = timedelta(minutes=ctx.tenant.freshness_minutes)
-        return result_of(judge(behind, len(living), limit, now))
+    ctx = context.tenant
+    now = _now()
+    documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
+    living = [document for document in documents if document.status != "DELETED"]
+    behind = list(behind_in_catalog(living, _made_from(ctx, living)))
+    waiting = {b.uri for b in behind}
+    at_sources = _behind_at_sources(ctx, context.workbench.scanner(), documents, now)
+    behind += [b for b in at_sources if b.uri not in waiting]
+    limit = timedelta(minutes=ctx.tenant.freshness_minutes)
+    return judge(behind, len(living), limit, now)
 
 
 def minutes(duration: timedelta) -> int:

@@ -91,22 +91,31 @@ def _scanner(cache_dir: Path) -> SecretScanner:
 
 @contextmanager
 def clear_failures() -> Iterator[None]:
-    """Turn the project's errors into a step failure that says what and what to do."""
+    """Turn the project's errors into a step failure with message and hint."""
     try:
         yield
-    except RagAssetsError as error:
-        hint = f"\n{error.hint}" if error.hint else ""
-        raise dg.Failure(_masked(f"{error.message}{hint}"), allow_retries=False) from None
     except dg.Failure:
         raise
+    except RagAssetsError as error:
+        raise as_failure(error) from None
     except Exception as error:
         told = "".join(traceback.format_exception(error))
         if _masked(told) == told:
             raise
-        # Dagster records what it says, down to its causes: then only its kind and place are told.
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(place.filename).name}:{place.lineno}"
-        raise dg.Failure(f"unexpected {type(error).__name__} in {where}") from None
+        # Dagster records an error with its causes: then only its kind and place are recorded.
+        raise as_failure(error) from None
+
+
+def as_failure(error: Exception) -> dg.Failure:
+    """An error as a step failure: of the project's, message and hint; of others, kind and place."""
+    if isinstance(error, dg.Failure):
+        return error
+    if isinstance(error, RagAssetsError):
+        hint = f"\n{error.hint}" if error.hint else ""
+        return dg.Failure(_masked(f"{error.message}{hint}"), allow_retries=False)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}:{place.lineno}"
+    return dg.Failure(f"unexpected {type(error).__name__} in {where}")
 
 
 def _masked(text: str) -> str:

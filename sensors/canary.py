@@ -1,10 +1,12 @@
-"""The clock of the canary: every embedder is asked once a day."""
+"""Calls every embedder once a day."""
 
 import dagster as dg
 
+from rag_assets.jobs.canary import canary_job
+
 daily_canary = dg.ScheduleDefinition(
     name="daily_canary",
-    job_name="canary",  # it belongs to the checks, which are not for sensors to know
+    job=canary_job,
     cron_schedule="30 4 * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(

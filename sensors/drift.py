@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from rag_assets.jobs import drift_job, repair_job
+from rag_assets.jobs.drift import drift_job, repair_job
 from rag_assets.partitions import tenants_partitions
 from resources.stores import PostgresResource
 from resources.tenant_lock import REASON_TAG

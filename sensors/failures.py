@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from rag_assets.jobs import sync_job
+from rag_assets.jobs.sync import sync_job
 from rag_assets.tenants.model import Tenant
 from resources.stores import PostgresResource
 from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG
-from sensors.planning import backoff_seconds
+from sensors.due import backoff_seconds
 
 
 @dg.run_failure_sensor(

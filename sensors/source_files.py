@@ -9,7 +9,7 @@ from rag_assets.billing.embedders import Embedders
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import Settings
-from rag_assets.jobs import sync_job
+from rag_assets.jobs.sync import sync_job
 from rag_assets.partitions import tenants_partitions
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.catalog import Catalog
@@ -17,7 +17,7 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 from resources.stores import PostgresResource
 from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, REASON_TAG, fail_abandoned_runs
 from resources.workbench import clear_failures
-from sensors.planning import backoff_seconds, from_cursor, why_due
+from sensors.due import backoff_seconds, from_cursor, why_due
 from sensors.state import tenant_state
 from sensors.tenants import partitions_under_way
 

@@ -13,7 +13,7 @@ from rag_assets.pipeline.source_listing import ListingDigest, open_sources, sett
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
-from sensors.planning import TenantState
+from sensors.due import TenantState
 
 
 def tenant_state(

@@ -9,7 +9,7 @@ from resources.stores import PostgresResource
 from resources.tenant_lock import PARTITION_TAG
 from resources.workbench import clear_failures
 
-_UNDER_WAY = (
+UNFINISHED = (
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,
@@ -50,5 +50,5 @@ def tenants_sensor(
 
 def partitions_under_way(instance: dg.DagsterInstance) -> set[str]:
     """Tenants that have a run queued or running."""
-    runs = instance.get_runs(filters=dg.RunsFilter(statuses=list(_UNDER_WAY)))
+    runs = instance.get_runs(filters=dg.RunsFilter(statuses=list(UNFINISHED)))
     return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}

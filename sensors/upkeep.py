@@ -2,7 +2,8 @@
 
 import dagster as dg
 
-from rag_assets.jobs import compact_job, costs_job, prune_job
+from rag_assets.jobs.costs import costs_job
+from rag_assets.jobs.upkeep import compact_job, prune_job
 
 daily_pruning = dg.ScheduleDefinition(
     name="daily_pruning",

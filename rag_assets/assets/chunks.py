@@ -6,9 +6,9 @@ import dagster as dg
 
 from rag_assets.assets.columns import CHUNK_COLUMNS
 from rag_assets.assets.descriptions import CHUNKS
+from rag_assets.assets.metadata_values import bar_chart, seconds, table
 from rag_assets.assets.parsed_text import parsed_text
-from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
-from rag_assets.assets.showing import bar_chart, seconds, table
+from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.slices import work_of

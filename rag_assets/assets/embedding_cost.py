@@ -11,12 +11,12 @@ import dagster as dg
 
 from rag_assets.assets.descriptions import EMBEDDING_COST
 from rag_assets.assets.embeddings import embeddings
-from rag_assets.assets.running import OWNERS
-from rag_assets.assets.showing import bar_chart, series_chart, table
+from rag_assets.assets.metadata_values import bar_chart, series_chart, table
+from rag_assets.assets.stage_context import OWNERS
 from rag_assets.partitions import tenants_partitions
 from rag_assets.storage.catalog.usage import UsageRow, UsageTable, total
 
-GROUP = "money"
+GROUP = "cost"
 _SHOWN_DAYS, _PLOTTED_DAYS = 7, 31
 _MODEL_COLUMNS = {
     "provider": "string",

@@ -5,10 +5,10 @@ from pydantic import Field
 
 from rag_assets.assets.chunks import chunks
 from rag_assets.assets.columns import EMBEDDING_COLUMNS
-from rag_assets.assets.costs import usage_table
 from rag_assets.assets.descriptions import EMBEDDINGS
-from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
-from rag_assets.assets.showing import seconds
+from rag_assets.assets.metadata_values import seconds
+from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
+from rag_assets.assets.usage_table import usage_table
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.embedding import embed_chunks
 from rag_assets.pipeline.slices import work_of

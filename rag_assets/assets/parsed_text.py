@@ -6,9 +6,9 @@ import dagster as dg
 
 from rag_assets.assets.columns import PARSED_COLUMNS
 from rag_assets.assets.descriptions import PARSED_TEXT
+from rag_assets.assets.metadata_values import notes, seconds, table
 from rag_assets.assets.raw_documents import raw_documents
-from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
-from rag_assets.assets.showing import notes, seconds, table
+from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
 from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.parsing import FormatReport, parse_documents

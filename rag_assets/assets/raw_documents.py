@@ -4,8 +4,8 @@ import dagster as dg
 
 from rag_assets.assets.columns import DOCUMENT_COLUMNS
 from rag_assets.assets.descriptions import RAW_DOCUMENTS
-from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
-from rag_assets.assets.showing import notes, seconds, table
+from rag_assets.assets.metadata_values import notes, seconds, table
+from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.slices import plan_work

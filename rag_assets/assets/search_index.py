@@ -5,9 +5,9 @@ import dagster as dg
 from rag_assets.assets.columns import ENTRY_COLUMNS
 from rag_assets.assets.descriptions import SEARCH_INDEX
 from rag_assets.assets.embeddings import embeddings
-from rag_assets.assets.running import GROUP, OWNERS, tenant_stage
-from rag_assets.assets.showing import seconds
-from rag_assets.assets.standing import by_format, failed_documents, what_is_indexed
+from rag_assets.assets.metadata_values import seconds
+from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
+from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
 from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.publishing import publish_slice

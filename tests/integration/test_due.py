@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from rag_assets.tenants.model import Tenant
-from sensors.planning import why_due
+from sensors.due import why_due
 from sensors.state import tenant_state
 from tests.installation import FAST, Installation
 

@@ -190,7 +190,7 @@ def assert_nothing_to_do(installation: Installation, tenant_id: str) -> None:
     """The planning that sync and the daemon share sees no reason for a run."""
     from rag_assets.common.settings import Settings
     from rag_assets.tenants.model import Tenant
-    from sensors.planning import why_due
+    from sensors.due import why_due
     from sensors.state import tenant_state
 
     catalog = installation.session().catalog

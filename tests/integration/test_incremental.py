@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rag_assets.common.settings import Settings
 from rag_assets.tenants.model import Tenant
-from sensors.planning import why_due
+from sensors.due import why_due
 from sensors.state import tenant_state
 from tests.driving import Driver
 from tests.installation import FAST, Installation

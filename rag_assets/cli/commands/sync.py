@@ -197,7 +197,7 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     """Whether there is anything to do, at the price of a listing."""
     from rag_assets.pipeline.batch_results import poll
     from rag_assets.pipeline.generations import require_same_index
-    from sensors.planning import why_due
+    from sensors.due import why_due
     from sensors.state import tenant_state
 
     catalog = session.catalog

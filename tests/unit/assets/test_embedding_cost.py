@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 
 from rag_assets.assets.embedding_cost import daily_costs
-from rag_assets.assets.showing import INLINE
+from rag_assets.assets.metadata_values import INLINE
 from rag_assets.storage.catalog.usage import UsageRow, UsageTable, Used
 
 TODAY = date(2026, 12, 1)

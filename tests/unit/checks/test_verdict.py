@@ -6,7 +6,7 @@ import dagster as dg
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checks.running import result_of
+from checks.results import result_of
 from checks.verdict import Compared, Verdict, batches
 from rag_assets.common.formatting import counted
 

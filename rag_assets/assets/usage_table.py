@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
-from rag_assets.assets.showing import table
+from rag_assets.assets.metadata_values import table
 from rag_assets.billing.spending import Cap, CapName, caps_of
 from rag_assets.common.formatting import dollars
 from rag_assets.pipeline.context import TenantContext

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.storage.catalog.syncs import Sync
-from sensors.planning import TenantState, backoff_seconds, from_cursor, why_due
+from sensors.due import TenantState, backoff_seconds, from_cursor, why_due
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from rag_assets.assets.showing import documents_link, notes, rows_of, table
+from rag_assets.assets.metadata_values import documents_link, notes, rows_of, table
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.pipeline.context import TenantContext

@@ -1,0 +1,32 @@
+"""The documents that a check looks at, in batches of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checks.verdict import batches
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
+from rag_assets.storage.catalog.document_rows import Document
+
+_BATCH_DOCUMENTS = 500
+_BATCH_BYTES = 32 * 1024 * 1024
+
+
+def documents_to_check(ctx: TenantContext, run_id: str) -> list[Document]:
+    """The slice of a run that carried documents through the chain, else every living document."""
+    slice_ = ctx.catalog.syncs.slice_of(ctx.ref.id, run_id)
+    if slice_ is None:
+        return ctx.catalog.documents.all(ctx.ref.id)
+    found = ctx.catalog.documents.find(ctx.ref.id, slice_.document_ids)
+    return [document for document in found if document.status != "DELETED"]
+
+
+def parsed_batches(ctx: TenantContext, run_id: str) -> Iterator[list[ParsedDocument]]:
+    """The documents to check that have been parsed, few enough at a time to hold their chunks."""
+    documents = documents_to_check(ctx, run_id)
+    sizes = [document.facts.size for document in documents]
+    for batch in batches(documents, _BATCH_DOCUMENTS, sizes, _BATCH_BYTES):
+        parsed = parsed_documents(ctx, batch)
+        if parsed:
+            yield parsed

@@ -1,0 +1,16 @@
+"""The checks that this package's modules declare."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import checks
+from checks.tenant_check import TenantCheck
+from rag_assets.common.package_contents import collected
+
+
+@cache
+def tenant_checks() -> tuple[TenantCheck, ...]:
+    """Every check, by asset and name."""
+    found: tuple[TenantCheck, ...] = collected(checks, TenantCheck)
+    return tuple(sorted(found, key=lambda check: check.full_name))

@@ -1,0 +1,71 @@
+"""The verdict of a check as Dagster shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from checks.verdict import Verdict
+from rag_assets.assets.metadata_values import table
+
+_MOST_OFFENDERS = 50
+_OWN_PAGES = ("/documents/", "/data-docs/")
+
+
+def result_of(verdict: Verdict) -> dg.AssetCheckResult:
+    """The verdict as the result of a check."""
+    metadata: dict[str, dg.MetadataValue] = {
+        "expected and actual": table(
+            {"what": "string", "expected": "string", "actual": "string"},
+            [(row.what, _shown(row.expected), _shown(row.actual)) for row in verdict.compared],
+        ),
+        "offenders": dg.MetadataValue.int(len(verdict.offenders)),
+    }
+    if verdict.offenders:
+        metadata["first offenders"] = _offenders(verdict.columns, verdict.offenders)
+    for title, value in verdict.notes.items():
+        metadata[title] = _note(value)
+    return dg.AssetCheckResult(
+        passed=verdict.passed,
+        severity=dg.AssetCheckSeverity[verdict.severity],
+        description=verdict.description,
+        metadata=metadata,
+    )
+
+
+def evaluation_of(
+    key: dg.AssetCheckKey, verdict: Verdict, tenant_id: str
+) -> dg.AssetCheckEvaluation:
+    """The verdict as an event of a tenant's partition, for a run that has no partition."""
+    result = result_of(verdict)
+    return dg.AssetCheckEvaluation(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=result.passed,
+        severity=result.severity,
+        description=result.description,
+        metadata=result.metadata,
+        partition=tenant_id,
+    )
+
+
+def _offenders(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.TableMetadataValue:
+    shown = [[_shown(cell) for cell in row] for row in rows[:_MOST_OFFENDERS]]
+    return table(dict.fromkeys(columns, "string"), shown)
+
+
+def _note(value: object) -> dg.MetadataValue:
+    if isinstance(value, str) and value.startswith(_OWN_PAGES):
+        return dg.MetadataValue.url(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return dg.MetadataValue.int(value)
+    return dg.MetadataValue.text(_shown(value))
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)

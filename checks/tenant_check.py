@@ -1,0 +1,173 @@
+"""A check of a tenant: a name, an asset, and a function that comes to a verdict.
+
+`tenant_check` declares one. The registry collects those of all modules, so a check is in its jobs,
+in the daily evaluation and in the UI as soon as its module exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+
+import dagster as dg
+
+from checks.results import result_of
+from checks.verdict import Verdict
+from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.storage.catalog.check_results import CheckOutcome
+from rag_assets.storage.catalog.lock import Holder
+from resources.workbench import Workbench, as_failure, clear_failures
+
+_WAIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckContext:
+    """What a check of one tenant works with.
+
+    Attributes:
+        tenant: the tenant and its stores, for reading: a write through it raises.
+        run_id: of the run that evaluates the check.
+        workbench: makes a context that may write.
+        log: takes lines of the run's log.
+    """
+
+    tenant: TenantContext
+    run_id: str
+    workbench: Workbench
+    log: dg.DagsterLogManager
+
+    @classmethod
+    def of(
+        cls, workbench: Workbench, tenant_id: str, run_id: str, log: dg.DagsterLogManager
+    ) -> CheckContext:
+        """The context of a tenant.
+
+        Raises:
+            UnknownTenant, ConfigurationError: there is none, it is disabled, or not usable.
+            ServiceUnavailable: a server does not answer.
+        """
+        tenant = workbench.context(tenant_id, guard=_refuse_write, log=log.info)
+        return cls(tenant, run_id, workbench, log)
+
+    @contextmanager
+    def locked(self, what: str) -> Iterator[TenantContext]:
+        """Hold the tenant's lock, and give the tenant for writing as long as it is held.
+
+        Raises:
+            TenantLocked: another holder did not let go in time, or the lock was lost.
+        """
+        tenant_id, lock = self.tenant.ref.id, self.tenant.catalog.lock
+        present = lock.holder(tenant_id)
+        # A run of the whole chain holds the lock itself until it ends.
+        own = present is not None and present.run_id == self.run_id
+        holder = Holder.here(what, self.run_id)
+        with lock.hold(tenant_id, holder, wait_seconds=0.0 if own else _WAIT_SECONDS) as held:
+            yield self.workbench.context(tenant_id, guard=held.check, log=self.log.info)
+
+    def has_other_writer(self) -> bool:
+        """Whether another run writes for the tenant now, so that what is seen may pass."""
+        lock, tenant_id = self.tenant.catalog.lock, self.tenant.ref.id
+        holder = lock.holder(tenant_id)
+        if holder is None or holder.run_id == self.run_id:
+            return False
+        return lock.is_held(tenant_id)
+
+
+@dataclass(frozen=True)
+class TenantCheck:
+    """A check as its module declares it.
+
+    Attributes:
+        asset, name: its key; neither changes, since its history is kept by them.
+        description: what holds when it passes, for its page.
+        verdict: looks at a tenant.
+        job: evaluates it when someone asks for a tenant's checks.
+        with_syncs: whether every sync evaluates it too.
+    """
+
+    asset: str
+    name: str
+    description: str
+    verdict: Callable[[CheckContext], Verdict]
+    job: Literal["check_tenant", "expectations"] = "check_tenant"
+    with_syncs: bool = False
+
+    @property
+    def key(self) -> dg.AssetCheckKey:
+        """Its key in Dagster."""
+        return dg.AssetCheckKey(dg.AssetKey(self.asset), self.name)
+
+    @property
+    def full_name(self) -> str:
+        """Its key as one word: "search_index.drift"."""
+        return f"{self.asset}.{self.name}"
+
+    def outcome(self, verdict: Verdict) -> CheckOutcome:
+        """A verdict as the catalog keeps it."""
+        return CheckOutcome(
+            self.asset, self.name, verdict.passed, verdict.severity, verdict.description
+        )
+
+    def error(self, error: Exception) -> CheckOutcome:
+        """Why it could not be evaluated, as the catalog keeps it."""
+        return CheckOutcome(self.asset, self.name, error=as_failure(error).description)
+
+    def definition(self) -> dg.AssetChecksDefinition:
+        """The check as Dagster loads it, evaluated for the partition of a run."""
+
+        def evaluate(
+            context: dg.AssetCheckExecutionContext, workbench: Workbench
+        ) -> dg.AssetCheckResult:
+            with clear_failures():
+                tenant = CheckContext.of(
+                    workbench, context.partition_key, context.run.run_id, context.log
+                )
+                return result_of(self._recorded(tenant))
+
+        # Dagster compares a context's annotation itself, and does not know it by its name.
+        evaluate.__annotations__ = {
+            "context": dg.AssetCheckExecutionContext,
+            "workbench": Workbench,
+            "return": dg.AssetCheckResult,
+        }
+        return dg.asset_check(
+            asset=self.key.asset_key,
+            name=self.name,
+            partitions_def=tenants_partitions,
+            description=self.description,
+        )(evaluate)
+
+    def _recorded(self, context: CheckContext) -> Verdict:
+        ctx = context.tenant
+        in_sync = ctx.catalog.syncs.slice_of(ctx.ref.id, context.run_id) is not None
+        try:
+            verdict = self.verdict(context)
+        except Exception as error:
+            ctx.catalog.check_results.record(ctx.ref, [self.error(error)], first=not in_sync)
+            raise
+        ctx.catalog.check_results.record(ctx.ref, [self.outcome(verdict)], first=not in_sync)
+        return verdict
+
+
+def tenant_check(
+    asset: str,
+    name: str,
+    description: str,
+    *,
+    job: Literal["check_tenant", "expectations"] = "check_tenant",
+    with_syncs: bool = False,
+) -> Callable[[Callable[[CheckContext], Verdict]], TenantCheck]:
+    """Declare the decorated function a check; see TenantCheck."""
+
+    def declare(verdict: Callable[[CheckContext], Verdict]) -> TenantCheck:
+        return TenantCheck(asset, name, description, verdict, job, with_syncs)
+
+    return declare
+
+
+def _refuse_write() -> NoReturn:
+    raise RuntimeError("a check writes under the tenant's lock only: use CheckContext.locked")

@@ -1,0 +1,22 @@
+"""Collects what the modules of a package define, so that a new one needs no entry in a list."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from types import ModuleType
+from typing import Any
+
+
+def collected(package: ModuleType, *kinds: type) -> tuple[Any, ...]:
+    """The values of some types that a package's modules define or import, each once.
+
+    Args:
+        package: whose modules are imported, in the order of their names; packages in it are not.
+        kinds: the types.
+    """
+    found: dict[int, Any] = {}
+    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
+        loaded = importlib.import_module(f"{package.__name__}.{module.name}")
+        found |= {id(value): value for value in vars(loaded).values() if isinstance(value, kinds)}
+    return tuple(found.values())

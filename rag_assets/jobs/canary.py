@@ -1,0 +1,42 @@
+"""canary: embeds fixed texts for every tenant, and compares the vectors with the first ones."""
+
+import dagster as dg
+
+from checks import canary as canary_check
+from checks.results import evaluation_of
+from rag_assets.jobs.run_tags import NO_RUN_RETRIES
+from rag_assets.pipeline.canary import run_every_canary
+from resources.workbench import Workbench, clear_failures
+
+_CHECK = canary_check.canary_check
+
+
+@dg.op
+def probe_embedders(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+    """Call every tenant's embedder, and record for each what is new or wrong."""
+    with clear_failures():
+        catalog = workbench.postgres.catalog()
+        answered = wrong = 0
+        for seen in run_every_canary(catalog, workbench.embedders.embedders(catalog)):
+            answered += seen.error is None
+            wrong += not seen.passed
+            if seen.error is not None:
+                context.log.warning(f"{seen.ref.id}: {seen.error}")
+            # The daily checks record what is unchanged.
+            if seen.is_new or not seen.passed:
+                evaluation = evaluation_of(_CHECK.key, canary_check.judge(seen), seen.ref.id)
+                # It takes evaluations as well; its annotation only leaves them out.
+                context.log_event(evaluation)  # type: ignore[arg-type]
+        context.log.info(
+            f"{answered:,} embedders answered, {wrong:,} of them otherwise than before"
+        )
+
+
+@dg.job(
+    name="canary",
+    tags=NO_RUN_RETRIES,
+    description="Embeds the canary's probes for every tenant, in one run over all tenants.",
+)
+def canary_job() -> None:
+    """Call every tenant's embedder."""
+    probe_embedders()

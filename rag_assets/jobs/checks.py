@@ -1,0 +1,148 @@
+"""check_tenant, expectations: one tenant's checks; check_all_tenants: those of all in one run."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import dagster as dg
+
+from checks.registry import tenant_checks
+from checks.results import evaluation_of
+from checks.tenant_check import CheckContext, TenantCheck
+from rag_assets.common.errors import TenantGone
+from rag_assets.common.formatting import counted
+from rag_assets.jobs.every_tenant import for_each
+from rag_assets.jobs.run_history import delete_old_runs
+from rag_assets.jobs.run_tags import NO_RUN_RETRIES
+from rag_assets.partitions import tenants_partitions
+from rag_assets.storage.catalog.check_results import CheckOutcome
+from rag_assets.storage.catalog.tenants import TenantRecord
+from resources.workbench import Workbench, clear_failures
+
+ALL_TENANTS_JOB = "check_all_tenants"
+_KEPT_DAYS = 30
+_WITH_EVALUATIONS = (ALL_TENANTS_JOB, "detect_drift", "canary")
+
+# A job without assets has nothing to infer its partitions from.
+_PER_TENANT: dg.PartitionedConfig[Any] = dg.PartitionedConfig(
+    tenants_partitions, run_config_for_partition_key_fn=lambda _tenant_id: {}
+)
+_EXPECTATIONS = dg.AssetSelection.checks(
+    *(check.key for check in tenant_checks() if check.job == "expectations")
+)
+
+check_job = dg.define_asset_job(
+    "check_tenant",
+    selection=dg.AssetSelection.all_asset_checks() - _EXPECTATIONS,
+    config=_PER_TENANT,
+    tags=NO_RUN_RETRIES,
+    description="Evaluates every asset check of a tenant over all it holds.",
+)
+
+expectations_job = dg.define_asset_job(
+    "expectations",
+    selection=_EXPECTATIONS,
+    config=_PER_TENANT,
+    tags=NO_RUN_RETRIES,
+    description="Validates a tenant's tables with Great Expectations suites.",
+)
+
+
+class ChecksConfig(dg.Config):
+    """What to evaluate.
+
+    Attributes:
+        tenants: ids; all active tenants by default.
+        checks: full names, such as "search_index.drift"; all checks by default.
+    """
+
+    tenants: list[str] | None = None
+    checks: list[str] | None = None
+
+
+@dg.op
+def evaluate_checks(
+    context: dg.OpExecutionContext,
+    config: ChecksConfig,
+    workbench: Workbench,
+    checks: dg.ResourceParam[Sequence[TenantCheck]],
+) -> None:
+    """Evaluate the checks of many tenants, each evaluation recorded for its partition."""
+    chosen = [c for c in checks if config.checks is None or c.full_name in config.checks]
+    with clear_failures():
+        records = [
+            record
+            for record in workbench.postgres.catalog().tenants.all()
+            if config.tenants is None or record.id in config.tenants
+        ]
+
+    def evaluate(record: TenantRecord) -> str | None:
+        return _evaluate(context, workbench, record, chosen)
+
+    try:
+        for_each(context, records, "checks", evaluate)
+    finally:
+        deleted = delete_old_runs(context.instance, _WITH_EVALUATIONS, days=_KEPT_DAYS)
+        if deleted:
+            context.log.info(f"deleted {counted(deleted, 'run')} older than {_KEPT_DAYS} days")
+
+
+@dg.job(
+    name=ALL_TENANTS_JOB,
+    tags=NO_RUN_RETRIES,
+    description=(
+        "Evaluates asset checks of all tenants, or of those that its configuration names, in one "
+        "run. Its runs are deleted after 30 days."
+    ),
+)
+def check_all_job() -> None:
+    """Evaluate the checks of all tenants."""
+    evaluate_checks()
+
+
+def _evaluate(
+    context: dg.OpExecutionContext,
+    workbench: Workbench,
+    record: TenantRecord,
+    checks: Sequence[TenantCheck],
+) -> str | None:
+    """Evaluate a tenant's checks; one that cannot be evaluated stops no other."""
+    outcomes: list[CheckOutcome] = []
+    for check, outcome, evaluation in _evaluations(context, workbench, record.id, checks):
+        outcomes.append(outcome)
+        if evaluation is not None:
+            # It takes evaluations as well; its annotation only leaves them out.
+            context.log_event(evaluation)  # type: ignore[arg-type]
+        else:
+            context.log.error(f"{record.id}: {check.full_name}: {outcome.error}")
+    workbench.postgres.catalog().check_results.record(record.ref, outcomes)
+    unmade = [f"{o.asset}.{o.name}" for o in outcomes if o.error is not None]
+    if unmade:
+        raise dg.Failure(f"not evaluated: {', '.join(unmade)}", allow_retries=False)
+    failed = [f"{o.asset}.{o.name}" for o in outcomes if not o.passed]
+    return f"failed: {', '.join(failed)}" if failed else None
+
+
+def _evaluations(
+    context: dg.OpExecutionContext,
+    workbench: Workbench,
+    tenant_id: str,
+    checks: Sequence[TenantCheck],
+) -> Iterator[tuple[TenantCheck, CheckOutcome, dg.AssetCheckEvaluation | None]]:
+    try:
+        tenant = CheckContext.of(workbench, tenant_id, context.run.run_id, context.log)
+    except TenantGone:
+        raise
+    except Exception as error:
+        for check in checks:
+            yield check, check.error(error), None
+        return
+    for check in checks:
+        try:
+            verdict = check.verdict(tenant)
+        except TenantGone:
+            raise
+        except Exception as error:
+            yield check, check.error(error), None
+        else:
+            evaluation = evaluation_of(check.key, verdict, tenant_id)
+            yield check, check.outcome(verdict), evaluation

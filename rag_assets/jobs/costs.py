@@ -1,0 +1,32 @@
+"""report_costs: what every tenant spent on embeddings."""
+
+import dagster as dg
+
+from rag_assets.assets.embedding_cost import daily_costs
+from rag_assets.common.formatting import counted
+from rag_assets.jobs.run_tags import NO_RUN_RETRIES
+from rag_assets.storage.catalog.usage import today
+from resources.workbench import Workbench, clear_failures
+
+
+@dg.op(tags={"kind": "postgres"})
+def report_tenant_costs(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+    """Report what every tenant spent on embeddings, as materializations of embedding_cost."""
+    with clear_failures():
+        present = {r.id for r in workbench.postgres.catalog().tenants.all() if r.state == "ACTIVE"}
+        count = 0
+        for report in daily_costs(workbench.postgres.catalog().usage, today()):
+            if report.partition in present:
+                context.log_event(report)
+                count += 1
+        context.log.info(f"reported the costs of {counted(count, 'tenant')}")
+
+
+@dg.job(
+    name="report_costs",
+    tags=NO_RUN_RETRIES,
+    description="Reports what every tenant spent on embeddings, in one run over all tenants.",
+)
+def costs_job() -> None:
+    """Report what every tenant spent."""
+    report_tenant_costs()

@@ -1,0 +1,78 @@
+"""Work on every active tenant in one run; the failure of one stops no other."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from rag_assets.common.errors import TenantGone, TenantLocked
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.storage.catalog.lock import Holder
+from rag_assets.storage.catalog.tenants import TenantRecord
+from resources.workbench import Workbench, as_failure
+
+_WAIT_SECONDS = 60.0
+
+
+def for_each(
+    context: dg.OpExecutionContext,
+    records: Iterable[TenantRecord],
+    what: str,
+    work: Callable[[TenantRecord], str | None],
+) -> None:
+    """Do something for each active tenant, and fail at the end if it failed for one.
+
+    Args:
+        context: of the op.
+        records: the tenants.
+        what: names the work in the log.
+        work: is done for each; returns what came of it, None for nothing worth a line.
+    """
+    failed = []
+    for record in records:
+        if record.state != "ACTIVE":
+            continue
+        try:
+            told = work(record)
+        except TenantGone:
+            continue
+        except TenantLocked as error:
+            context.log.warning(f"{record.id}: skipped, {error.message}")
+        except Exception as error:
+            context.log.error(f"{record.id}: {what}: {as_failure(error).description}")  # noqa: TRY400
+            failed.append(record.id)
+        else:
+            if told is not None:
+                context.log.info(f"{record.id}: {told}")
+    if failed:
+        raise dg.Failure(f"{what} failed for {', '.join(failed)}", allow_retries=False)
+
+
+def for_each_locked(
+    context: dg.OpExecutionContext,
+    workbench: Workbench,
+    what: str,
+    work: Callable[[TenantContext], str],
+) -> None:
+    """Do something for each active tenant under its lock; a tenant that is locked is skipped."""
+
+    def work_locked(record: TenantRecord) -> str:
+        with locked(context, workbench, record.id, what) as ctx:
+            return work(ctx)
+
+    for_each(context, workbench.postgres.catalog().tenants.all(), what, work_locked)
+
+
+@contextmanager
+def locked(
+    context: dg.OpExecutionContext, workbench: Workbench, tenant_id: str, what: str
+) -> Iterator[TenantContext]:
+    """Hold a tenant's lock and give what stages work with.
+
+    Raises:
+        TenantLocked: another holder did not let go within a minute.
+    """
+    lock = workbench.postgres.catalog().lock
+    holder = Holder.here(what, context.run.run_id)
+    with lock.hold(tenant_id, holder, wait_seconds=_WAIT_SECONDS) as held:
+        yield workbench.context(tenant_id, guard=held.check, log=context.log.info)

@@ -1,0 +1,42 @@
+"""Deletes runs with all that Dagster keeps of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+_AT_ONCE = 1_000
+
+
+def delete_old_runs(instance: dg.DagsterInstance, job_names: Sequence[str], *, days: int) -> int:
+    """Delete the runs of some jobs that are older than that; returns how many."""
+    before = datetime.now(UTC) - timedelta(days=days)
+    run_ids = [
+        run.run_id
+        for name in job_names
+        for run in instance.get_runs(
+            filters=dg.RunsFilter(job_name=name, created_before=before), limit=_AT_ONCE
+        )
+        if run.is_finished
+    ]
+    delete_runs(instance, run_ids)
+    return len(run_ids)
+
+
+def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
+    """Delete runs, their events, and the evaluations of checks in them.
+
+    Dagster's own deletion leaves the evaluations, which are kept apart from the events.
+    """
+    from dagster._core.storage.event_log import SqlEventLogStorage
+    from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
+
+    for run_id in run_ids:
+        instance.delete_run(run_id)
+    storage = instance.event_log_storage
+    if run_ids and isinstance(storage, SqlEventLogStorage):
+        table = AssetCheckExecutionsTable
+        with storage.index_connection() as connection:
+            connection.execute(table.delete().where(table.c.run_id.in_(list(run_ids))))

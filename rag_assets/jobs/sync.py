@@ -1,0 +1,21 @@
+"""sync_tenant: carries a slice of a tenant's work through the five assets."""
+
+import dagster as dg
+
+from checks.registry import tenant_checks
+from rag_assets.jobs.run_tags import NO_RUN_RETRIES
+
+CHAIN = dg.AssetSelection.assets(
+    "raw_documents", "parsed_text", "chunks", "embeddings", "search_index"
+)
+_CHECKED = dg.AssetSelection.checks(*(c.key for c in tenant_checks() if c.with_syncs))
+
+sync_job = dg.define_asset_job(
+    "sync_tenant",
+    selection=CHAIN.without_checks() | _CHECKED,
+    tags=NO_RUN_RETRIES,
+    description=(
+        "Carries one slice of a tenant's work through the five assets, and tells what is in "
+        "quarantine. A document that fails does not fail the run."
+    ),
+)

@@ -1,0 +1,60 @@
+"""prune, compact: what keeps documents and the lake within bounds."""
+
+import dagster as dg
+
+from rag_assets.jobs.every_tenant import for_each_locked
+from rag_assets.jobs.run_tags import NO_RUN_RETRIES
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.removal import delete_strays
+from rag_assets.pipeline.upkeep import compact, prune
+from resources.workbench import Workbench, clear_failures
+
+
+@dg.op
+def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+    """Prune every tenant's documents and queries that are older than it keeps them."""
+
+    def prune_one(ctx: TenantContext) -> str:
+        report = prune(ctx)
+        return (
+            f"{report.documents} documents pruned, {report.entries} entries deleted,"
+            f" {report.events} events of searches deleted"
+        )
+
+    for_each_locked(context, workbench, "pruning", prune_one)
+
+
+@dg.op
+def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+    """Compact every tenant's tables, and delete what belongs to no tenant."""
+
+    def compact_one(ctx: TenantContext) -> str:
+        return f"{len(compact(ctx))} tables compacted"
+
+    for_each_locked(context, workbench, "compaction", compact_one)
+    with clear_failures():
+        swept = delete_strays(
+            workbench.postgres.catalog(), workbench.lake.lake(), workbench.elasticsearch.store()
+        )
+    if swept:
+        context.log.warning(f"deleted {swept} entries and folders of tenants that were removed")
+
+
+@dg.job(
+    name="prune",
+    tags=NO_RUN_RETRIES,
+    description="Prunes documents that are older than their tenant's retention.",
+)
+def prune_job() -> None:
+    """Prune documents."""
+    prune_documents()
+
+
+@dg.job(
+    name="compact",
+    tags=NO_RUN_RETRIES,
+    description="Compacts the lake, and deletes what outlived its tenant.",
+)
+def compact_job() -> None:
+    """Compact the lake."""
+    compact_lake()

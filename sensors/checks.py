@@ -1,0 +1,137 @@
+"""When asset checks are evaluated: all daily, staleness by a query, and what was left out."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from checks.tenant_check import TenantCheck
+from rag_assets.jobs.checks import ALL_TENANTS_JOB, check_all_job
+from rag_assets.storage.catalog.check_results import CatalogLag, CheckResult
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.tenants.model import Tenant
+from resources.stores import PostgresResource
+from resources.tenant_lock import REASON_TAG
+from resources.workbench import clear_failures
+from sensors.tenants import UNFINISHED
+
+_STALENESS = ("search_index", "staleness")
+_OVERDUE = timedelta(hours=30)
+"""Above a day by what a run over all tenants may take longer than the day before."""
+_AT_ONCE = 200
+"""Tenants whose checks are overdue, of one run; those beyond it have the next."""
+
+daily_checks = dg.ScheduleDefinition(
+    name="daily_checks",
+    job=check_all_job,
+    cron_schedule="0 5 * * *",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Evaluates every asset check of every tenant, in one run over all tenants.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Staleness:
+    """What a look at the catalog says about tenants' staleness checks.
+
+    Attributes:
+        unchanged: tenants of which the last result holds.
+        changed: tenants to be looked at in full: the catalog says otherwise than the last result.
+    """
+
+    unchanged: tuple[str, ...]
+    changed: tuple[str, ...]
+
+
+def compare_staleness(
+    limits: Mapping[str, timedelta],
+    lags: Mapping[str, CatalogLag],
+    results: Mapping[str, CheckResult],
+    now: datetime,
+) -> Staleness:
+    """Tell tenants whose last result holds from those whose check must be evaluated.
+
+    Args:
+        limits: how far each tenant's index may be behind.
+        lags: how far the catalog knows it to be.
+        results: the last results of the check; a tenant without one is in neither part.
+        now: the time.
+    """
+    unchanged: list[str] = []
+    changed: list[str] = []
+    for tenant_id, limit in limits.items():
+        result = results.get(tenant_id)
+        if result is None or result.passed is None:
+            continue
+        lag = lags.get(tenant_id, CatalogLag())
+        late = lag.since is not None and now - lag.since > limit
+        behind = late or lag.held_deletions > 0
+        (unchanged if behind != result.passed else changed).append(tenant_id)
+    return Staleness(tuple(unchanged), tuple(changed))
+
+
+@dg.sensor(
+    name="staleness",
+    job=check_all_job,
+    minimum_interval_seconds=900,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "Looks for documents that wait for longer than their tenant allows, in one query over all "
+        "tenants. Requests one run for the staleness checks whose result would change, and one "
+        "for the tenants of which a check was never evaluated, or not for 30 hours."
+    ),
+)
+def staleness_sensor(
+    context: dg.SensorEvaluationContext,
+    postgres: PostgresResource,
+    checks: dg.ResourceParam[Sequence[TenantCheck]],
+) -> dg.SensorResult:
+    """Compare the catalog with the last results, and request what has to be evaluated."""
+    if _is_under_way(context.instance):
+        return dg.SensorResult(skip_reason=dg.SkipReason("checks are being evaluated"))
+    with clear_failures():
+        table = postgres.catalog().check_results
+        records = [r for r in postgres.catalog().tenants.all() if r.state == "ACTIVE"]
+        keys = [(check.asset, check.name) for check in checks]
+        evaluated = table.evaluated_since(keys, _OVERDUE)
+        overdue = [r.id for r in records if evaluated.get(r.id, 0) < len(keys)][:_AT_ONCE]
+        staleness = compare_staleness(
+            _limits(record for record in records if record.id not in set(overdue)),
+            table.lags(),
+            table.of_check(*_STALENESS),
+            datetime.now(UTC),
+        )
+        table.still_so(*_STALENESS, staleness.unchanged)
+    requests = []
+    if staleness.changed:
+        reason = f"staleness of {len(staleness.changed):,} tenants changed"
+        requests.append(_request(staleness.changed, [".".join(_STALENESS)], reason))
+    if overdue:
+        reason = f"checks of {len(overdue):,} tenants were never evaluated, or not for 30 hours"
+        requests.append(_request(overdue, None, reason))
+    unchanged = f"{len(staleness.unchanged):,} tenants unchanged"
+    return dg.SensorResult(
+        run_requests=requests, skip_reason=None if requests else dg.SkipReason(unchanged)
+    )
+
+
+def _limits(records: Iterable[TenantRecord]) -> dict[str, timedelta]:
+    return {
+        record.id: timedelta(minutes=Tenant.from_config(record.config).freshness_minutes)
+        for record in records
+    }
+
+
+def _request(tenant_ids: Collection[str], checks: list[str] | None, reason: str) -> dg.RunRequest:
+    config: dict[str, object] = {"tenants": list(tenant_ids)}
+    if checks is not None:
+        config["checks"] = checks
+    return dg.RunRequest(
+        run_config={"ops": {"evaluate_checks": {"config": config}}}, tags={REASON_TAG: reason}
+    )
+
+
+def _is_under_way(instance: dg.DagsterInstance) -> bool:
+    filters = dg.RunsFilter(job_name=ALL_TENANTS_JOB, statuses=list(UNFINISHED))
+    return bool(instance.get_run_ids(filters=filters, limit=1))

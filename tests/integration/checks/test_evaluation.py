@@ -1,0 +1,220 @@
+"""Checks that nobody asks for: what schedule and sensor evaluate, and where it is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+from dagster._core.storage.event_log.base import PartitionKeyFilter
+from sqlalchemy import delete, text, update
+
+from rag_assets.cli.commands.session import Session
+from rag_assets.definitions import build_defs
+from rag_assets.jobs.run_history import delete_old_runs
+from rag_assets.storage.catalog.check_results import CheckResult
+from rag_assets.storage.catalog.tables import check_results, documents
+from tests.installation import FAST, Installation
+from tests.integration.checks.faults import ALL
+
+
+class Clock:
+    """Ticks schedules and sensors as the daemon does, and executes the runs they request."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.repository = build_defs().get_repository_def()
+
+    def tick_schedule(self, name: str) -> list[bool]:
+        """Returns whether each requested run succeeded."""
+        schedule = self.repository.get_schedule_def(name)
+        context = dg.build_schedule_context(
+            instance=self.session.instance, scheduled_execution_time=datetime.now(UTC)
+        )
+        requests = schedule.evaluate_tick(context).run_requests or []
+        return [self._run(schedule.job_name, request) for request in requests]
+
+    def tick_sensor(self, name: str) -> list[bool]:
+        """Returns whether each requested run succeeded."""
+        sensor = self.repository.get_sensor_def(name)
+        context = dg.build_sensor_context(
+            instance=self.session.instance,
+            repository_def=self.repository,
+            sensor_name=name,
+            resources=self.repository.get_top_level_resources(),
+        )
+        requests = sensor.evaluate_tick(context).run_requests or []
+        return [self._run(sensor.job_name, request) for request in requests]
+
+    def _run(self, job_name: str, request: dg.RunRequest) -> bool:
+        job = self.repository.get_job(job_name)
+        return job.execute_in_process(
+            instance=self.session.instance,
+            run_config=request.run_config,
+            tags=dict(request.tags or {}),
+            raise_on_error=False,
+        ).success
+
+    def evaluations(self, check: str, tenant_id: str) -> list[tuple[bool, str]]:
+        """Whether each evaluation in Dagster's history passed, and its run, oldest first."""
+        asset, name = check.split(".")
+        history = self.session.instance.event_log_storage.get_asset_check_execution_history(
+            dg.AssetCheckKey(dg.AssetKey(asset), name),
+            limit=20,
+            partition_filter=PartitionKeyFilter(key=tenant_id),
+        )
+        return [
+            (record.event.dagster_event.asset_check_evaluation_data.passed, record.run_id)
+            for record in reversed(history)
+            if record.event is not None and record.event.dagster_event is not None
+        ]
+
+    def results(self, tenant_id: str) -> dict[str, CheckResult]:
+        """What the catalog keeps of a tenant's checks."""
+        found = self.session.catalog.check_results.of(tenant_id)
+        return {f"{result.asset}.{result.name}": result for result in found}
+
+
+@pytest.fixture
+def three(installation: Installation) -> Installation:
+    """Three synced tenants."""
+    for name in ("first", "second", "third"):
+        folder = installation.add_tenant(name, **FAST)
+        (folder / "page.md").write_text(f"# Page\n\nWords of {name}.\n")
+        installation.synced(name)
+    return installation
+
+
+@pytest.fixture
+def clock(three: Installation) -> Iterator[Clock]:
+    with Session() as session:
+        yield Clock(session)
+
+
+def age(clock: Clock, *tenant_ids: str, hours: int) -> None:
+    """Let the tenants' checks have been evaluated so long ago."""
+    with clock.session.catalog.database.begin() as connection:
+        connection.execute(
+            update(check_results)
+            .where(check_results.c.tenant.in_(tenant_ids))
+            .values(evaluated_at=datetime.now(UTC) - timedelta(hours=hours))
+        )
+
+
+def test_a_daily_run_evaluates_all_checks_of_all_tenants(clock: Clock) -> None:
+    assert clock.tick_schedule("daily_checks") == [True], "one run for all tenants"
+    runs = set()
+    for tenant_id in ("first", "second", "third"):
+        assert set(clock.results(tenant_id)) == ALL
+        for check in ALL:
+            [(passed, run_id)] = clock.evaluations(check, tenant_id)[-1:]
+            assert passed, (tenant_id, check)
+            runs.add(run_id)
+    assert len(runs) == 1
+
+
+def test_a_tenant_that_fails_stops_no_other(clock: Clock, three: Installation) -> None:
+    lake = three.home / ".local" / "lake" / "first"
+    lake.rename(lake.with_name("first-kept"))
+    lake.write_text("")
+    assert clock.tick_schedule("daily_checks") == [False], "a check could not be evaluated"
+    first = clock.results("first")
+    assert first["chunks.secrets"].error is not None
+    assert first["search_index.drift"].passed, "what needs no lake is evaluated"
+    for tenant_id in ("second", "third"):
+        assert all(result.passed for result in clock.results(tenant_id).values())
+        assert clock.evaluations("chunks.secrets", tenant_id)[-1][0]
+    lake.unlink()
+    lake.with_name("first-kept").rename(lake)
+    assert clock.tick_schedule("daily_checks") == [True]
+    assert clock.results("first")["chunks.secrets"].error is None
+
+
+def test_the_nightly_comparison_records_the_drift_check(clock: Clock, three: Installation) -> None:
+    ctx = three.context("second")
+    serving = ctx.catalog.generations.serving("second")
+    assert serving is not None
+    ctx.store.delete(serving.index_name, "second", list(three.entries("second")))
+    ctx.store.refresh(serving.index_name)
+    assert clock.tick_schedule("nightly_drift") == [True]
+    found = {
+        tenant_id: clock.evaluations("search_index.drift", tenant_id)[-1][0]
+        for tenant_id in ("first", "second", "third")
+    }
+    assert found == {"first": True, "second": False, "third": True}
+    assert clock.results("second")["search_index.drift"].passed is False
+    assert len(ctx.catalog.events.latest("second", kind="drift_found")) == 1
+    assert not ctx.catalog.events.latest("first", kind="drift_found")
+
+
+def test_a_tenant_that_was_never_checked_is_checked_at_the_next_tick(clock: Clock) -> None:
+    assert clock.results("first") == {}, "a sync evaluates two checks, and is no check of a tenant"
+    assert clock.tick_sensor("staleness") == [True]
+    assert set(clock.results("third")) == ALL
+    assert clock.tick_sensor("staleness") == []
+
+
+def test_what_the_daily_run_missed_is_made_up_for(clock: Clock) -> None:
+    assert clock.tick_sensor("staleness") == [True]
+    age(clock, "second", hours=31)
+    assert clock.tick_sensor("staleness") == [True]
+    assert len(clock.evaluations("chunks.secrets", "second")) == 2
+    assert len(clock.evaluations("chunks.secrets", "first")) == 1, "only what is overdue"
+
+
+def test_staleness_costs_a_query_until_it_changes(clock: Clock) -> None:
+    assert clock.tick_sensor("staleness") == [True]
+    age(clock, "first", "second", "third", hours=2)
+    assert clock.tick_sensor("staleness") == [], "nothing changed: no run"
+    looked_at = clock.results("first")["search_index.staleness"].evaluated_at
+    assert looked_at is not None
+    assert datetime.now(UTC) - looked_at < timedelta(minutes=5)
+
+    past = datetime.now(UTC) - timedelta(days=2)
+    behind = {"status": "PROCESSING", "changed_at": past}
+    with clock.session.catalog.database.begin() as connection:
+        mine = documents.c.tenant == "second"
+        connection.execute(update(documents).where(mine).values(**behind))
+    assert clock.tick_sensor("staleness") == [True]
+    assert clock.results("second")["search_index.staleness"].passed is False
+    recorded = [passed for passed, _ in clock.evaluations("search_index.staleness", "second")]
+    assert recorded == [True, False]
+    assert clock.tick_sensor("staleness") == [], "recorded once, not at every tick"
+    assert len(clock.evaluations("search_index.staleness", "first")) == 1
+
+    with clock.session.catalog.database.begin() as connection:
+        connection.execute(update(documents).where(mine).values(status="READY"))
+    assert clock.tick_sensor("staleness") == [True]
+    assert clock.results("second")["search_index.staleness"].passed
+
+
+def test_a_disabled_tenant_is_left_alone(clock: Clock, three: Installation) -> None:
+    assert three.command("tenants", "disable", "second").code == 0
+    assert clock.tick_schedule("daily_checks") == [True]
+    assert clock.results("second") == {}
+    assert clock.tick_sensor("staleness") == []
+
+
+def test_old_runs_of_checks_go_with_their_evaluations(clock: Clock) -> None:
+    assert clock.tick_schedule("daily_checks") == [True]
+    jobs = ("check_all_tenants",)
+    assert delete_old_runs(clock.session.instance, jobs, days=30) == 0
+    assert clock.evaluations("search_index.drift", "first")
+    assert delete_old_runs(clock.session.instance, jobs, days=-1) == 1
+    assert clock.evaluations("search_index.drift", "first") == []
+    assert clock.results("first"), "the last result stays"
+
+
+def test_a_check_in_a_removed_tenant_records_nothing(clock: Clock) -> None:
+    from rag_assets.common.errors import TenantGone
+    from rag_assets.storage.catalog.check_results import CheckOutcome
+
+    catalog = clock.session.catalog
+    ref = catalog.tenants.get("first").ref
+    with catalog.database.begin() as connection:
+        connection.execute(text("UPDATE rag_catalog.tenants SET incarnation = incarnation + 1"))
+        connection.execute(delete(check_results))
+    with pytest.raises(TenantGone):
+        catalog.check_results.record(ref, [CheckOutcome("chunks", "secrets", passed=True)])
+    assert catalog.check_results.of("first") == []
