@@ -18,6 +18,7 @@ from click import ClickException
 from click.exceptions import NoArgsIsHelpError
 
 from rag_assets.cli import access, chain, keys, search, servers, tenants, tokens
+from rag_assets.cli.system_commands import SystemCommands
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 
 _COLLECTED_AFTER = (50_000, 20, 50)
@@ -25,6 +26,7 @@ _COLLECTED_AFTER = (50_000, 20, 50)
 
 app = typer.Typer(
     name="rag-assets",
+    cls=SystemCommands,
     help="Folders of documents into tenant-isolated Elasticsearch kNN indexes.",
     no_args_is_help=True,
     add_completion=False,

@@ -1,0 +1,45 @@
+"""The commands of systems, beside those of the core; imported when one is run or listed."""
+
+from __future__ import annotations
+
+import click
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from rag_assets.common.errors import ConfigurationError
+
+
+class SystemCommands(TyperGroup):
+    """A group whose own commands come first, and then those that installed systems add."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, those of systems last."""
+        from rag_assets.systems.registry import installed_systems
+
+        own = super().list_commands(ctx)
+        return [*own, *installed_systems().parts("commands", reserved=own)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name; None if there is none.
+
+        Raises:
+            ConfigurationError: the systems, or the command's module, cannot be loaded.
+        """
+        if (own := super().get_command(ctx, cmd_name)) is not None:
+            return own
+        from rag_assets.systems.registry import installed_systems
+
+        part = installed_systems().parts("commands", reserved=self.commands).get(cmd_name)
+        if part is None:
+            return None
+        loaded = part.load()
+        if not isinstance(loaded, typer.Typer):
+            raise ConfigurationError(
+                f"command {cmd_name!r} of system {part.owner.name!r}: {part.reference} is of type"
+                f" {type(loaded).__name__}",
+                hint="it must be a typer.Typer",
+            )
+        command = get_command(loaded)
+        command.name = cmd_name
+        return command
