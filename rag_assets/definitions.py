@@ -1,14 +1,14 @@
 """Everything Dagster loads, collected from the packages that define it.
 
-`build_defs` is the seam for tests and for systems: any resource can be replaced, any definition
-added. Nothing happens at import but the declaration of what exists; servers are looked for when a
-run or a tick needs them.
+`build_defs` is the seam for tests: any resource can be replaced, and other systems be loaded than
+the installed ones. Nothing happens at import but the declaration of what exists; servers are looked
+for when a run or a tick needs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import dagster as dg
@@ -21,7 +21,9 @@ import rag_assets.jobs
 import sensors
 from checks.registry import tenant_checks
 from checks.tenant_check import TenantCheck
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.package_contents import collected
+from rag_assets.systems.registry import Systems, installed_systems
 from resources.embedders import EmbedderResource
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from resources.tenant_lock import TenantLockResource
@@ -65,6 +67,50 @@ def core_parts() -> Parts:
     )
 
 
+def system_parts(systems: Systems, core: Parts) -> Parts:
+    """What systems add to the core's parts.
+
+    Raises:
+        ConfigurationError: a part cannot be loaded, or has a name that is taken or not its own.
+    """
+    return Parts(
+        **{
+            field.name: _loaded(systems, field.name, getattr(core, field.name))
+            for field in fields(Parts)
+        }
+    )
+
+
+def _loaded(systems: Systems, kind: str, core: Sequence[Any]) -> tuple[Any, ...]:
+    taken = {name for part in core for name in _names(part)}
+    found: dict[int, Any] = {}
+    for name, part in systems.parts(kind, reserved=taken).items():
+        loaded = part.load()
+        if name not in (names := _names(loaded)):
+            raise ConfigurationError(
+                f"system {part.owner.name!r} of {part.owner.distribution}: {kind}: what"
+                f" {part.reference} defines is not named {name!r}",
+                hint=f"name it {' or '.join(names) or 'as Dagster does'} in the system",
+            )
+        found[id(loaded)] = loaded
+    return tuple(found.values())
+
+
+def _names(part: Any) -> tuple[str, ...]:
+    """What one of Dagster's definitions is called in the system that adds it."""
+    match part:
+        case TenantCheck():
+            return (part.full_name,)
+        case dg.AssetSpec():
+            return (part.key.to_user_string(),)
+        # First: these are assets definitions, too.
+        case dg.AssetChecksDefinition():
+            return tuple(f"{key.asset_key.to_user_string()}.{key.name}" for key in part.check_keys)
+        case dg.AssetsDefinition():
+            return tuple(key.to_user_string() for key in part.keys)
+    return (part.name,) if hasattr(part, "name") else ()
+
+
 def build_resources(**overrides: Any) -> dict[str, Any]:
     """The resources of the installation, with some replaced.
 
@@ -91,16 +137,20 @@ def build_defs(
     overrides: Mapping[str, Any] | None = None,
     *,
     loggers: Mapping[str, Any] | None = None,
-    added: Parts | None = None,
+    systems: Systems | None = None,
 ) -> dg.Definitions:
     """All definitions of the project.
 
     Args:
         overrides: see build_resources.
         loggers: where runs log to, besides the instance.
-        added: what systems add to the core's parts.
+        systems: instead of the installed ones.
+
+    Raises:
+        ConfigurationError: the systems cannot be loaded.
     """
-    parts = core_parts() + (added or Parts())
+    core = core_parts()
+    parts = core + system_parts(systems or installed_systems(), core)
     evaluated = tuple(check for check in parts.checks if isinstance(check, TenantCheck))
     resources = build_resources(**dict(overrides or {}))
     resources["checks"] = dg.ResourceDefinition.hardcoded_resource(evaluated)

@@ -72,7 +72,7 @@ class System:
         tables: names of its tables in the catalog's schema.
         migrations: make and upgrade these tables.
         assets: Dagster assets by key.
-        checks: asset checks, as `asset_key:check_name`.
+        checks: `TenantCheck` or asset checks of Dagster, by `asset.check`.
         jobs, sensors, schedules: by Dagster's name of each.
         routers: FastAPI routers by the path that they begin with.
         pages: pages of the panel, by path: callables that take a function that opens the catalog
