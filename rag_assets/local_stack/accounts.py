@@ -24,7 +24,7 @@ def server_account(data: Path) -> Account | None:
     created when the machine has none, and ``nobody`` where none can be created.
 
     Raises:
-        ServiceUnavailable: the data belongs to somebody else and we are not root.
+        ServiceUnavailable: the data belongs to another user and we are not root.
     """
     owner = data.stat() if data.exists() else None
     if os.geteuid() != 0:
@@ -61,8 +61,8 @@ def _create(name: str) -> pwd.struct_passwd | None:
 def open_path_to(path: Path, account: Account) -> None:
     """Let an account pass through the folders above ``path``, without listing or reading them.
 
-    Only as root, and only what is missing: a project under /root, say, is closed otherwise. A
-    folder that is private stays so: the account's group may pass, and nobody else.
+    Only as root, and only what is missing: a project under /root would be unreachable. A
+    folder that is private stays so: only the account's group may pass.
     """
     for folder in path.resolve().parents:
         found = folder.stat()

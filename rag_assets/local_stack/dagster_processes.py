@@ -14,9 +14,9 @@ from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 
 _PORTS_TRIED = 3
 _START_SECONDS = 180
-# What the daemon says once it has read the instance and starts its loops.
+# The daemon's log line once it has read the instance and starts its loops.
 _DAEMON_IS_UP = "Instance is configured with the following daemons"
-# What Dagster says at every start of features that are in use here on purpose; nobody can mend it.
+# Warnings at every start about beta features that are used on purpose.
 _BETA = (
     "Class `LocalFileCodeReference`",
     "Class `CodeReferencesMetadataValue`",
@@ -64,11 +64,11 @@ class DagsterProcesses:
 
         Args:
             database_url: Dagster's storage, as any ``postgresql://`` URL.
-            progress: told what is being done, from two threads.
+            progress: takes a line about each step, from two threads.
 
         Raises:
             ConfigurationError: the home folder has no workspace.yaml.
-            ServiceUnavailable: one of them does not come up; the message quotes its log.
+            ServiceUnavailable: one of them does not start; the message quotes its log.
         """
         workspace = self._settings.home / "workspace.yaml"
         if not workspace.is_file():
@@ -109,7 +109,7 @@ class DagsterProcesses:
                 try:
                     self._serve_on(port, environment)
                 except ServiceUnavailable:
-                    # Seconds pass until it listens: somebody else may have taken the port.
+                    # It listens seconds later: another process may have taken the port.
                     if port_is_free(port) or not tries_left:
                         raise
                     continue

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import PROJECT_ROOT
-from rag_assets.local_stack.elasticsearch_guard import OWNER, Access, tell_accounts
+from rag_assets.local_stack.elasticsearch_guard import OWNER, Access, write_accounts
 from rag_assets.local_stack.elasticsearch_jars import ELASTICSEARCH_VERSION, install_distribution
 from rag_assets.local_stack.net import free_port, get, get_json, port_is_free
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
@@ -21,14 +21,14 @@ _STOP_SECONDS = 30
 # `GET /` needs a module that the bare server lacks; cluster health does not.
 _HEALTH = "/_cluster/health?local=true"
 
-# The server needs no secrets, and Java reads options from the environment that we don't want.
+# The server needs no secrets, and Java would read options from the environment.
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")
 
 
 class EmbeddedElasticsearch:
     """A one-node Elasticsearch on the loopback interface; its indices survive restarts.
 
-    It answers only who shows a password, which lies in ``directory``: see `elasticsearch_guard`.
+    It asks for a password, which is kept in ``directory``: see `elasticsearch_guard`.
 
     Args:
         directory: takes the jars, the data, the passwords and the pid file.
@@ -80,7 +80,7 @@ class EmbeddedElasticsearch:
         return access is not None and self.running() and _is_healthy(access)
 
     def unguarded(self) -> bool:
-        """Whether a server runs that an earlier version started, and that answers everybody."""
+        """Whether the running server was started by an earlier version and asks for no password."""
         record = self.process.find()
         if record is None:
             return False
@@ -93,7 +93,7 @@ class EmbeddedElasticsearch:
         The first start fetches 44 MB of jars; later ones need no network.
 
         Raises:
-            ServiceUnavailable: the jars can't be had, or the server does not come up.
+            ServiceUnavailable: the jars can't be had, or the server does not start.
         """
         with self.process.lock():
             if not self._reused(progress):
@@ -105,10 +105,10 @@ class EmbeddedElasticsearch:
         return self.process.stop()
 
     def _reused(self, progress: Progress) -> bool:
-        """Whether a server runs that can go on; one that asks for no password is ended."""
+        """Whether a running server can be kept; one that asks for no password is stopped."""
         runs = self.unguarded() or self.process.reuse(self.answers, timeout=_START_SECONDS)
         if runs and self.unguarded():
-            progress("Elasticsearch: stopping the one that asks for no password")
+            progress("Elasticsearch: stopping a server that asks for no password")
             self.process.end(timeout=_STOP_SECONDS)
             return False
         return runs
@@ -122,7 +122,7 @@ class EmbeddedElasticsearch:
 
     def _launch(self, home: Path, *, again: bool = True) -> int:
         access = self._prepare_access()
-        tell_accounts(home, access)
+        write_accounts(home, access)
         command: list[str | Path] = [sys.executable, "-m", _NODE_MODULE]
         command += ["--home", home, "--data", self.directory / "data"]
         command += ["--port", str(access.port), "--heap", self.heap]
@@ -135,7 +135,7 @@ class EmbeddedElasticsearch:
                 port=access.port,
             )
         except ServiceUnavailable:
-            # Between choosing a port and listening on it lie seconds: somebody may have come first.
+            # It listens seconds after the port was chosen: another process may have taken it.
             if not again or port_is_free(access.port):
                 raise
             return self._launch(home, again=False)

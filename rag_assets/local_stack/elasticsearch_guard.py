@@ -1,8 +1,8 @@
-"""What makes the embedded Elasticsearch ask for a password: two accounts, and a plugin in Java.
+"""Password protection of the embedded Elasticsearch: two accounts, and a plugin in Java.
 
 The published jars have no security module. `guard/` holds a few classes that put a check of the
 headers before everything else and that open no port between nodes; their compiled form lies beside
-them, for a Java runtime has no compiler. `guard_build.py` compiles them anew.
+them, for a Java runtime has no compiler. `guard_build.py` compiles them again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Access:
 
     @classmethod
     def new(cls, port: int) -> Self:
-        """Access with passwords that nobody has seen yet."""
+        """Access with new passwords."""
         return cls(port, secrets.token_hex(_SECRET_BYTES), secrets.token_hex(_SECRET_BYTES))
 
     @classmethod
@@ -81,8 +81,8 @@ def install_guard(module: Path) -> None:
         draft.replace(target)
 
 
-def tell_accounts(home: Path, access: Access) -> None:
-    """Tell the server whom to let in: by digests, so that it has no password to lose."""
+def write_accounts(home: Path, access: Access) -> None:
+    """Write the accounts for the server, as digests: it holds no password."""
     lines = [
         f"{account}={hashlib.sha256(access.header(account).encode()).hexdigest()}\n"
         for account in (OWNER, SEARCHER)

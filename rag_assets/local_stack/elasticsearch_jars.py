@@ -83,16 +83,16 @@ def fetched(jar: Jar) -> Path:
         ServiceUnavailable: see `install_distribution`.
     """
     context = _repository()
-    with _alone(context):
+    with _cache_lock(context):
         return _cached(context, jar, lambda: None)
 
 
 def _install(jars: list[Jar], home: Path, progress: Progress) -> None:
     context = _repository()
-    with _alone(context):
+    with _cache_lock(context):
         for number, jar in enumerate(jars, start=1):
-            told = f"Elasticsearch: fetching jar {number} of {len(jars)}, once for all"
-            cached = _cached(context, jar, partial(progress, told))
+            line = f"Elasticsearch: fetching jar {number} of {len(jars)}, needed once"
+            cached = _cached(context, jar, partial(progress, line))
             target = home / jar.folder / jar.file_name
             draft = target.with_suffix(".part")
             shutil.copyfile(cached, draft)
@@ -110,7 +110,7 @@ def _repository() -> MavenContext:
     return MavenContext(repo_cache=settings.repo_cache, remote_repos=repositories, timeout=60)
 
 
-def _alone(context: MavenContext) -> AbstractContextManager[None]:
+def _cache_lock(context: MavenContext) -> AbstractContextManager[None]:
     # jgo writes into its cache in place: one at a time, or one reads what another half wrote.
     return exclusive(Path(context.repo_cache) / ".rag-assets.lock")
 

@@ -110,7 +110,7 @@ def jvm_options(java: JavaRuntime, *, home: Path, heap: str) -> list[str]:
 def node_settings(home: Path, data: Path, port: int) -> dict[str, str]:
     """The server's settings: one node, loopback only.
 
-    No port for other nodes is opened, whatever the settings say of it: see `guard/`.
+    No port for other nodes is opened, whatever the settings: see `guard/`.
     """
     watermark = "cluster.routing.allocation.disk.watermark"
     return {
@@ -185,11 +185,11 @@ def main() -> None:
         classpath=[str(jar) for jar in sorted((home / "lib").glob("*.jar"))],
         convertStrings=False,
     )
-    asked_to_end = threading.Event()
+    stop_requested = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: asked_to_end.set())
+        signal.signal(number, lambda *_: stop_requested.set())
     node = start_node(home, node_settings(home, arguments.data, arguments.port))
-    asked_to_end.wait()
+    stop_requested.wait()
     node.prepareForClose()
     node.close()
 

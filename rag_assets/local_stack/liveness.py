@@ -1,4 +1,4 @@
-"""Which processes live, told apart from others that were given the same pid."""
+"""Liveness of processes, distinguished from others that got the same pid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def adopt(child: subprocess.Popen[bytes]) -> None:
-    """Look after a child of ours that is meant to outlive us."""
+    """Keep a child process that is meant to outlive this one."""
     _children[child.pid] = child
 
 
@@ -33,7 +33,7 @@ def wait_for(condition: Callable[[], bool], timeout: float) -> bool:
 
 
 def end_session(leader: int) -> None:
-    """End what a server left behind in its session (Dagster's code servers, say)."""
+    """End left-over processes of a server's session, such as Dagster's code servers."""
     for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 1.0)):
         if not _session_members(leader):
             return
@@ -43,7 +43,7 @@ def end_session(leader: int) -> None:
 
 
 def _session_members(leader: int) -> list[int]:
-    """Live processes of the group; zombies don't count, for nobody may ever reap them."""
+    """Live processes of the group; zombies don't count, as they may never be reaped."""
     import psutil
 
     members = []
@@ -76,7 +76,7 @@ def _boot_id() -> str | None:
     """Names this boot of the machine, on Linux.
 
     Together with the ticks from boot to birth it is steadier than a time of day, which moves for
-    all processes when the clock is set: after a suspended virtual machine wakes up, say.
+    all processes when the clock is set: after a suspended virtual machine resumes.
     """
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

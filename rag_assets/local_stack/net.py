@@ -57,9 +57,9 @@ def _first_free(candidates: Iterable[int]) -> int:
 def get_json(
     port: int, path: str, *, authorization: str | None = None, timeout: float = 2.0
 ) -> Any:
-    """The JSON that a loopback server answers with, or None while it has no good answer.
+    """The JSON that a loopback server answers with, or None if it has no valid answer.
 
-    It goes straight to the server: a proxy named in the environment has no say about loopback.
+    It goes straight to the server: a proxy from the environment is not used.
 
     Args:
         port: the server's port.

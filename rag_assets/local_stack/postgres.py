@@ -3,7 +3,7 @@
 The wheel's own Python interface ties the server to the process that started it, gives up after
 ten seconds and puts its socket where a path may be too long for one; so only its binaries are
 used. The server listens on the loopback interface and asks for a password made at its creation:
-no socket, hence no limit on the length of a path, and no other user of the machine gets in.
+no socket, hence no limit on the length of a path, and no access for other users of the machine.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _SETTINGS = {
     "unix_socket_directories": "",
     "max_connections": "200",
     "log_checkpoints": "off",
-    # A log line must not hold a document's text, and errors quote values. Whoever sent the
-    # statement gets them; the log keeps what concerns the server.
+    # A log line must not hold a document's text, and errors quote values. The client
+    # gets them; the log keeps what concerns the server.
     "log_min_messages": "log",
     "log_min_error_statement": "panic",
 }
@@ -105,8 +105,7 @@ class EmbeddedPostgres:
         """Start the server unless it runs, wait until it answers, and return its URL.
 
         Raises:
-            ServiceUnavailable: the data folder can't be made or used, or the server does not come
-                up.
+            ServiceUnavailable: the data folder can't be made or used, or the server does not start.
         """
         with self.process.lock():
             if not self.process.reuse(self._answers, timeout=_START_SECONDS):
@@ -154,14 +153,14 @@ class EmbeddedPostgres:
                 account=account,
             )
         except ServiceUnavailable:
-            # Somebody may have taken the port between our look and Postgres's.
+            # Another process may have taken the port meanwhile.
             if not again or port_is_free(identity.port):
                 raise
             return self._launch(account, again=False)
         return identity
 
     def _create_data(self, account: Account | None) -> None:
-        """Run initdb in a folder aside and move it into place: half of one is never used."""
+        """Run initdb in a draft folder and move it into place: a partial one is never used."""
         if account is not None:
             open_programs(_program("postgres").parent.parent, account)
         draft = self.directory / "data.new"
@@ -179,7 +178,7 @@ class EmbeddedPostgres:
         draft.rename(self._data)
 
     def _clear_after_a_crash(self) -> None:
-        """Remove what a killed server left: children still ending, and its own pid file.
+        """Remove left-overs of a killed server: ending children, and its pid file.
 
         Postgres does so itself unless its old pid now belongs to another process of the same
         user, which is likely after a reboot.

@@ -1,4 +1,4 @@
-"""Keeps what an installation holds from other users of the machine.
+"""Permissions: an installation's files are closed to other users of the machine.
 
 `.local` and each folder in it are closed to everybody but their owner, whatever the umask was and
 whichever version made them: what lies deeper cannot be reached then, however readable it is. The
@@ -24,10 +24,10 @@ _POSTGRES = "postgres"
 def keep_private(local: Path) -> None:
     """Make ``local`` unless it is there, and close it and what lies in it to other users.
 
-    It costs one look at a dozen files; what is closed already is not touched.
+    It checks a dozen files; what is closed already is not touched.
 
     Raises:
-        ConfigurationError: it can't be made, or belongs to somebody else.
+        ConfigurationError: it can't be made, or belongs to another user.
     """
     _require_owner(local.parent, 0)
     try:
@@ -41,8 +41,8 @@ def keep_private(local: Path) -> None:
         ) from error
     _require_owner(local)
     group = _group_of_postgres(local)
-    for path in _held(local):
-        # What can't be closed, on a file system without permissions, is told by `exposed`.
+    for path in _entries(local):
+        # What can't be closed, on a file system without permissions, is reported by `exposed`.
         with suppress(OSError):
             _close(path, group if _leads_to_postgres(local, path) else None)
 
@@ -75,7 +75,7 @@ def exposed(local: Path) -> list[Path]:
     group = _group_of_postgres(local)
     return [
         path
-        for path in _held(local)
+        for path in _entries(local)
         if _is_open(path, group if _leads_to_postgres(local, path) else None)
     ]
 
@@ -86,7 +86,7 @@ def let_group_pass(folder: Path, group: int) -> None:
     folder.chmod(stat.S_IMODE(folder.stat().st_mode) | _PASS)
 
 
-def _held(local: Path) -> Iterator[Path]:
+def _entries(local: Path) -> Iterator[Path]:
     yield local
     for entry in os.scandir(local):
         if not entry.is_symlink():

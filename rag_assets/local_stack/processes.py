@@ -1,8 +1,8 @@
-"""Servers that outlive the command that started them.
+"""Background processes: servers that outlive the command that started them.
 
 A `BackgroundProcess` is one server in a session of its own, known by a pid file. The file names
-the process by its pid *and* the moment it began, so that a pid which the system has given to
-somebody else is never taken for the server, let alone signalled.
+the process by its pid *and* the moment it began, so that a pid which the system has reused
+is never mistaken for the server, let alone signalled.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def silent(_message: str) -> None:
-    """Progress that nobody wants to see."""
+    """Progress that is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock file, waiting for whoever holds it; the system frees it when a holder dies."""
+    """Hold a lock file, waiting for its holder; the system frees it when a holder dies."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -85,10 +85,10 @@ class BackgroundProcess:
     """One detached server process with its pid file and log.
 
     Args:
-        name: what people call it, as in "Postgres".
+        name: as shown to people, such as "Postgres".
         pid_file: where its `ProcessRecord` is kept; a lock file lies beside it.
-        log_file: takes its output. Once over 8 MB it is set aside (one is kept) at a start.
-        stop_signal: asks it to end in good order.
+        log_file: takes its output. Over 8 MB it is rotated at a start; one former log is kept.
+        stop_signal: requests an orderly shutdown.
         kill_signal: ends it when it did not.
     """
 
@@ -136,7 +136,7 @@ class BackgroundProcess:
         Args:
             command: the program and its arguments.
             env: the whole environment it gets.
-            healthy: asked ten times a second.
+            healthy: called ten times a second.
             timeout: seconds it may take to become healthy.
             port: recorded in the pid file.
             cwd: the folder it runs in; by default that of its pid file.
@@ -217,11 +217,11 @@ class BackgroundProcess:
         while time.monotonic() < deadline:
             record = self.find()
             if record is None:
-                raise self._trouble("ended while starting")
+                raise self._failure("ended while starting")
             if healthy():
                 return record
             time.sleep(_POLL_SECONDS)
-        raise self._trouble(f"did not answer within {timeout:.0f} s")
+        raise self._failure(f"did not answer within {timeout:.0f} s")
 
     def stop(self, *, timeout: float = 30) -> bool:
         """End the server and what it started; False when it was not running."""
@@ -255,14 +255,14 @@ class BackgroundProcess:
 
     def log_tail(self, lines: int = 6) -> list[str]:
         """The last lines of `output`, without blank ones, colours and Java's stack frames."""
-        told = [
+        shown = [
             line.rstrip()
             for line in _COLOURS.sub("", self.output()).splitlines()
             if line.strip() and not line.lstrip().startswith(("at ", "... "))
         ]
-        return told[-lines:]
+        return shown[-lines:]
 
-    def _trouble(self, what: str) -> ServiceUnavailable:
+    def _failure(self, what: str) -> ServiceUnavailable:
         tail = "".join(f"\n  {line[:300]}" for line in self.log_tail())
         quoted = f"; its log ends with:{tail}" if tail else "; its log is empty"
         return ServiceUnavailable(

@@ -1,4 +1,4 @@
-"""All the local servers of one installation: up, down, status, and where they answer."""
+"""The local stack: an installation's servers, their start, stop, status and endpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ServiceState: TypeAlias = Literal["running", "stopped", "external", "unreachable
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where the two servers answer. The URLs may hold passwords: never print them."""
+    """URLs of the two servers. They may hold passwords: never print them."""
 
     database_url: str = field(repr=False)
     elasticsearch_url: str = field(repr=False)
@@ -33,9 +33,9 @@ class ServiceStatus:
     """One server as it is now.
 
     Attributes:
-        name: what people call it.
+        name: as shown to people.
         state: "external" is named in the settings and listens; "unreachable" is there, or named,
-            and does not answer; "unguarded" is an earlier version's, which asks for no password.
+            and does not answer; "unguarded" asks for no password, as an earlier version started it.
         url: without passwords; None while there is none.
         pid: of a server of ours that runs.
         log: of a server of ours.
@@ -49,7 +49,7 @@ class ServiceStatus:
 
 
 class LocalStack:
-    """Postgres, Elasticsearch and Dagster's two processes, as the settings want them.
+    """Postgres, Elasticsearch and Dagster's two processes, as the settings configure them.
 
     A server whose URL is in the settings is external: it is used, and never started or stopped.
 
@@ -75,10 +75,10 @@ class LocalStack:
 
         Args:
             dagster: also start Dagster's webserver and daemon.
-            progress: told what is being done, one line at a time, from several threads.
+            progress: takes a line about each step, from several threads.
 
         Raises:
-            ServiceUnavailable: a server does not come up; the others stay as they are.
+            ServiceUnavailable: a server does not start; the others stay as they are.
             ConfigurationError: there is no workspace.yaml for Dagster, or the home folder is not
                 ours to use.
         """
@@ -103,7 +103,7 @@ class LocalStack:
         return endpoints
 
     def down(self) -> None:
-        """Stop everything of ours: Dagster first, for it uses the others."""
+        """Stop every server of the installation: Dagster first, as it uses the others."""
         self.dagster.stop()
         with ThreadPoolExecutor(max_workers=2) as pool:
             stops = [pool.submit(self.postgres.stop), pool.submit(self.elasticsearch.stop)]
@@ -140,7 +140,7 @@ class LocalStack:
         )
 
     def status(self) -> list[ServiceStatus]:
-        """Every server as it is now; each is asked, for two seconds at most."""
+        """The present state of every server; each check takes two seconds at most."""
         checks: list[Callable[[], ServiceStatus]] = [
             self._postgres_status,
             self._elasticsearch_status,

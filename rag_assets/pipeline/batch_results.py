@@ -1,4 +1,4 @@
-"""What becomes of texts at a provider's batch API: looked after, and their vectors fetched."""
+"""Poll batches at a provider's batch API, and fetch their vectors."""
 
 from __future__ import annotations
 
@@ -63,23 +63,23 @@ class Collected:
 
 
 def collect(ctx: TenantContext) -> Collected:
-    """Fetch what has ended, and find out about submissions that were broken off."""
+    """Fetch what has ended, and resolve interrupted submissions."""
     done = Collected()
     for batch in ctx.catalog.batches.open(ctx.ref.id):
         try:
             if batch.state == "SUBMITTING":
-                _settle(ctx, batch)
+                _resolve_submission(ctx, batch)
             elif batch.state == "ENDED":
                 done += _fetch(ctx, batch)
         except EmbeddingError as error:
             # What may be under way must not be sent again, nor what came back unusable.
-            halt = error if isinstance(error, EmbeddingHalted) else _passing(error)
+            halt = error if isinstance(error, EmbeddingHalted) else _transient(error)
             done += Collected(outage=halt)
     return done
 
 
 def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatch]) -> list[str]:
-    """Look how batches stand; documents of those that are done no longer wait.
+    """Poll the state of batches; documents of finished ones no longer wait.
 
     Args:
         catalog: where they are noted.
@@ -93,7 +93,7 @@ def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatc
     if not batches:
         return []
 
-    async def all_of_them() -> list[str | None]:
+    async def poll_all() -> list[str | None]:
         room = asyncio.Semaphore(_CONCURRENCY)
 
         async def one(batch: EmbeddingBatch) -> str | None:
@@ -102,11 +102,11 @@ def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatc
 
         return await asyncio.gather(*(one(batch) for batch in batches))
 
-    return [trouble for trouble in asyncio.run(all_of_them()) if trouble is not None]
+    return [problem for problem in asyncio.run(poll_all()) if problem is not None]
 
 
 def due(batches: Iterable[EmbeddingBatch], now: datetime, most: int) -> list[EmbeddingBatch]:
-    """The batches to look at now, those first that were longest not looked at."""
+    """The batches to poll now, those first whose last poll is longest ago."""
     ready = [batch for batch in batches if due_to_poll(batch, now)]
     return sorted(ready, key=lambda batch: batch.polled_at)[:most]
 
@@ -117,19 +117,19 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
         if batch.state == "SUBMITTING":
             await closing(api, _recover(catalog, api, batch, locked=False))
         elif batch.state == "ENDED":
-            # Whoever was to fetch it did not: let its documents call for a run once more.
+            # The run that was to fetch it did not: its documents request one more.
             catalog.batches.polled(batch.ref, batch.id, batch.error)
             catalog.quarantine.release(batch.ref)
         else:
             _note(catalog, batch, await closing(api, api.standing(batch.batch_id or "")))
     except TenantGone:
         return None
-    except Exception as error:  # whatever one provider sends, the others' batches are looked at
-        said = f"its batch cannot be looked at ({type(error).__name__})"
-        trouble = error.advice if isinstance(error, RagAssetsError) else said
+    except Exception as error:  # whatever one provider sends, the others' batches are polled
+        unforeseen = f"its batch cannot be polled ({type(error).__name__})"
+        reason = error.advice if isinstance(error, RagAssetsError) else unforeseen
         with suppress(TenantGone):
-            catalog.batches.polled(batch.ref, batch.id, trouble)
-        return f"{batch.ref.id}: {trouble}"
+            catalog.batches.polled(batch.ref, batch.id, reason)
+        return f"{batch.ref.id}: {reason}"
     return None
 
 
@@ -148,29 +148,29 @@ def _note(catalog: Catalog, batch: EmbeddingBatch, standing: Standing) -> None:
     catalog.quarantine.release(batch.ref)
 
 
-def _settle(ctx: TenantContext, batch: EmbeddingBatch) -> None:
-    """Find out about a submission that was broken off, before anything else is sent.
+def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
+    """Find out about a submission that was interrupted, before anything else is sent.
 
     Raises:
         EmbedderUnavailable: that is not known yet.
-        EmbeddingError: the provider cannot be asked.
+        EmbeddingError: the provider does not answer.
     """
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     if not asyncio.run(closing(api, _recover(ctx.catalog, api, batch, locked=True))):
         raise EmbedderUnavailable(
-            "the provider may have taken a batch whose submission was broken off",
-            hint="it is looked for once more before its texts are sent again",
+            "the provider may have taken a batch whose submission was interrupted",
+            hint="it is looked up once more before its texts are sent again",
             retry_after=_LISTED.total_seconds(),
         )
 
 
 async def _recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> bool:
-    """Find out whether a submission that was broken off had been taken.
+    """Find out whether an interrupted submission was accepted.
 
     A provider's list may lack what is new: only what it lacks twice was not taken.
 
     Args:
-        locked: whether the tenant's lock proves that nobody is at it just now.
+        locked: whether the tenant's lock proves that no other run submits it now.
 
     Returns:
         whether that is known now.
@@ -193,7 +193,7 @@ async def _recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, lo
 
 
 def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
-    """Take a batch's vectors over; once more does no harm.
+    """Write a batch's vectors into the lake; repeating it is harmless.
 
     Returns:
         what came of it; nothing where it cannot be had, now or any more.
@@ -241,7 +241,7 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
     return None if price is None else used.cost
 
 
-def _passing(error: EmbeddingError) -> EmbedderUnavailable:
+def _transient(error: EmbeddingError) -> EmbedderUnavailable:
     return EmbedderUnavailable(error.message, hint=error.hint)
 
 

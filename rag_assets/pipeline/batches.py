@@ -1,10 +1,10 @@
-"""Texts that go through a provider's batch API: handed over, and not sent again meanwhile.
+"""Submit texts to a provider's batch API; they are not sent again while their batch runs.
 
     SUBMITTING → UNDER_WAY → ENDED → COLLECTED, or FAILED from any of them
 
-A batch is noted before it is handed over, with a tag that goes along; whoever dies in between is
-followed by a run that looks for the tag. Documents that lack nothing but texts under way are set
-aside until their batch has ended: batch_results.py.
+A batch is recorded before it is submitted, with a tag that the provider keeps; after a crash in
+between, the next run looks up the tag. Documents that lack nothing but texts in batches are
+deferred until their batch has ended: batch_results.py.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def submit_batches(
     items_of: Callable[[Set[str]], list[EmbedItem]],
     budget: Spending,
 ) -> EmbeddingHalted | None:
-    """Hand over texts of a slice that lacks more of them than batch_above says.
+    """Submit texts of a slice that lacks more of them than batch_above.
 
-    Texts under way are not sent again; those that are too long are left to be reported as such.
+    Texts in batches are not sent again; texts over the limit are left for the embedder to reject.
 
     Args:
         ctx: of the tenant, under its lock, its batches collected.
@@ -84,21 +84,21 @@ def texts_in_batches(ctx: TenantContext) -> dict[str, int]:
 def defer_documents(
     ctx: TenantContext, work: Work, waiting: Iterable[tuple[Document, Set[str]]]
 ) -> int:
-    """Let documents wait that lack nothing but texts under way; returns how many.
+    """Defer documents that lack nothing but texts in batches; returns how many.
 
     Args:
         ctx: of the tenant.
         work: the slice they are of.
         waiting: documents, each with the text_sha256 of its texts without a vector, if any.
     """
-    away = texts_in_batches(ctx)
-    if not away:
+    submitted = texts_in_batches(ctx)
+    if not submitted:
         return 0
     batches = {batch.id: batch for batch in ctx.catalog.batches.open(ctx.ref.id)}
     waits = []
     for document, lacking in waiting:
-        if lacking and lacking <= away.keys():
-            last = max((batches[away[text]] for text in lacking), key=lambda b: b.submitted_at)
+        if lacking and lacking <= submitted.keys():
+            last = max((batches[submitted[text]] for text in lacking), key=lambda b: b.submitted_at)
             waits.append(_wait(document, last))
     ctx.guard()
     ctx.catalog.quarantine.set_aside(ctx.ref, waits, config_key=work.config_key)
@@ -107,14 +107,14 @@ def defer_documents(
 
 def _wait(document: Document, batch: EmbeddingBatch) -> Failure:
     hours = LONGEST.total_seconds() / 3600
-    trouble = f"; when it was last asked for: {batch.error}" if batch.error else ""
+    problem = f"; its last poll failed: {batch.error}" if batch.error else ""
     return Failure(
         document.document_id,
         document.document_key,
         f"its texts are in batch {batch.batch_id} of {provider_and_model(batch.embedder_id)[0]},"
         f" submitted {batch.submitted_at:%Y-%m-%d %H:%M} UTC, which takes up to {hours:.0f} hours"
-        f"{trouble}",
-        # A batch may be late, or its results not to be had just now: never at once again.
+        f"{problem}",
+        # A batch may be late, or its results unavailable: never retry at once.
         max(batch.submitted_at + _GIVE_UP, datetime.now(UTC) + FETCHED_AGAIN),
     )
 

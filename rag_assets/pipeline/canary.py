@@ -42,7 +42,7 @@ class CanaryTarget:
 
     Attributes:
         limit: cosine distance.
-        price: of what is asked; None if none is known.
+        price: of the request; None if none is known.
     """
 
     ref: TenantRef
@@ -64,8 +64,8 @@ class CanaryResult:
         distances: from the stored answers, probe by probe; empty if there was nothing to compare.
         since: when the stored answers were made.
         at: when it answered last; None if it never did.
-        is_new: whether it is the first, or judged otherwise than the one before.
-        error: why it could not be asked now.
+        is_new: whether it is the first result, or its verdict differs from the last one's.
+        error: why it did not answer now.
     """
 
     ref: TenantRef
@@ -84,9 +84,9 @@ class CanaryResult:
 
 
 def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryResult]:
-    """Ask the embedder of every active tenant that has a build; one's trouble is not another's.
+    """Probe the embedder of every active tenant that has a build; failures are isolated.
 
-    An embedder that many tenants share, as they do the models of this machine, is asked once.
+    An embedder that many tenants share, such as a local model, is probed once.
     """
     indexed = catalog.generations.tenants()
     records = [r for r in catalog.tenants.all() if r.state == "ACTIVE" and r.id in indexed]
@@ -103,7 +103,7 @@ def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryR
 def run_canary(
     catalog: Catalog, targets: Sequence[CanaryTarget], *, fresh: timedelta = timedelta(0)
 ) -> list[CanaryResult]:
-    """Ask embedders, compare with what is stored, and note it; the first answer is stored.
+    """Probe embedders, compare with their first answers, which are stored, and record the result.
 
     Args:
         catalog: where answers are stored.
@@ -121,7 +121,7 @@ def run_canary(
     answers = asyncio.run(_answers({one.ref.id: one.embedder for one in due}))
     found = []
     for one in targets:
-        # A tenant that was removed meanwhile is nobody's concern any more.
+        # A tenant that was removed meanwhile needs no result.
         with suppress(TenantGone):
             id_ = one.ref.id
             found.append(_result_of(catalog, one, known.get(id_), answers.get(id_), now))
@@ -134,7 +134,7 @@ def _target_of(embedders: Embedders, record: TenantRecord) -> CanaryTarget:
 
 
 async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:
-    """By tenant, what its embedder says; each distinct one is asked once, some at a time."""
+    """Each tenant's answer; a shared embedder is probed once, and few run at a time."""
     room = asyncio.Semaphore(_CONCURRENCY)
 
     async def ask(embedder: Embedder) -> Answer | RagAssetsError:
@@ -147,12 +147,12 @@ async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagA
             except RagAssetsError as error:
                 return error.with_traceback(None)
             except Exception as error:  # of one tenant's embedder: the others are measured
-                return EmbeddingError(f"it failed unforeseen: {type(error).__name__}")
+                return EmbeddingError(f"it failed unexpectedly: {type(error).__name__}")
 
     distinct = {id(embedder): embedder for embedder in embedders.values()}
     answers = await asyncio.gather(*map(ask, distinct.values()))
-    said = dict(zip(distinct, answers, strict=True))
-    return {tenant_id: said[id(embedder)] for tenant_id, embedder in embedders.items()}
+    by_embedder = dict(zip(distinct, answers, strict=True))
+    return {tenant_id: by_embedder[id(embedder)] for tenant_id, embedder in embedders.items()}
 
 
 def _result_of(

@@ -26,7 +26,7 @@ class ChunkSample:
     """One chunk without its text.
 
     Attributes:
-        place: where in its document it stands, in words.
+        place: its position in the document, in words.
         heading: the headings above it, credentials masked.
     """
 

@@ -1,4 +1,4 @@
-"""What a stage works with: one tenant, its stores, and proof that it may write."""
+"""The stage context: one tenant, its stores, and proof that it may write."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TenantContext:
         return IndexSpec(self.embedder.dimensions, self.tenant.index.vector_index)
 
     def owner(self, generation: Generation) -> Owner:
-        """Whose entries a generation's are."""
+        """The owner of a generation's entries."""
         return owner_of(self.ref, generation)
 
     def parse_key(self, document: Document) -> str:
@@ -97,7 +97,7 @@ class TenantContext:
         """Where the lake keeps the chunks of a document.
 
         Args:
-            document: whose they are.
+            document: the one they are cut from.
             parsed_digest: hash of its parsed text.
             media_type: what its content is.
         """
@@ -105,14 +105,14 @@ class TenantContext:
         return chunk_set_key(parsed_digest, media_type, chosen)
 
     def chunk_parameters(self, document: Document, media_type: str) -> ChunkParameters:
-        """How a document is cut whose content is of this type."""
+        """The chunk parameters for a document with content of this type."""
         return self.tenant.chunk_parameters(
             source=document.source, source_type=document.source_type, media_type=media_type
         )
 
 
 def owner_of(ref: TenantRef, generation: Generation) -> Owner:
-    """Whose entries a generation's are, for whoever has no context of the tenant."""
+    """The owner of a generation's entries, for callers without a stage context."""
     return Owner(ref.id, ref.incarnation, generation.number, generation.digest_key)
 
 

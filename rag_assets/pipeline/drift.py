@@ -1,4 +1,4 @@
-"""The live index against what the catalog says it should hold, and mending the difference."""
+"""Drift: compare the live index with the catalog, and repair the difference."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Drift:
     Attributes:
         expected, live: entries of the generation.
         missing: documents of which entries are lacking.
-        altered: documents of which an entry was changed behind the catalog's back, or carries
+        altered: documents of which an entry was changed by another writer, or carries
             another access scope than the catalog's.
-        orphans: ids of entries of this tenant that belong to no version that is held.
+        orphans: ids of entries of this tenant that belong to no recorded version.
         foreign: ids of entries routed to this tenant that carry another tenant's id, or the
             other way round.
     """
@@ -76,7 +76,7 @@ class IndexState:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is to be mended."""
+        """Whether nothing needs repair."""
         return not self.index_lost and self.alias_correct and self.drift.none
 
 
@@ -102,9 +102,9 @@ def compare_index(
     Args:
         held: the catalog's versions of the generation.
         live: every entry that a scan found for the tenant.
-        owner: whose entries are meant.
-        others: the tenant's other live generations, whose entries are none of this one's business.
-        leaving: ids of deleted documents, whose entries the next sync takes out.
+        owner: of the generation's entries.
+        others: the tenant's other live generations, whose entries do not count here.
+        leaving: ids of deleted documents, whose entries the next sync deletes.
     """
     tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
     elsewhere = set(others)
@@ -146,10 +146,10 @@ def inspect_index(ctx: TenantContext) -> list[IndexState]:
 
 
 def repair_index(ctx: TenantContext) -> list[IndexState]:
-    """Mend what inspect_index finds; a sync afterwards writes again what is missing.
+    """Repair what inspect_index finds; the next sync writes missing entries again.
 
     Returns:
-        what was found, before it was mended.
+        what was found, before it was repaired.
     """
     remove_deleted(ctx)
     clean_up(ctx)
@@ -224,7 +224,7 @@ def _repair(ctx: TenantContext, state: IndexState) -> None:
 
 
 def _repair_other(ctx: TenantContext, state: IndexState) -> None:
-    """Mend a build of another configuration, of which nothing can be written again."""
+    """Repair a build of another configuration, whose entries cannot be written again."""
     generation, drift = state.generation, state.drift
     damaged = state.index_lost or bool(drift.missing or drift.altered)
     if not damaged:

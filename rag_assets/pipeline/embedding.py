@@ -59,12 +59,12 @@ class EmbeddingReport:
         remaining: texts left for the next run.
         failed: documents quarantined because a text of theirs has no vector, those of later
             slices included where nothing more can be embedded.
-        used: what was asked of the provider, and what it cost.
-        promised: dollars that the batches handed over now will cost.
+        used: texts, tokens and requests sent to the provider, and their cost.
+        promised: dollars that the batches submitted now will cost.
         halted: whether nothing can be embedded until a person acts, or until a cap on spending is
             a new one: then every document that lacks a vector is quarantined, in whatever slice.
         outage: why nothing more could be embedded, or what came back must not be kept.
-        remedy: what can be done about that.
+        remedy: what can be done about the outage.
     """
 
     embedded: int = 0
@@ -132,22 +132,22 @@ def _send(
     *,
     outage: EmbeddingHalted | None,
 ) -> EmbeddingReport:
-    """Embed at once, or hand over as a batch; what is under way already waits."""
+    """Embed at once, or submit as a batch; texts already in batches wait."""
     items_of = partial(_items, ctx, waiting)
     outage = outage or submit_batches(ctx, missing, items_of, ledger.budget)
-    away = missing & texts_in_batches(ctx).keys()
-    at_once = [item for item in waiting if missing.intersection(item.texts) - away]
+    submitted = missing & texts_in_batches(ctx).keys()
+    at_once = [item for item in waiting if missing.intersection(item.texts) - submitted]
     if outage is not None:
         report = _halted(ctx, work, at_once, outage)
     elif at_once:
-        report = _embed(ctx, work, at_once, missing - away, ledger)
+        report = _embed(ctx, work, at_once, missing - submitted, ledger)
     else:
         report = EmbeddingReport()
-    if away:
+    if submitted:
         without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, missing)
         lacking = [(item.document, without.intersection(item.texts)) for item in waiting]
         defer_documents(ctx, work, lacking)
-    return replace(report, submitted=len(away), promised=ledger.promised)
+    return replace(report, submitted=len(submitted), promised=ledger.promised)
 
 
 def _embed(
@@ -203,7 +203,7 @@ def _halted(
 def _stopped(
     ctx: TenantContext, work: Work, outage: EmbeddingError, report: EmbeddingReport
 ) -> EmbeddingReport:
-    """Tell why nothing more could be embedded; other slices need not try if that is permanent."""
+    """Report why nothing more could be embedded; a permanent reason stops other slices too."""
     held = quarantine_waiting(ctx, work, outage) if is_permanent(outage) else 0
     return replace(
         report,
@@ -244,7 +244,7 @@ def _fail_incomplete(
     rejected: Mapping[str, str],
     outage: RagAssetsError | None,
 ) -> int:
-    """Quarantine the documents whose texts were refused, or met an embedder that is away."""
+    """Quarantine the documents whose texts were refused, or met an unavailable embedder."""
     if not rejected and outage is None:
         return 0
     texts = {text for item in waiting for text in item.texts}

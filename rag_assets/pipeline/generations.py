@@ -1,4 +1,4 @@
-"""Which build of a tenant is worked on, and when it begins to answer."""
+"""Generations: which build a tenant's runs write to, and when it begins to serve."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rag_assets.storage.index.protocol import VectorStore
 def target_generation(ctx: TenantContext) -> Generation:
     """The build that belongs to the tenant's configuration; opened if there is none.
 
-    A tenant's first build answers from the start; a later one when it is complete.
+    A tenant's first build serves from the start; a later one when it is complete.
 
     Raises:
         IndexInconsistent: the index of that build was lost or replaced.
@@ -33,13 +33,13 @@ def require_index(ctx: TenantContext, generation: Generation) -> None:
     """Make sure that a build's index is the very one that was written.
 
     Raises:
-        IndexInconsistent: it is gone, or another of the same name stands in its place.
+        IndexInconsistent: it is gone, or was replaced by another of the same name.
     """
     require_same_index(ctx.store, ctx.ref.id, generation)
 
 
 def require_same_index(store: VectorStore, tenant_id: str, generation: Generation) -> None:
-    """As require_index, for whoever has no context of the tenant."""
+    """As require_index, for callers without a stage context."""
     uuid = store.uuid_of(generation.index_name)
     if uuid != generation.index_uuid:
         what = "is gone" if uuid is None else "was replaced by another"
@@ -50,7 +50,7 @@ def require_same_index(store: VectorStore, tenant_id: str, generation: Generatio
 
 
 def publish(ctx: TenantContext, generation: Generation) -> None:
-    """Let a build answer: one row in the catalog, then the alias that is derived from it."""
+    """Make a build serve: one row in the catalog, then the alias that is derived from it."""
     ctx.guard()
     ctx.catalog.generations.publish(ctx.ref, generation)
     ctx.store.point_alias(generation.index_name, ctx.owner(generation))
@@ -59,10 +59,10 @@ def publish(ctx: TenantContext, generation: Generation) -> None:
 
 
 def publish_when_complete(ctx: TenantContext, generation: Generation) -> bool:
-    """Publish a build that is not serving once nothing waits for it and it holds what it should.
+    """Publish a build that is not serving once nothing is pending and its entries are complete.
 
     Raises:
-        IndexInconsistent: it holds another number of entries than it should.
+        IndexInconsistent: it holds a wrong number of entries.
     """
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is not None and serving.number == generation.number:

@@ -1,6 +1,6 @@
-"""Documents that wait because nothing can be embedded: for how long, and which ones.
+"""Interruption of embedding: which documents wait for the embedder, and for how long.
 
-Once a person has to act, or a cap is reached, every further slice would be parsed in vain. So all
+Once a person has to act, or a spending cap is reached, parsing further slices is useless. So all
 waiting documents that lack a vector are quarantined at once, and the runs that follow carry only
 what needs no embedding: renames, copies, edits back to a text that is known.
 """
@@ -30,12 +30,12 @@ _BATCH = 2_000
 
 
 def is_permanent(outage: RagAssetsError) -> bool:
-    """Whether trying again is in vain before a person acts, or a cap on spending is a new one."""
+    """Whether retrying is useless until a person acts or the spending cap is renewed."""
     return isinstance(outage, (*_FOR_A_PERSON, CapReached))
 
 
 def retry_at(document: Document, outage: RagAssetsError) -> datetime:
-    """When a document is tried again by itself; a sync that a person asks for does not wait."""
+    """When a document is retried automatically; a sync started by a person does not wait."""
     now = datetime.now(UTC)
     if isinstance(outage, _FOR_A_PERSON):
         return NEVER
@@ -43,9 +43,9 @@ def retry_at(document: Document, outage: RagAssetsError) -> datetime:
         return outage.until or NEVER
     wait = min(_LAST_RETRY, _FIRST_RETRY * (1 << min(document.attempts, 10)))
     if isinstance(outage, EmbedderUnavailable) and outage.retry_after is not None:
-        # Bounded as a number: a timedelta does not hold every one.
-        asked = min(outage.retry_after, _LONGEST_WAIT.total_seconds())
-        wait = max(wait, timedelta(seconds=asked))
+        # Bounded before the conversion: a timedelta overflows.
+        seconds = min(outage.retry_after, _LONGEST_WAIT.total_seconds())
+        wait = max(wait, timedelta(seconds=seconds))
     return now + wait
 
 
@@ -61,7 +61,7 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
         how many documents.
     """
     waiting = ctx.catalog.index.pending(ctx.ref.id, work.generation.number, work.config_key)
-    held = 0
+    quarantined = 0
     for document_ids in batched(waiting, _BATCH):
         documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
         complete = _complete(ctx, documents)
@@ -72,8 +72,8 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
         ]
         ctx.guard()
         ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=work.config_key)
-        held += len(failures)
-    return held
+        quarantined += len(failures)
+    return quarantined
 
 
 def _complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:

@@ -1,4 +1,4 @@
-"""raw_documents: what the sources hold, against the catalog's rows."""
+"""raw_documents: bring the catalog's rows in line with the sources."""
 
 from __future__ import annotations
 
@@ -160,8 +160,8 @@ def _row(change: Change, listed_at_ns: int, names: MaskedNames, scope: str) -> D
     metadata = names.source_metadata(document.source_metadata)
     error = None if change.error is None else names.masked(change.error.message)
     if metadata.access_scope != document.source_metadata.access_scope:
-        # Masked, it would be another: who was granted it could not read, and others perhaps could.
-        error = "its access scope holds a credential; give it another"
+        # A masked scope is another scope: it would lock out its readers, and might admit others.
+        error = "its access scope contains a credential: choose another scope"
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,

@@ -1,4 +1,4 @@
-"""What a listing of a tenant's sources found, as people are told it."""
+"""Report of a listing of a tenant's sources, with credentials masked."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ListingReport:
 
 
 class MaskedNames:
-    """What may be stored and shown of documents: a file's name can be a credential, too.
+    """Names and metadata of documents, masked: a file's name can be a credential, too.
 
     Names that the catalog knows were masked when they came: the scanner, which takes a quarter of
     a second to load, is not asked again where only contents changed.
@@ -81,16 +81,16 @@ class MaskedNames:
 
     def prepare(self, documents: Iterable[ListedDocument]) -> None:
         """Scan the metadata of many documents together."""
-        self._masker.prime(text for document in documents for text in self._told(document))
+        self._masker.prime(text for document in documents for text in self._texts(document))
 
     def uri(self, document: ListedDocument) -> str:
         """A document's uri, credentials in its name masked; no other document's is the same."""
         if document.source_metadata.uri is not None:
             return self.masked(document.source_metadata.uri)
-        # One that a record had before was not made of its name, perhaps.
+        # A record's former uri may not derive from its path.
         uri = None if document.revision is not None else self._uris.get(document.document_id)
         if uri is None:
-            uri = uri_of(document.source, self._told_apart(document))
+            uri = uri_of(document.source, self._distinct_path(document))
             self._uris[document.document_id] = uri
         return uri
 
@@ -102,21 +102,21 @@ class MaskedNames:
                 return known
         return self.masked(document.path)
 
-    def source_metadata(self, told: SourceMetadata) -> SourceMetadata:
-        """What a source tells of a document, credentials in it masked."""
-        if told is NO_METADATA:
-            return told
+    def source_metadata(self, source: SourceMetadata) -> SourceMetadata:
+        """A document's metadata from its source, credentials masked."""
+        if source is NO_METADATA:
+            return source
         metadata: dict[str, Any] = {}
-        for name, value in told.metadata.items():
+        for name, value in source.metadata.items():
             shown = self.masked(name)
             while shown in metadata:
                 shown += "*"
             metadata[shown] = self._value(name, value)
         return replace(
-            told,
-            title=None if told.title is None else self.masked(told.title),
-            access_scope=None if told.access_scope is None else self.masked(told.access_scope),
-            tags=tuple(map(self.masked, told.tags)),
+            source,
+            title=None if source.title is None else self.masked(source.title),
+            access_scope=None if source.access_scope is None else self.masked(source.access_scope),
+            tags=tuple(map(self.masked, source.tags)),
             metadata=metadata,
         )
 
@@ -129,24 +129,24 @@ class MaskedNames:
             return [self._value(name, item) for item in value]
         if isinstance(value, bool) or value is None:
             return value
-        told = str(value)
-        shown = self._masker.named(name, told)
-        return value if shown == told else shown
+        text = str(value)
+        shown = self._masker.named(name, text)
+        return value if shown == text else shown
 
-    def _told(self, document: ListedDocument) -> Iterator[str]:
+    def _texts(self, document: ListedDocument) -> Iterator[str]:
         if document.revision is not None or document.document_id not in self._uris:
             yield document.path
         if document.source_metadata is NO_METADATA:
             return
-        told = document.source_metadata
-        yield from filter(None, (told.title, told.uri, told.access_scope, *told.tags))
-        for name, value in told.metadata.items():
+        source = document.source_metadata
+        yield from filter(None, (source.title, source.uri, source.access_scope, *source.tags))
+        for name, value in source.metadata.items():
             yield name
             for one in value if isinstance(value, list) else [value]:
                 yield str(one)
                 yield f"{name}: {one}"
 
-    def _told_apart(self, document: ListedDocument) -> str:
+    def _distinct_path(self, document: ListedDocument) -> str:
         """A path; where something of it is masked, with a piece of the document's id."""
         path = self.masked(document.path)
         if path == document.path:
@@ -158,7 +158,7 @@ class MaskedNames:
 
 
 def sample_of(
-    changes: Sequence[Change], known: Iterable[Known], removed: Iterable[str], words: MaskedNames
+    changes: Sequence[Change], known: Iterable[Known], removed: Iterable[str], names: MaskedNames
 ) -> tuple[ListedChange, ...]:
     """The first documents that were added, changed or removed.
 
@@ -166,10 +166,10 @@ def sample_of(
         changes: those added or changed.
         known: what the catalog knew of the source before.
         removed: ids of those removed, in order.
-        words: what may be shown of them.
+        names: masks what is shown of them.
     """
     shown = [
-        ListedChange(change.kind, words.uri(change.document), change.document.size)
+        ListedChange(change.kind, names.uri(change.document), change.document.size)
         for change in changes[:_SAMPLE]
     ]
     gone = set(islice(removed, _SAMPLE - len(shown)))
@@ -179,14 +179,14 @@ def sample_of(
     return tuple(shown)
 
 
-def rejected_of(changes: Iterable[Change], words: MaskedNames) -> tuple[DocumentNote, ...]:
+def rejected_of(changes: Iterable[Change], names: MaskedNames) -> tuple[DocumentNote, ...]:
     """Why documents could not be read, of the first of them."""
     refused = [change for change in changes if change.error is not None]
     return tuple(
         DocumentNote(
             change.document.document_id,
-            words.uri(change.document),
-            words.masked(change.error.message),
+            names.uri(change.document),
+            names.masked(change.error.message),
         )
         for change in refused[:_SAMPLE]
         if change.error is not None

@@ -1,4 +1,4 @@
-"""Names and what sources say, masked by the present rules where they were written under others."""
+"""Mask stored names and metadata again after the rules for credentials changed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def update_masks(
 
 
 def change_of(row: Document, *, pushed: bool) -> DocumentChange:
-    """What a listing would have found to have written this row.
+    """The change by which a listing would have written this row.
 
     Args:
         row: of a document.
@@ -84,7 +84,7 @@ def _path(row: Document) -> str:
 
 
 def _change(row: Document, masker: Masker, *, pushed: bool) -> DocumentChange | None:
-    """The row as it must be; None where it is so."""
+    """The row as it should be; None if it is right already."""
     now = change_of(row, pushed=pushed)
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
     shown = MaskedNames((), masker).source_metadata(metadata)

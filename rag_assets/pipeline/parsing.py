@@ -154,8 +154,8 @@ class _Parsing:
             ocr_pages=sum(of.ocr_pages for of in formats),
             masked=sum(of.masked for of in formats),
             formats=self._formats,
-            failures=_told(self._failures),
-            notes=_told(self._notes),
+            failures=_first_notes(self._failures),
+            notes=_first_notes(self._notes),
             seconds=seconds,
         )
 
@@ -240,12 +240,12 @@ def _opened(ctx: TenantContext) -> list[DocumentSource]:
 
 
 def _workers(sizes: Sequence[int]) -> int:
-    """How many processes to parse documents of these sizes in, all starting anew."""
+    """How many fresh processes to parse documents of these sizes in."""
     # A few small ones are parsed sooner than a second process starts.
     return min(len(os.sched_getaffinity(0)), len(sizes), 1 + sum(sizes) // _WORKER_BYTES)
 
 
-def _told(notes: Sequence[tuple[Document, str]]) -> tuple[DocumentNote, ...]:
+def _first_notes(notes: Sequence[tuple[Document, str]]) -> tuple[DocumentNote, ...]:
     by_name = sorted(notes, key=lambda note: note[0].uri)[:_TOLD]
     return tuple(DocumentNote(d.document_id, d.uri, text) for d, text in by_name)
 

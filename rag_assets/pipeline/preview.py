@@ -1,4 +1,4 @@
-"""What a sync would do and cost, found out without writing anything."""
+"""Preview of a sync: what it would do and cost; nothing is written."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Preview:
         held: documents that vanished in suspicious number and would be kept.
         entries_deleted: entries of removed documents.
         new_generation: whether a new build would be made beside the serving one.
-        embedder: what would be asked for the vectors.
+        embedder: that would make the vectors.
         per_million: dollars for a million tokens; None if no price is known.
         cost: of all tokens, in dollars; None if no price is known.
         batch: whether they would go through the provider's batch API.
-        waiting: documents that wait for what is there already, and are none of the above.
+        waiting: documents that wait for a batch submitted earlier; not counted above.
         unlisted: why sources could not be listed; the others were.
         cap: which of the tenant's caps would stop it before its end.
     """
@@ -243,7 +243,7 @@ def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
 
 
 def _measure_stored(ctx: TenantContext, due: Mapping[str, list[_Due]], texts: _Texts) -> int:
-    """Documents, by parse_key, whose text is in the lake: their chunks are too, or are made."""
+    """Documents, by parse_key, whose text is in the lake; chunks are read or made in memory."""
     heads = ctx.lake.parsed_heads(list(due))
     wanted = {
         chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)

@@ -1,4 +1,4 @@
-"""A line now and then on how far a stage has come; silent for what is over in two seconds."""
+"""Progress lines of a stage; none for a stage that takes under two seconds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Progress:
         self._count = 0
         self._started = time.monotonic()
         self._next = self._started + _FIRST_SECONDS
-        self._said: int | None = None
+        self._reported: int | None = None
 
     def advance(self, count: int) -> None:
         """So many more are done."""
@@ -37,15 +37,15 @@ class Progress:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _EVERY_SECONDS
-            self._say(now)
+            self._report(now)
 
     def done(self) -> None:
-        """The stage is over; says so if it spoke before of less."""
-        if self._said is not None and self._said != self._count:
-            self._say(time.monotonic())
+        """The stage is over; reports once more if the last line is out of date."""
+        if self._reported is not None and self._reported != self._count:
+            self._report(time.monotonic())
 
-    def _say(self, now: float) -> None:
-        self._said = self._count
+    def _report(self, now: float) -> None:
+        self._reported = self._count
         self._log(self._line(now))
 
     def _line(self, now: float) -> str:

@@ -1,14 +1,14 @@
 """search_index: removals first, then every document of the slice that is complete.
 
-A document is published in an order that is safe to break off anywhere:
+A document is published in an order that may be interrupted anywhere:
 
 1. note in the catalog that entries are about to be written,
 2. write the new version's entries, and refresh,
 3. make the new version the one that is returned (one transaction),
 4. delete the entries of other versions, found by query.
 
-Until 3 answers hold the former version, from 3 on the new one; 1 makes sure that whatever is
-left behind is found again.
+Until 3 answers hold the former version, from 3 on the new one; 1 makes sure that left-over
+entries are found again.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def remove_deleted(ctx: TenantContext) -> tuple[int, int]:
 
 
 def clean_up(ctx: TenantContext) -> int:
-    """Delete what interrupted runs left behind, in every generation; returns how many entries."""
+    """Delete left-over entries of interrupted runs, in every generation; returns how many."""
     entries = 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         dirty = ctx.catalog.index.dirty(ctx.ref.id, generation.number)

@@ -1,4 +1,4 @@
-"""Documents of which a person must be told, and what to do about them, in one wording."""
+"""Notes on quarantined and incomplete documents, and the remedy for each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rag_assets.storage.catalog.document_rows import NEVER, Document
 
 @dataclass(frozen=True, slots=True)
 class DocumentNote:
-    """Something to tell of one document: why it failed, or what was left out of it.
+    """A note on one document: why it failed, or what was left out of it.
 
     Attributes:
         uri: its printable name.
@@ -22,10 +22,10 @@ class DocumentNote:
 
 
 def remedy_of(document: Document) -> str:
-    """What somebody can do about a quarantined document.
+    """The remedy for a quarantined document; empty for any other.
 
     Args:
-        document: of any standing; nothing is to be done about one that did not fail.
+        document: in any status.
     """
     if document.status != "FAILED":
         return ""
@@ -34,8 +34,8 @@ def remedy_of(document: Document) -> str:
     if document.retry_at is not None:
         return f"tried again by itself after {document.retry_at:%Y-%m-%d %H:%M} UTC, or by a sync"
     if document.content_sha256 is None:
-        return "make the file readable, or raise max_bytes; every listing looks at it again"
+        return "make the file readable, or raise max_bytes; every listing checks it again"
     return (
-        "mend, replace or exclude the file, or change the tenant's settings; "
+        "repair, replace or exclude the file, or change the tenant's settings; "
         "it is tried again as soon as either changes"
     )

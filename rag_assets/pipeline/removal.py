@@ -20,8 +20,8 @@ def purge_tenant(
 ) -> int:
     """Delete every entry, file and row of a tenant; the caller holds its lock.
 
-    The state REMOVING, written first, turns away every writer that still believes in the tenant.
-    Breaking off anywhere is safe: the next call goes on.
+    The state REMOVING, written first, stops every writer that still holds the tenant's context.
+    It may be interrupted anywhere: the next call continues.
 
     Returns:
         how many entries were deleted from the index.
@@ -41,7 +41,7 @@ def purge_tenant(
 
 
 def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore) -> int:
-    """Delete what writers left that outlived their tenant; returns entries and lake folders."""
+    """Delete what late writers left of removed tenants; returns entries and lake folders."""
     return _delete_strays(catalog, lake, store, None)
 
 
@@ -80,8 +80,8 @@ def _delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, only: str |
 
 
 def _is_stray(catalog: Catalog, tenant_id: str, incarnation: int) -> bool:
-    # Asked after something of it was found: then a use of the id that is not known now never
-    # comes back, whatever is added meanwhile.
+    # Read after data of it was found: an incarnation that is unknown now never comes back,
+    # whatever is added meanwhile.
     record = catalog.tenants.find(tenant_id)
     return record is None or record.incarnation != incarnation
 
@@ -103,5 +103,5 @@ def _sweep(
         deleted += store.delete(index_name, tenant_id, ids)
     raise IndexInconsistent(
         f"entries of the removed tenant {tenant_id!r} keep appearing in {index_name!r}",
-        hint="somebody else writes to the index; stop that, then remove the tenant again",
+        hint="another process writes to the index; stop it, then remove the tenant again",
     )

@@ -1,4 +1,4 @@
-"""Access changes: they hold in every build that is kept, and wait for no embedder."""
+"""Access scopes: changes apply to every kept build at once, without embedding anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BATCH = 500
 
 
 def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> int:
-    """Give entries of the slice's documents the access scope that the catalog says.
+    """Give entries of the slice's documents the access scope in the catalog.
 
     Args:
         ctx: the tenant.

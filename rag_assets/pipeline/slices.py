@@ -67,7 +67,7 @@ def work_of(ctx: TenantContext, run_id: str) -> Work:
     if planned is None:
         return plan_work(ctx, run_id)
     if planned.config_key != config_key(ctx.tenant, ctx.embedder.embedder_id):
-        # Somebody changed the configuration while the run was under way.
+        # The configuration changed during the run.
         return plan_work(ctx, run_id, planned.unlisted)
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         if generation.number == planned.generation:
@@ -93,7 +93,7 @@ def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[
 
 def waiting_for_embedder(ctx: TenantContext, work: Work) -> str | None:
     """Why documents of the slice wait to be tried again, if any does."""
-    # One that could not even be read is none of the embedder's.
+    # A document that could not even be read does not wait for the embedder.
     ids = [p.document.document_id for p in parsed_documents(ctx, work.documents)]
     for document in ctx.catalog.documents.find(ctx.ref.id, ids):
         if document.status == "FAILED" and document.retry_at is not None:

@@ -1,4 +1,4 @@
-"""What a tenant's sources hold now, against what the catalog knows; nothing is written."""
+"""Listing of a tenant's sources, compared with the catalog; nothing is written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SourceListing:
 
     Attributes:
         lost: removed documents whose content did not turn up elsewhere in the same listing.
-        scoped: ids of those documents of which the source itself says who may read them.
+        scoped: ids of documents whose source sets their access scope itself.
     """
 
     changes: tuple[Change, ...]
@@ -120,7 +120,7 @@ def compare_source(
     )
     digest = ListingDigest(settings)
     scoped: set[str] = set()
-    suspects = comparison.suspects(digest.through(_noting_scopes(source.list(), scoped)))
+    suspects = comparison.suspects(digest.through(_collecting_scopes(source.list(), scoped)))
     judged = comparison.judge(hash_documents(source, suspects))
     changes = tuple(change for change in judged if not _known_failure(change, rows))
     removed = comparison.removed()
@@ -147,7 +147,9 @@ def without_pruned(ctx: TenantContext, listing: SourceListing) -> SourceListing:
     return replace(listing, changes=changes, unchanged=unchanged)
 
 
-def _noting_scopes(listed: Iterable[ListedDocument], scoped: set[str]) -> Iterator[ListedDocument]:
+def _collecting_scopes(
+    listed: Iterable[ListedDocument], scoped: set[str]
+) -> Iterator[ListedDocument]:
     for document in listed:
         if document.source_metadata.access_scope is not None:
             scoped.add(document.document_id)

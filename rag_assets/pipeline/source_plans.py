@@ -32,7 +32,7 @@ class Deletions:
 
     Attributes:
         removed: ids of those that are deleted, in order.
-        held: ids of those that are kept until somebody allows so many deletions, in order.
+        held: ids of those that are kept until a person allows so many deletions, in order.
     """
 
     removed: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Carrying tenants.yaml over into the catalog."""
+"""Reconcile the catalog's tenants with tenants.yaml."""
 
 from __future__ import annotations
 

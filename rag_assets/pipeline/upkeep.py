@@ -1,4 +1,4 @@
-"""What time alone makes due: pruning, old generations, compaction."""
+"""Upkeep: pruning, old generations, compaction."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def delete_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:
 
 
 def drop_old_generations(ctx: TenantContext, *, now: datetime | None = None) -> int:
-    """Delete builds retired or given up longer ago than the grace period; returns how many."""
+    """Delete builds retired or abandoned before the grace period; returns how many."""
     before = (now or datetime.now(UTC)) - GRACE_PERIOD
     wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
     old = [
@@ -75,13 +75,13 @@ def drop_old_generations(ctx: TenantContext, *, now: datetime | None = None) -> 
 
 
 def _retired_at(generation: Generation, wanted: str) -> datetime | None:
-    # A build whose configuration went out of force before it was complete never retires.
-    given_up = generation.state == "BUILDING" and generation.key != wanted
-    return generation.created_at if given_up else generation.retired_at
+    # A build whose configuration was replaced before it was complete never retires.
+    abandoned = generation.state == "BUILDING" and generation.key != wanted
+    return generation.created_at if abandoned else generation.retired_at
 
 
 def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, Compaction]:
-    """Merge the lake's small files, and let go of what no living document or build needs."""
+    """Merge the lake's small files, and delete what no living document or build needs."""
     drop_old_generations(ctx, now=now)
     ctx.guard()
     ctx.catalog.documents.forget_deleted(ctx.ref, (now or datetime.now(UTC)) - GRACE_PERIOD)

@@ -43,7 +43,7 @@ def test_a_document_in_quarantine_is_a_warning_with_its_row() -> None:
     verdict = judge("team", [failed("files/a.md"), failed("files/b.md")], 2, 9)
     assert (verdict.passed, verdict.severity) == (False, "WARN")
     assert verdict.offenders == (("files/a.md", "it is empty"), ("files/b.md", "it is empty"))
-    assert verdict.description.startswith("files/a.md: it is empty, and 1 more; mend, replace")
+    assert verdict.description.startswith("files/a.md: it is empty, and 1 more; repair, replace")
     assert verdict.notes["rows"] == "/documents/team?status=FAILED"
 
 

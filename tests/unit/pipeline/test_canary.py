@@ -1,4 +1,4 @@
-"""Asking the embedders of many tenants: the trouble of one is not another's."""
+"""Probing the embedders of many tenants: a failure of one affects no other."""
 
 from __future__ import annotations
 
@@ -52,4 +52,4 @@ def test_an_embedder_that_fails_unforeseen_leaves_the_others_measured() -> None:
     assert isinstance(answers["good"], Answer)
     trouble = answers["bad"]
     assert isinstance(trouble, EmbeddingError)
-    assert trouble.advice == "it failed unforeseen: OverflowError"
+    assert trouble.advice == "it failed unexpectedly: OverflowError"
