@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import DagsterProcesses
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
+from rag_assets.local_stack.elasticsearch_guard import SEARCHER
 from rag_assets.local_stack.net import accepts_connections, masked
 from rag_assets.local_stack.postgres import EmbeddedPostgres
 from rag_assets.local_stack.private_files import exposed, keep_private
@@ -138,6 +139,17 @@ class LocalStack:
             database_url=self._settings.database_url or self.postgres.url,
             elasticsearch_url=self._settings.elasticsearch_url or self.elasticsearch.url,
         )
+
+    def search_url(self) -> str:
+        """Elasticsearch for a service that only searches tenants' aliases; never print it.
+
+        Of an embedded server it has the account that can do nothing else; of another one, that of
+        the settings.
+
+        Raises:
+            ServiceUnavailable: it is neither external nor running.
+        """
+        return self._settings.elasticsearch_url or self.elasticsearch.url_of(SEARCHER)
 
     def status(self) -> list[ServiceStatus]:
         """The present state of every server; each check takes two seconds at most."""

@@ -161,7 +161,7 @@ def _row(change: Change, listed_at_ns: int, names: MaskedNames, scope: str) -> D
     error = None if change.error is None else names.masked(change.error.message)
     if metadata.access_scope != document.source_metadata.access_scope:
         # A masked scope is another scope: it would lock out its readers, and might admit others.
-        error = "its access scope contains a credential: choose another scope"
+        error = "its access scope holds a credential: choose another scope"
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,

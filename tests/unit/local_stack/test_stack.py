@@ -22,7 +22,9 @@ def test_external_servers_are_used_and_nothing_is_started(tmp_path: Path) -> Non
         database_url=DATABASE.format(port=5432),
         elasticsearch_url=SEARCH.format(port=9200),
     )
-    endpoints = LocalStack(settings).up(dagster=False)
+    stack = LocalStack(settings)
+    endpoints = stack.up(dagster=False)
+    assert stack.search_url() == settings.elasticsearch_url
     assert endpoints.database_url == settings.database_url
     assert endpoints.elasticsearch_url == settings.elasticsearch_url
     assert "s3cret" not in repr(endpoints)
