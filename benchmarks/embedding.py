@@ -21,10 +21,10 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from rag_assets.models.embedding.batching import embed_all
+from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import describe_folder
-from rag_assets.models.embedding.packing import EmbedItem
 from rag_assets.models.onnx.cores import available_cores
 
 SENTENCE = "the river ran past an old mill while engineers measured voltage and pressure"

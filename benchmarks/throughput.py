@@ -34,8 +34,8 @@ from benchmarks.measure import PROJECT, load, machine, save
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.batching import embed_all
-from rag_assets.models.embedding.packing import EmbedItem
+from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.protocol import Embedder, Vectors
 from rag_assets.models.factory import build_embedder
 from rag_assets.models.onnx.cores import available_cores

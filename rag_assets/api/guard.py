@@ -29,7 +29,7 @@ from rag_assets.api.middleware import replayed
 from rag_assets.api.problems import Refused
 from rag_assets.api.rate_limits import TooManyAttempts
 from rag_assets.api.settings import ServiceSettings
-from rag_assets.common.sliding_window import Window
+from rag_assets.common.sliding_window import SlidingWindowLimiter
 
 MAX_BODY = 1_048_576
 """Bytes of a request: several times the longest question with all its filters."""
@@ -65,7 +65,9 @@ class Guard:
         self._proxies = settings.proxies
         self._rate = settings.attempts
         self._clock = clock
-        self._failed: TTLCache[str, Window] = TTLCache(_MOST_ADDRESSES, self._rate.seconds, clock)
+        self._failed: TTLCache[str, SlidingWindowLimiter] = TTLCache(
+            _MOST_ADDRESSES, self._rate.seconds, clock
+        )
         self._known: TTLCache[bytes, None] = TTLCache(_MOST_KNOWN, _KNOWN_SECONDS, clock)
         self._tried: set[str] = set()
 
@@ -100,7 +102,9 @@ class Guard:
         try:
             return await self._judged(header, shown)
         except Unauthenticated:
-            window = self._failed.get(address) or Window(self._rate.requests, self._rate.seconds)
+            window = self._failed.get(address) or SlidingWindowLimiter(
+                self._rate.requests, self._rate.seconds
+            )
             window.begin(1)
             window.end(1, 1, self._clock())
             self._failed[address] = window

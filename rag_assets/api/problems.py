@@ -26,8 +26,8 @@ from rag_assets.common.errors import (
     BadVectors,
     CapReached,
     ChatFailed,
-    ChatLate,
     ChatRefused,
+    ChatTimeout,
     ChatUnavailable,
     EmbedderRefused,
     EmbedderUnavailable,
@@ -131,7 +131,7 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
         503, "overloaded", "More requests wait than can be answered soon", "ask again"
     ),
     ChatUnavailable: Kind(503, "chat-unavailable", "The chat model's provider is away"),
-    ChatLate: Kind(504, "chat-late", "The chat model took too long"),
+    ChatTimeout: Kind(504, "chat-late", "The chat model took too long"),
     IndexInconsistent: Kind(503, "index-inconsistent", "The tenant's index is being mended"),
     TenantBusy: Kind(503, "tenant-busy", "The tenant is being written to", "ask again"),
     ServiceUnavailable: Kind(503, "unavailable", "A server that is needed is away"),

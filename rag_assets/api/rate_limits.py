@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cachetools import TTLCache
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
-from rag_assets.common.sliding_window import Window
+from rag_assets.common.sliding_window import SlidingWindowLimiter
 
 _RATE = re.compile(r"([1-9]\d{0,5}|1000000)\s*(?:/|per)\s*(second|minute|hour|day)s?", re.ASCII)
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
@@ -88,7 +88,9 @@ class Rates:
         self._rate = rate
         self._clock = clock
         # A token that rested for a whole window is as one that never asked.
-        self._windows: TTLCache[str, Window] = TTLCache(_MOST_TOKENS, rate.seconds, clock)
+        self._windows: TTLCache[str, SlidingWindowLimiter] = TTLCache(
+            _MOST_TOKENS, rate.seconds, clock
+        )
 
     def take(self, name: str) -> None:
         """Count one request.
@@ -99,7 +101,9 @@ class Rates:
         Raises:
             TooManyRequests: it may not be made now.
         """
-        window = self._windows.get(name) or Window(self._rate.requests, self._rate.seconds)
+        window = self._windows.get(name) or SlidingWindowLimiter(
+            self._rate.requests, self._rate.seconds
+        )
         now = self._clock()
         if wait := window.wait(1, now):
             raise TooManyRequests(max(1, math.ceil(wait)))

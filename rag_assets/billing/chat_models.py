@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
-from rag_assets.billing.answer_spending import AnswerSpending, PaidChat
+from rag_assets.billing.chat_spending import BilledChat, ChatSpending
+from rag_assets.billing.key_health import KeyReportingChat
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.billing.noting import NotingChat
 from rag_assets.common.errors import NoChatModel, NoProviderKey
 from rag_assets.common.settings import Settings
 from rag_assets.models.chat.prices import ChatPrice
@@ -28,7 +28,7 @@ from rag_assets.tenants.model import Tenant
 
 
 @dataclass(frozen=True, slots=True)
-class TenantsChat:
+class TenantChat:
     """A chat model as one tenant uses it.
 
     Attributes:
@@ -52,11 +52,11 @@ class ChatModels:
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._keys = KeyRing(catalog, settings)
-        self._spending = AnswerSpending(catalog)
+        self._spending = ChatSpending(catalog)
         self._network = settings.private_endpoints
-        self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantsChat]] = {}
+        self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantChat]] = {}
 
-    async def of(self, record: TenantRecord) -> TenantsChat:
+    async def of(self, record: TenantRecord) -> TenantChat:
         """A tenant's chat model; its key is looked for when it is needed.
 
         Raises:
@@ -77,7 +77,7 @@ class ChatModels:
         for _, chat in list(self._made.values()):
             await chat.model.close()
 
-    def _make(self, ref: TenantRef, tenant: Tenant) -> TenantsChat:
+    def _make(self, ref: TenantRef, tenant: Tenant) -> TenantChat:
         config, provider, offer = chat_model_of(tenant)
         price = chat_price_of(config, provider)
         _require_price(tenant, price)
@@ -90,10 +90,10 @@ class ChatModels:
         connect = partial(offer.endpoint, server, credentials, self._network, config.model)
         model: ChatModel = RemoteChat(connect, server.id)
         if config.api_key is None:
-            model = NotingChat(
-                model, lambda worked: self._keys.note(ref, provider.name, worked=worked)
+            model = KeyReportingChat(
+                model, lambda worked: self._keys.record_use(ref, provider.name, worked=worked)
             )
-        paid = PaidChat(
+        paid = BilledChat(
             model,
             self._spending,
             ref,
@@ -102,7 +102,7 @@ class ChatModels:
             name=config.model,
             price=price,
         )
-        return TenantsChat(server.id, paid, config)
+        return TenantChat(server.id, paid, config)
 
     def _credentials(
         self,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag_assets.billing.choice import Choice, choose
+from rag_assets.billing.embedder_choice import Choice, choose
+from rag_assets.billing.key_health import KeyReportingBatchApi, KeyReportingEmbedder
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.billing.noting import NotingBatchApi, NotingEmbedder
 from rag_assets.common.settings import Settings
 from rag_assets.models.config.embedder import AUTO, EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
@@ -66,12 +66,12 @@ class Embedders:
             config,
             credentials=self._keys.credentials(ref, config.provider, config.api_key),
             network=self.settings.private_endpoints,
-            traffic=_traffic(_Way.of(ref, config)),
+            traffic=_traffic(_Route.of(ref, config)),
         )
         if config.api_key is not None:
             return embedder
-        return NotingEmbedder(
-            embedder, lambda worked: self._keys.note(ref, config.provider, worked=worked)
+        return KeyReportingEmbedder(
+            embedder, lambda worked: self._keys.record_use(ref, config.provider, worked=worked)
         )
 
     def that_built(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
@@ -125,8 +125,8 @@ class Embedders:
         )
         if config.api_key is not None:
             return api
-        return NotingBatchApi(
-            api, lambda worked: self._keys.note(ref, config.provider, worked=worked)
+        return KeyReportingBatchApi(
+            api, lambda worked: self._keys.record_use(ref, config.provider, worked=worked)
         )
 
 
@@ -137,7 +137,7 @@ def _on_this_machine(config: EmbedderConfig) -> Embedder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Route:
     """A tenant's way to a provider, whichever model is asked there."""
 
     ref: TenantRef
@@ -148,7 +148,7 @@ class _Way:
     tokens_per_minute: int | None
 
     @classmethod
-    def of(cls, ref: TenantRef, config: EmbedderConfig) -> _Way:
+    def of(cls, ref: TenantRef, config: EmbedderConfig) -> _Route:
         return cls(
             ref,
             config.provider,
@@ -160,7 +160,7 @@ class _Way:
 
 
 @lru_cache(maxsize=4096)
-def _traffic(way: _Way) -> Traffic:
+def _traffic(way: _Route) -> Traffic:
     """Shared by all embedders of a process: a provider counts what an account sends, by any way."""
     return Traffic(
         concurrency=way.concurrency,

@@ -134,7 +134,7 @@ class KeyRing:
             return partial(self._of_variable, ref, provider, reference, setting)
         return partial(self._of_catalog, ref, provider, setting)
 
-    def note(self, ref: TenantRef, provider: str, *, worked: bool) -> None:
+    def record_use(self, ref: TenantRef, provider: str, *, worked: bool) -> None:
         """Record that the stored key was used just now, and whether the provider took it."""
         key = self._table.find(ref, provider)
         if key is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rag_assets.billing.key_ring import RERANK, KeyRing
 from rag_assets.common.settings import Settings
-from rag_assets.models.reranking.circuit_breaker import RestingReranker
+from rag_assets.models.reranking.circuit_breaker import CircuitBreakerReranker
 from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.models.reranking.protocol import Reranker
 from rag_assets.storage.catalog.catalog import Catalog
@@ -39,7 +39,7 @@ class Rerankers:
         credentials = self._keys.credentials(
             ref, RERANK, config.api_key, setting="retrieval.rerank.api_key"
         )
-        return RestingReranker(
+        return CircuitBreakerReranker(
             RerankEndpoint(config, credentials, self._settings.private_endpoints)
         )
 
@@ -49,4 +49,4 @@ def _on_this_machine(folder: Path, threads: int | None) -> Reranker:
     """Loaded once for all tenants: its threads are this machine's, and it rests for all."""
     from rag_assets.models.reranking.cross_encoder import CrossEncoder
 
-    return RestingReranker(CrossEncoder(folder, threads))
+    return CircuitBreakerReranker(CrossEncoder(folder, threads))

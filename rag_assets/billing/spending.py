@@ -144,7 +144,7 @@ class Spending:
         self._price = price
         self._caps = caps
         self._lock = threading.Lock()
-        self._aside = 0
+        self._reserved_tokens = 0
         self._promised = 0.0
         self._new = Used()
         self._total = Used()
@@ -168,7 +168,7 @@ class Spending:
         """
         with self._lock:
             self._require((self._price or FREE).of(tokens))
-            self._aside += tokens
+            self._reserved_tokens += tokens
 
     def promise(self, tokens: int) -> float | None:
         """Set the batch price of texts aside for good: it is charged when their batch has ended.
@@ -189,12 +189,14 @@ class Spending:
         """Give back the tokens that were set aside for a call, and take what it was charged."""
         used = used_of(charge, self._price)
         with self._lock:
-            self._aside -= reserved
+            self._reserved_tokens -= reserved
             self._new += used
             self._total += used
 
     def _require(self, cost: float) -> None:
-        under_way = self._total.cost + self._promised + (self._price or FREE).of(self._aside)
+        under_way = (
+            self._total.cost + self._promised + (self._price or FREE).of(self._reserved_tokens)
+        )
         cap = cap_that_stops([cap.after(under_way) for cap in self._caps], cost)
         if cap is not None:
             self.stopped_by = cap

@@ -1,4 +1,4 @@
-"""Work that is done beside other work, which neither waits for it nor fails by it."""
+"""Work in the background, in batches, which never delays or fails the caller."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _LOG = logging.getLogger(__name__)
 ItemT = TypeVar("ItemT")
 
 
-class Aside(Generic[ItemT]):
-    """Hands items over, many at a time, to a thread that lives while there are any.
+class BackgroundBatcher(Generic[ItemT]):
+    """Hands items in batches to a thread, which runs only while there are any.
 
-    What comes while one lot is worked off waits for the next: a lot grows with what there is to
-    do, and costs its way to the database once.
+    Items that arrive while a batch is worked on form the next one: batches grow with the load,
+    and each costs one round trip to the database.
 
     Args:
-        work: is given items in the order they came; an error of it is logged by its kind alone.
+        work: takes a batch, in order of arrival; its errors are logged by their kind alone.
         name: of the thread, and of the work in warnings.
-        gather_seconds: how long the thread waits for more before it begins.
-        most: items that may wait; those beyond are dropped, and counted. None: any number.
+        gather_seconds: how long the thread waits for more items before it takes a batch.
+        max_waiting: items that may wait; further ones are dropped and counted. None: no limit.
     """
 
     def __init__(
@@ -31,27 +31,27 @@ class Aside(Generic[ItemT]):
         *,
         name: str,
         gather_seconds: float = 0.0,
-        most: int | None = None,
+        max_waiting: int | None = None,
     ) -> None:
         self._work = work
         self._name = name
         self._gather_seconds = gather_seconds
-        self._most = most
+        self._max_waiting = max_waiting
         self._lock = threading.Lock()
-        self._hurry = threading.Event()
+        self._closing = threading.Event()
         self._waiting: list[ItemT] = []
         self._thread: threading.Thread | None = None
         self._dropped = 0
 
     @property
     def dropped(self) -> int:
-        """Items that came while too many waited."""
+        """Items that arrived while too many were waiting."""
         return self._dropped
 
     def put(self, item: ItemT) -> None:
-        """Have an item worked on soon; returns at once."""
+        """Queue an item; returns at once."""
         with self._lock:
-            if self._most is not None and len(self._waiting) >= self._most:
+            if self._max_waiting is not None and len(self._waiting) >= self._max_waiting:
                 self._dropped += 1
                 return
             self._waiting.append(item)
@@ -60,24 +60,24 @@ class Aside(Generic[ItemT]):
                 self._thread.start()
 
     def close(self) -> None:
-        """Wait until everything is worked off."""
-        self._hurry.set()
+        """Wait until all items are worked on."""
+        self._closing.set()
         thread = self._thread
         if thread is not None:
             thread.join()
         if self._dropped:
-            _LOG.warning(f"{self._name}: {self._dropped} were dropped: too many came at once")
+            _LOG.warning(f"{self._name}: {self._dropped} dropped because too many arrived at once")
 
     def _run(self) -> None:
         while True:
             if self._gather_seconds:
-                self._hurry.wait(self._gather_seconds)
+                self._closing.wait(self._gather_seconds)
             with self._lock:
-                lot, self._waiting = self._waiting, []
-                if not lot:
+                batch, self._waiting = self._waiting, []
+                if not batch:
                     self._thread = None
                     return
             try:
-                self._work(lot)
+                self._work(batch)
             except Exception as error:
-                _LOG.warning(f"{self._name}: {len(lot)} were lost: {type(error).__name__}")
+                _LOG.warning(f"{self._name}: {len(batch)} lost: {type(error).__name__}")

@@ -4,10 +4,10 @@ A message says what is wrong and where; the optional hint says what to do. Neith
 hold a secret or the text of a document. The command line prints both and never a traceback.
 
     RagAssetsError
+    ├── InvalidRequest            a request's parameters are not usable
+    ├── UnknownDocument           none of that id, or none that the caller may read
     ├── ConfigurationError        settings, tenants.yaml, arguments
-    │   ├── InvalidRequest        what somebody asks is not usable
     │   ├── UnknownTenant
-    │   ├── UnknownDocument       none of that id, or none that the caller may read
     │   ├── UnknownSource
     │   ├── NoRecordsSource       no source, or not just one, takes a tenant's records
     │   ├── UnknownProfile
@@ -25,7 +25,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── DocumentTimeout
     │   └── DocumentTooCostly     it needs more memory than a document may use
     ├── EmbeddingError
-    │   ├── EmbeddingHalted       nothing more can be embedded for this tenant for now
+    │   ├── EmbeddingStopped       nothing more can be embedded for this tenant for now
     │   │   ├── EmbedderUnavailable   passing: try again later
     │   │   ├── EmbedderRefused       until a person changes something: key, model, quota
     │   │   │   ├── NoProviderKey     what HTTP calls 402
@@ -39,7 +39,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── RerankFailed              a search goes on without: never seen by who asks
     ├── ChatError                 a chat model wrote nothing that could be used
     │   ├── ChatUnavailable       passing: try again later
-    │   │   └── ChatLate          it took longer than it may
+    │   │   └── ChatTimeout          it took longer than it may
     │   ├── ChatRefused           until a person changes something: key, model, quota
     │   ├── PromptRejected        what it was asked is too long, or not to its liking
     │   └── ChatFailed            its answer is malformed
@@ -81,20 +81,20 @@ class RagAssetsError(Exception):
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
+class InvalidRequest(RagAssetsError):
+    """A parameter of a request is not usable; the message names it and quotes nothing of it."""
+
+
+class UnknownDocument(RagAssetsError):
+    """No document of that id exists, or none that the caller may read; it does not say which."""
+
+
 class ConfigurationError(RagAssetsError):
     """A setting, a tenant's configuration or an argument is not usable."""
 
 
-class InvalidRequest(ConfigurationError):
-    """What somebody asks is not usable; says what of it, and repeats nothing."""
-
-
 class UnknownTenant(ConfigurationError):
     """No tenant of that id exists, or it has been removed."""
-
-
-class UnknownDocument(ConfigurationError):
-    """No document of that id exists, or none that whoever asks may read: which, is not told."""
 
 
 class UnknownSource(ConfigurationError):
@@ -173,11 +173,11 @@ class EmbeddingError(RagAssetsError):
     tokens: int = 0
 
 
-class EmbeddingHalted(EmbeddingError):
+class EmbeddingStopped(EmbeddingError):
     """Nothing more can be embedded for a tenant for now, whatever the text."""
 
 
-class EmbedderUnavailable(EmbeddingHalted):
+class EmbedderUnavailable(EmbeddingStopped):
     """The embedder does not answer for now; the work is kept for a later run.
 
     Args:
@@ -192,7 +192,7 @@ class EmbedderUnavailable(EmbeddingHalted):
         self.retry_after = retry_after
 
 
-class EmbedderRefused(EmbeddingHalted):
+class EmbedderRefused(EmbeddingStopped):
     """The provider refuses until a person changes something: the key, the model, the quota.
 
     Args:
@@ -219,7 +219,7 @@ class KeyUnreadable(EmbedderRefused):
     requests = 0
 
 
-class CapReached(EmbeddingHalted):
+class CapReached(EmbeddingStopped):
     """The tenant's cap on spending is reached; what was done is kept.
 
     Args:
@@ -296,7 +296,7 @@ class ChatUnavailable(ChatError):
         self.retry_after = retry_after
 
 
-class ChatLate(ChatUnavailable):
+class ChatTimeout(ChatUnavailable):
     """The chat model took longer than an answer may."""
 
 

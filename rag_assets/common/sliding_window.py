@@ -7,7 +7,7 @@ from collections import deque
 MINUTE = 60.0
 
 
-class Window:
+class SlidingWindowLimiter:
     """Keeps a sum over any stretch of so many seconds within a limit.
 
     The first burst may use all that a window allows. A leaky bucket, which libraries offer, lets

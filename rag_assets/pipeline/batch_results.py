@@ -18,13 +18,19 @@ from rag_assets.common.errors import (
     EmbedderRefused,
     EmbedderUnavailable,
     EmbeddingError,
-    EmbeddingHalted,
+    EmbeddingStopped,
     RagAssetsError,
     TenantGone,
 )
 from rag_assets.common.formatting import counted
 from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.batch_api import GIVEN_UP, BatchApi, BatchResult, Standing, closing
+from rag_assets.models.embedding.batch_api import (
+    ABANDONED_AFTER,
+    BatchApi,
+    BatchResult,
+    BatchStatus,
+    closing,
+)
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.models.embedding.protocol import Charge, Vectors
 from rag_assets.models.embedding.vectors import checked_vectors
@@ -54,7 +60,7 @@ class Collected:
 
     texts: int = 0
     tokens: int = 0
-    outage: EmbeddingHalted | None = None
+    outage: EmbeddingStopped | None = None
 
     def __add__(self, other: Collected) -> Collected:
         return Collected(
@@ -73,7 +79,7 @@ def collect(ctx: TenantContext) -> Collected:
                 done += _fetch(ctx, batch)
         except EmbeddingError as error:
             # What may be under way must not be sent again, nor what came back unusable.
-            halt = error if isinstance(error, EmbeddingHalted) else _transient(error)
+            halt = error if isinstance(error, EmbeddingStopped) else _transient(error)
             done += Collected(outage=halt)
     return done
 
@@ -121,7 +127,7 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
             catalog.batches.polled(batch.ref, batch.id, batch.error)
             catalog.quarantine.release(batch.ref)
         else:
-            _note(catalog, batch, await closing(api, api.standing(batch.batch_id or "")))
+            _note(catalog, batch, await closing(api, api.status(batch.batch_id or "")))
     except TenantGone:
         return None
     except Exception as error:  # whatever one provider sends, the others' batches are polled
@@ -133,15 +139,15 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
     return None
 
 
-def _note(catalog: Catalog, batch: EmbeddingBatch, standing: Standing) -> None:
-    late = datetime.now(UTC) - batch.submitted_at > GIVEN_UP
+def _note(catalog: Catalog, batch: EmbeddingBatch, standing: BatchStatus) -> None:
+    late = datetime.now(UTC) - batch.submitted_at > ABANDONED_AFTER
     if standing.state == "under way" and not late:
         catalog.batches.polled(batch.ref, batch.id)
         return
     if standing.state == "ended":
         catalog.batches.ended(batch.ref, batch.id)
     elif standing.state == "under way":
-        hours = GIVEN_UP.total_seconds() / 3600
+        hours = ABANDONED_AFTER.total_seconds() / 3600
         catalog.batches.failed(batch.ref, batch.id, f"it did not end within {hours:.0f} hours")
     else:
         catalog.batches.failed(batch.ref, batch.id, standing.reason or "for no given reason")
@@ -219,7 +225,7 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
         ctx.catalog.batches.failed(ctx.ref, batch.id, error.message)
         ctx.log(f"embeddings: batch {batch.batch_id} failed: {error.message}")
         return Collected()
-    except EmbeddingHalted as error:
+    except EmbeddingStopped as error:
         # It can be fetched later, and its texts are not sent again: nothing else need wait.
         ctx.catalog.batches.polled(ctx.ref, batch.id, error.advice)
         ctx.log(f"embeddings: batch {batch.batch_id} cannot be fetched: {error.advice}")

@@ -19,18 +19,18 @@ from rag_assets.common.errors import (
     EmbedderRefused,
     EmbedderUnavailable,
     EmbeddingError,
-    EmbeddingHalted,
+    EmbeddingStopped,
 )
 from rag_assets.common.formatting import counted
-from rag_assets.models.embedding.batch_api import LONGEST, closing, in_batches
-from rag_assets.models.embedding.packing import EmbedItem
+from rag_assets.models.embedding.batch_api import BATCH_WINDOW, closing, in_batches
+from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work
 from rag_assets.storage.catalog.batches import FETCHED_AGAIN, EmbeddingBatch
 from rag_assets.storage.catalog.document_rows import Document, Failure
 
-_GIVE_UP = LONGEST + timedelta(hours=1)
+_GIVE_UP = BATCH_WINDOW + timedelta(hours=1)
 _FIRST_PAUSE = timedelta(minutes=1)
 _LONGEST_PAUSE = timedelta(hours=1)
 
@@ -40,7 +40,7 @@ def submit_batches(
     missing: Set[str],
     items_of: Callable[[Set[str]], list[EmbedItem]],
     budget: Spending,
-) -> EmbeddingHalted | None:
+) -> EmbeddingStopped | None:
     """Submit texts of a slice that lacks more of them than batch_above.
 
     Texts in batches are not sent again; texts over the limit are left for the embedder to reject.
@@ -70,7 +70,7 @@ def submit_batches(
         _require_no_fresh_failure(ctx)
         for group in in_batches(list(tokens_of)):
             _submit(ctx, group, sum(tokens_of[item] for item in group), budget)
-    except EmbeddingHalted as error:
+    except EmbeddingStopped as error:
         return error
     return None
 
@@ -106,7 +106,7 @@ def defer_documents(
 
 
 def _wait(document: Document, batch: EmbeddingBatch) -> Failure:
-    hours = LONGEST.total_seconds() / 3600
+    hours = BATCH_WINDOW.total_seconds() / 3600
     problem = f"; its last poll failed: {batch.error}" if batch.error else ""
     return Failure(
         document.document_id,
@@ -140,7 +140,7 @@ def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget:
         raise
     except EmbeddingError as error:
         ctx.catalog.batches.forget(ctx.ref, id_)
-        if isinstance(error, EmbeddingHalted):
+        if isinstance(error, EmbeddingStopped):
             raise
         raise EmbedderRefused(f"the provider takes no batch: {error.message}") from None
     ctx.catalog.batches.submitted(ctx.ref, id_, batch_id)

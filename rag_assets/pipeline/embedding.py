@@ -10,11 +10,11 @@ from datetime import datetime
 from functools import partial
 
 from rag_assets.billing.ledger import Ledger
-from rag_assets.common.errors import BadVectors, EmbeddingError, EmbeddingHalted, RagAssetsError
+from rag_assets.common.errors import BadVectors, EmbeddingError, EmbeddingStopped, RagAssetsError
 from rag_assets.ingest.chunking.model import embedding_text
-from rag_assets.models.embedding.batching import embed_all
+from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.outcome import EmbedProgress
-from rag_assets.models.embedding.packing import EmbedItem
 from rag_assets.models.embedding.protocol import Vectors
 from rag_assets.models.factory import price_of
 from rag_assets.pipeline.batch_results import collect
@@ -130,7 +130,7 @@ def _send(
     missing: set[str],
     ledger: Ledger,
     *,
-    outage: EmbeddingHalted | None,
+    outage: EmbeddingStopped | None,
 ) -> EmbeddingReport:
     """Embed at once, or submit as a batch; texts already in batches wait."""
     items_of = partial(_items, ctx, waiting)
@@ -193,7 +193,7 @@ def _embed(
 
 
 def _halted(
-    ctx: TenantContext, work: Work, waiting: Sequence[_Waiting], outage: EmbeddingHalted
+    ctx: TenantContext, work: Work, waiting: Sequence[_Waiting], outage: EmbeddingStopped
 ) -> EmbeddingReport:
     """Nothing may be sent at all."""
     failed = _fail_incomplete(ctx, work, waiting, {}, outage)

@@ -52,7 +52,7 @@ class Answerer:
         Raises:
             UnknownTenant: there is none of that id.
             NoChatModel: the tenant has none that could be asked.
-            NoProviderKey, CapReached: it could not be paid for; see ChatModel and PaidChat.
+            NoProviderKey, CapReached: it could not be paid for; see ChatModel and BilledChat.
             ChatError: the model wrote nothing that could be used.
             PassagesWithdrawn: while it wrote, a passage was deleted or closed to the caller.
             RagAssetsError: whatever a search raises.

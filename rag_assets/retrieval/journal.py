@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rag_assets.common.background_batcher import Aside
+from rag_assets.common.background_batcher import BackgroundBatcher
 from rag_assets.common.errors import RagAssetsError, TenantGone
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.retrieval.ranking import Ranked
@@ -46,11 +46,11 @@ class SearchJournal:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._aside: Aside[_Noted] = Aside(
+        self._batcher: BackgroundBatcher[_Noted] = BackgroundBatcher(
             self._write,
             name="events of searches",
             gather_seconds=_GATHER_SECONDS,
-            most=_MOST_WAITING,
+            max_waiting=_MOST_WAITING,
         )
 
     def started(
@@ -70,11 +70,11 @@ class SearchJournal:
 
     def note(self, ref: TenantRef, kind: EventKind, payload: Mapping[str, Any]) -> None:
         """Have an event written soon."""
-        self._aside.put(_Noted(ref, kind, datetime.now(UTC), payload))
+        self._batcher.put(_Noted(ref, kind, datetime.now(UTC), payload))
 
     def close(self) -> None:
         """Wait until everything is written."""
-        self._aside.close()
+        self._batcher.close()
 
     def _write(self, lot: Sequence[_Noted]) -> None:
         by_tenant: dict[TenantRef, list[NewEvent]] = {}

@@ -13,7 +13,7 @@ from anyio.to_thread import run_sync
 from cachetools import LRUCache
 
 from rag_assets.billing.embedders import Embedders
-from rag_assets.billing.meter import Meter
+from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import BadVectors, IndexInconsistent
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.prices import Price

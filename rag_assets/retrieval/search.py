@@ -9,8 +9,8 @@ from functools import lru_cache
 from anyio.to_thread import run_sync
 
 from rag_assets.billing.embedders import Embedders
-from rag_assets.billing.meter import Meter
 from rag_assets.billing.rerankers import Rerankers
+from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import RerankFault, UnknownTenant
 from rag_assets.privacy.masker import Masker, masker_of
 from rag_assets.retrieval.altered_entries import AlteredEntries

@@ -183,7 +183,7 @@ def test_whether_a_key_worked_is_noted_until_it_is_replaced(
     keys = ring(installation)
     keys.set(acme, "openai", SecretStr(KEY))
     for worked in (False, True):
-        keys.note(acme, "openai", worked=worked)
+        keys.record_use(acme, "openai", worked=worked)
         assert [entry.worked for entry in keys.entries()] == [worked]
     assert keys.entries()[0].last_used_at is not None
     keys.set(acme, "openai", SecretStr(KEY.lower()))

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from rag_assets.common.errors import ChatLate, EmbeddingError, RagAssetsError
+from rag_assets.common.errors import ChatTimeout, EmbeddingError, RagAssetsError
 from rag_assets.common.tokens import count_text
 from rag_assets.models.chat.failures import failure_of_chat
 from rag_assets.models.chat.protocol import Completion, Prompt
 from rag_assets.models.transport.loop_clients import Connections
-from rag_assets.models.transport.retries import Patience, Persistence
+from rag_assets.models.transport.retries import RetriedCall, RetryPolicy
 from rag_assets.models.transport.sdk_connection import encodable
 from rag_assets.models.transport.traffic import Traffic
 
@@ -86,11 +86,11 @@ class RemoteChat:
         """See ChatModel."""
         asked = Prompt(encodable(instructions), encodable(prompt), max_tokens)
         within = seconds + _SLACK_SECONDS
-        call = Persistence(
+        call = RetriedCall(
             lambda: self._ask(asked, within),
             self._traffic,
             tokens=0,
-            patience=Patience(
+            patience=RetryPolicy(
                 _TURN_SECONDS, _TRIES, within, _LEAST_SECONDS, first_pause=self._first_pause
             ),
             source=self._id,
@@ -101,7 +101,7 @@ class RemoteChat:
                 completion = await call.answer(None)
             return replace(completion, requests=call.attempts)
         except TimeoutError:
-            failure = ChatLate(f"{self._id} did not answer within {seconds:g} seconds")
+            failure = ChatTimeout(f"{self._id} did not answer within {seconds:g} seconds")
             failure.requests = call.attempts
         except EmbeddingError as error:
             failure = failure_of_chat(error, self._id)

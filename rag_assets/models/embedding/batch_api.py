@@ -1,4 +1,4 @@
-"""What a provider's batch API is asked: half the price for an answer within a day."""
+"""Batch APIs of providers: half the price, for results within a day."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy.typing as npt
 
-from rag_assets.models.embedding.packing import EmbedItem
+from rag_assets.models.embedding.batches import EmbedItem
 
-LONGEST = timedelta(hours=24)
-"""A provider answers, or gives a batch up, within this."""
+BATCH_WINDOW = timedelta(hours=24)
+"""A provider ends a batch, or lets it expire, within this."""
 
-GIVEN_UP = 2 * LONGEST
-"""A batch that is under way for longer is counted as failed."""
+ABANDONED_AFTER = 2 * BATCH_WINDOW
+"""A batch that has not ended by then counts as failed."""
 
-MOST_TEXTS = 50_000
-MOST_BYTES = 100 * 1024 * 1024
-"""Of the texts of a batch: half of what a provider's file may have, for what is around them."""
+MAX_TEXTS = 50_000
+MAX_BYTES = 100 * 1024 * 1024
+"""Of the texts of a batch: half of a provider's limit of a file, which holds more than texts."""
 
 T = TypeVar("T")
 
@@ -27,8 +27,8 @@ State: TypeAlias = Literal["under way", "ended", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a batch stands at its provider.
+class BatchStatus:
+    """The status of a batch at its provider.
 
     Attributes:
         state: "ended": there are results, if only of some texts; "failed": there are none, and
@@ -42,12 +42,12 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What came of one text of a batch.
+    """The result of one text of a batch.
 
     Attributes:
-        key: that it was submitted under.
-        vector: as the provider gave it, not checked; None if it gave none.
-        tokens: that are charged for it.
+        key: that the text was submitted under.
+        vector: as the provider returned it, not checked; None if it returned none.
+        tokens: charged for it.
     """
 
     key: str
@@ -59,7 +59,7 @@ class BatchApi(Protocol):
     """One model's batch API at one provider.
 
     Every method may raise EmbedderUnavailable and EmbedderRefused as remote.Endpoint.request does;
-    none tries again by itself.
+    none retries by itself.
     """
 
     @property
@@ -68,11 +68,11 @@ class BatchApi(Protocol):
         ...
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
-        """Hand texts over as one batch.
+        """Submit texts as one batch.
 
         Args:
-            items: MOST_TEXTS at most, of MOST_BYTES together.
-            tag: kept with the batch, so that it is found by it.
+            items: MAX_TEXTS at most, of MAX_BYTES together.
+            tag: stored with the batch, so that `find` finds it.
 
         Returns:
             the provider's id of the batch.
@@ -83,30 +83,30 @@ class BatchApi(Protocol):
         """The id of the batch with that tag, submitted since then; None if there is none."""
         ...
 
-    async def standing(self, batch_id: str) -> Standing:
-        """How a batch stands; one that the provider does not know has failed."""
+    async def status(self, batch_id: str) -> BatchStatus:
+        """The status of a batch; one that the provider does not know has failed."""
         ...
 
     def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
-        """What came of its texts, in any order; texts of which nothing came may be left out.
+        """The results of its texts, in any order; texts without a result may be missing.
 
         Raises:
-            BatchLost: the provider does not know the batch, or has its results no more.
-            BadVectors: what comes is no result.
+            BatchLost: the provider does not know the batch, or has deleted its results.
+            BadVectors: a result is malformed.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections, in the loop that the others were called in."""
+        """Close connections, in the event loop that the others were called in."""
         ...
 
 
 def in_batches(items: Sequence[EmbedItem]) -> Iterator[Sequence[EmbedItem]]:
-    """Cut texts into batches, in order, each as large as a provider takes."""
+    """Split texts into batches, in order, each as large as a provider accepts."""
     start = size = 0
     for end, item in enumerate(items):
         length = len(item.text.encode("utf-8", "replace"))
-        if end > start and (end - start >= MOST_TEXTS or size + length > MOST_BYTES):
+        if end > start and (end - start >= MAX_TEXTS or size + length > MAX_BYTES):
             yield items[start:end]
             start, size = end, 0
         size += length
@@ -115,7 +115,7 @@ def in_batches(items: Sequence[EmbedItem]) -> Iterator[Sequence[EmbedItem]]:
 
 
 async def closing(api: BatchApi, work: Coroutine[Any, Any, T]) -> T:
-    """Do something with a batch API, and let go of its connections."""
+    """Await work on a batch API, then close its connections."""
     try:
         return await work
     finally:

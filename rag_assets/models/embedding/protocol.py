@@ -88,7 +88,7 @@ class Embedder(Protocol):
 
         Raises:
             OutOfTime: it would have to wait for its turn beyond the deadline.
-            EmbeddingHalted: it takes nothing more for now, or until a person changes something.
+            EmbeddingStopped: it takes nothing more for now, or until a person changes something.
             InputRejected: one of these texts can never be embedded.
             BadVectors: what came back is not what was asked for.
         """

@@ -13,7 +13,12 @@ from rag_assets.common.tokens import count_tokens
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose
 from rag_assets.models.embedding.vectors import checked_vectors
 from rag_assets.models.transport.loop_clients import Connections
-from rag_assets.models.transport.retries import PATIENT, PROMPT, Patience, Persistence
+from rag_assets.models.transport.retries import (
+    DOCUMENT_RETRIES,
+    QUERY_RETRIES,
+    RetriedCall,
+    RetryPolicy,
+)
 from rag_assets.models.transport.traffic import Traffic
 
 
@@ -86,8 +91,8 @@ class RemoteEmbedder:
         limits: CallLimits,
         traffic: Traffic,
         count: Callable[[Sequence[str]], list[int]] = count_tokens,
-        patience: Patience = PATIENT,
-        prompt: Patience = PROMPT,
+        patience: RetryPolicy = DOCUMENT_RETRIES,
+        prompt: RetryPolicy = QUERY_RETRIES,
     ) -> None:
         self._embedder_id = embedder_id
         self._dimensions = dimensions
@@ -97,7 +102,7 @@ class RemoteEmbedder:
             self._limits = replace(self._limits, tokens=most)
         self._traffic = traffic
         self._count = count
-        self._patience: Mapping[Purpose, Patience] = {"document": patience, "query": prompt}
+        self._patience: Mapping[Purpose, RetryPolicy] = {"document": patience, "query": prompt}
         self._connections = Connections(connect)
 
     @property
@@ -128,7 +133,7 @@ class RemoteEmbedder:
             InputRejected: also where a text is empty, which no provider takes.
         """
         _require_text(texts)
-        call = Persistence(
+        call = RetriedCall(
             lambda: self._ask(texts, purpose),
             self._traffic,
             tokens=self._weight(texts),

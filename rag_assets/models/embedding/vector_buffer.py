@@ -14,7 +14,7 @@ from rag_assets.models.embedding.protocol import Vectors
 Keep: TypeAlias = Callable[[Sequence[str], Vectors], None]
 
 
-class Keeper:
+class VectorBuffer:
     """Collects vectors and keeps them in groups, one group at a time, in a thread.
 
     A group is written when it is full, or when its first vector has waited long enough; so a crash

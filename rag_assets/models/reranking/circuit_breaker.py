@@ -11,11 +11,11 @@ from rag_assets.models.reranking.protocol import Reranker
 FAILURES = 3
 """In a row, after which a reranker rests."""
 
-REST_SECONDS = 30.0
+OPEN_SECONDS = 30.0
 """How long; then one search tries it again."""
 
 
-class RestingReranker:
+class CircuitBreakerReranker:
     """A reranker that is not asked for a while after it failed several times in a row.
 
     Args:
@@ -27,7 +27,7 @@ class RestingReranker:
         self._reranker = reranker
         self._clock = clock
         self._failures = 0
-        self._rests_until = 0.0
+        self._open_until = 0.0
 
     @property
     def reranker_id(self) -> str:
@@ -62,12 +62,12 @@ class RestingReranker:
         if self._failures < FAILURES:
             return
         now = self._clock()
-        if now < self._rests_until:
+        if now < self._open_until:
             raise RerankFailed(f"{self.reranker_id} failed {self._failures} times", "resting")
         # One tries; until it has succeeded, the others go on without.
-        self._rests_until = now + REST_SECONDS
+        self._open_until = now + OPEN_SECONDS
 
     def _count(self) -> None:
         self._failures += 1
         if self._failures >= FAILURES:
-            self._rests_until = self._clock() + REST_SECONDS
+            self._open_until = self._clock() + OPEN_SECONDS

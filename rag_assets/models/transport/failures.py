@@ -25,8 +25,8 @@ _LONGEST_WAIT = 86_400.0
 """A server may name any number of seconds: what is beyond a day is no better than a day."""
 
 _KEY_HINT = "set a key that it takes with `rag-assets keys set`"
-_PASSING = frozenset({408, 409, 425, 429})
-_OF_THE_INPUT = frozenset({400, 413, 422})
+_TRANSIENT = frozenset({408, 409, 425, 429})
+_INPUT_REJECTED = frozenset({400, 413, 422})
 _FAULTS: Mapping[int, Fault] = {401: "key", 402: "quota", 403: "key", 404: "model"}
 
 
@@ -57,11 +57,11 @@ def failure_of(refusal: Refusal, embedder: str) -> EmbeddingError:
     status = refusal.status
     fault = refusal.fault or _FAULTS.get(status)
     if fault is not None:
-        return _for_a_person(fault, status, embedder)
-    if status in _OF_THE_INPUT:
+        return _refused(fault, status, embedder)
+    if status in _INPUT_REJECTED:
         return InputRejected(f"{embedder} rejects a text (HTTP {status})")
-    if status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _passing(refusal, embedder)
+    if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _transient(refusal, embedder)
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         return EmbedderRefused(
             f"{embedder} redirects to another address (HTTP {status}), which is not followed",
@@ -111,7 +111,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _passing(refusal: Refusal, embedder: str) -> EmbedderUnavailable:
+def _transient(refusal: Refusal, embedder: str) -> EmbedderUnavailable:
     said = refusal.retry_after
     wait = retry_after(refusal.headers) if said is None else said
     wait = None if wait is None else min(wait, _LONGEST_WAIT)
@@ -120,7 +120,7 @@ def _passing(refusal: Refusal, embedder: str) -> EmbedderUnavailable:
     return EmbedderUnavailable(f"{embedder} {what} (HTTP {refusal.status})", retry_after=wait)
 
 
-def _for_a_person(fault: Fault, status: int, embedder: str) -> EmbedderRefused:
+def _refused(fault: Fault, status: int, embedder: str) -> EmbedderRefused:
     if fault == "key":
         return EmbedderRefused(
             f"the key for {embedder} is refused (HTTP {status})", hint=_KEY_HINT, fault=fault

@@ -17,7 +17,7 @@ _LONGEST_SHARED_PAUSE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long a call is worth while.
 
     Attributes:
@@ -47,9 +47,9 @@ class Patience:
 
 
 # Providers count by the minute, and a Retry-After is as a rule no longer than that.
-PATIENT = Patience(turn=66.0, tries=8, seconds=66.0, least=5.0)
+DOCUMENT_RETRIES = RetryPolicy(turn=66.0, tries=8, seconds=66.0, least=5.0)
 """For documents: they can wait, and a failure puts them off for longer."""
-PROMPT = Patience(turn=3.0, tries=4, seconds=7.0, least=1.0, first_pause=0.25)
+QUERY_RETRIES = RetryPolicy(turn=3.0, tries=4, seconds=7.0, least=1.0, first_pause=0.25)
 """For a question: somebody waits for the answer, ten seconds all in all."""
 
 
@@ -65,7 +65,7 @@ class Charged(Protocol):
 AnswerT = TypeVar("AnswerT", bound=Charged)
 
 
-class Persistence(Generic[AnswerT]):
+class RetriedCall(Generic[AnswerT]):
     """One call to a provider: attempts when it is our turn, until one succeeds.
 
     Args:
@@ -82,7 +82,7 @@ class Persistence(Generic[AnswerT]):
         traffic: Traffic,
         *,
         tokens: int,
-        patience: Patience,
+        patience: RetryPolicy,
         source: str,
     ) -> None:
         self._ask = ask

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from rag_assets.common.errors import OutOfTime
-from rag_assets.common.sliding_window import MINUTE, Window
+from rag_assets.common.sliding_window import MINUTE, SlidingWindowLimiter
 from rag_assets.models.transport.slots import Slots
 
 
@@ -47,8 +47,8 @@ class Traffic:
         self.tokens_per_minute = tokens_per_minute
         self._slots = Slots(concurrency)
         self._lock = threading.Lock()
-        self._requests = Window(requests_per_minute, window)
-        self._tokens = Window(tokens_per_minute, window)
+        self._requests = SlidingWindowLimiter(requests_per_minute, window)
+        self._tokens = SlidingWindowLimiter(tokens_per_minute, window)
         self._paused_until = 0.0
 
     @property

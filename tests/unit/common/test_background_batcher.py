@@ -5,53 +5,53 @@ import threading
 
 import pytest
 
-from rag_assets.common.background_batcher import Aside
+from rag_assets.common.background_batcher import BackgroundBatcher
 
 
 def test_everything_is_worked_off_in_order_and_many_at_a_time() -> None:
-    lots: list[list[int]] = []
+    batches: list[list[int]] = []
     go = threading.Event()
 
-    def work(lot: list[int]) -> None:
+    def work(batch: list[int]) -> None:
         go.wait(5)
-        lots.append(lot)
+        batches.append(batch)
 
-    aside = Aside(work, name="numbers")
+    batcher = BackgroundBatcher(work, name="numbers")
     for number in range(100):
-        aside.put(number)
+        batcher.put(number)
     go.set()
-    aside.close()
-    assert [number for lot in lots for number in lot] == [*range(100)]
-    assert len(lots) <= 3
+    batcher.close()
+    assert [number for batch in batches for number in batch] == [*range(100)]
+    assert len(batches) <= 3
 
 
-def test_what_is_too_much_is_dropped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_items_over_the_limit_are_dropped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     done: list[int] = []
-    aside = Aside(done.extend, name="numbers", gather_seconds=60, most=3)
+    batcher = BackgroundBatcher(done.extend, name="numbers", gather_seconds=60, max_waiting=3)
     for number in range(5):
-        aside.put(number)
+        batcher.put(number)
     with caplog.at_level(logging.WARNING):
-        aside.close()
-    assert (done, aside.dropped) == ([0, 1, 2], 2)
-    assert "2 were dropped" in caplog.text
+        batcher.close()
+    assert (done, batcher.dropped) == ([0, 1, 2], 2)
+    assert "2 dropped" in caplog.text
 
 
-def test_a_failure_loses_its_lot_alone_and_says_no_more_than_its_kind(
+def test_a_failure_loses_its_own_batch_and_logs_only_its_kind(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     done: list[str] = []
 
-    def work(lot: list[str]) -> None:
-        if "bad" in lot:
+    def work(batch: list[str]) -> None:
+        if "bad" in batch:
             raise ValueError("the text of a document")
-        done.extend(lot)
+        done.extend(batch)
 
-    aside = Aside(work, name="words")
+    batcher = BackgroundBatcher(work, name="words")
     with caplog.at_level(logging.WARNING):
-        aside.put("bad")
-        aside.close()
-        aside.put("good")
-        aside.close()
+        batcher.put("bad")
+        batcher.close()
+        batcher.put("good")
+        batcher.close()
     assert done == ["good"]
-    assert "1 were lost: ValueError" in caplog.text
+    assert "1 lost: ValueError" in caplog.text
     assert "document" not in caplog.text

@@ -7,11 +7,11 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.common.sliding_window import Window
+from rag_assets.common.sliding_window import SlidingWindowLimiter
 
 
 def test_a_first_burst_may_use_the_whole_window_and_no_more():
-    window = Window(3)
+    window = SlidingWindowLimiter(3)
     for _ in range(3):
         assert window.wait(1, 0.0) == 0
         window.begin(1)
@@ -19,7 +19,7 @@ def test_a_first_burst_may_use_the_whole_window_and_no_more():
 
 
 def test_room_comes_a_minute_after_the_end_and_not_the_beginning():
-    window = Window(1)
+    window = SlidingWindowLimiter(1)
     window.begin(1)
     assert window.wait(1, 5.0) == 60  # at least: it ends now at the soonest
     window.end(1, 1, 8.0)
@@ -28,7 +28,7 @@ def test_room_comes_a_minute_after_the_end_and_not_the_beginning():
 
 
 def test_it_waits_for_just_so_much_to_expire_as_is_needed():
-    window = Window(100)
+    window = SlidingWindowLimiter(100)
     for amount, ended in ((30, 1.0), (30, 2.0), (40, 3.0)):
         window.begin(amount)
         window.end(amount, amount, ended)
@@ -38,7 +38,7 @@ def test_it_waits_for_just_so_much_to_expire_as_is_needed():
 
 
 def test_what_came_to_less_leaves_room_at_once():
-    window = Window(100)
+    window = SlidingWindowLimiter(100)
     window.begin(90)
     assert window.wait(50, 1.0) > 0
     window.end(90, 40, 1.0)
@@ -46,7 +46,7 @@ def test_what_came_to_less_leaves_room_at_once():
 
 
 def test_more_than_the_limit_waits_for_an_empty_window_and_not_for_ever():
-    window = Window(100)
+    window = SlidingWindowLimiter(100)
     assert window.wait(250, 0.0) == 0
     window.begin(250)
     window.end(250, 250, 1.0)
@@ -55,7 +55,7 @@ def test_more_than_the_limit_waits_for_an_empty_window_and_not_for_ever():
 
 
 def test_without_a_limit_nothing_waits():
-    window = Window(None)
+    window = SlidingWindowLimiter(None)
     window.begin(10**9)
     window.end(10**9, 10**9, 0.0)
     assert window.wait(10**9, 0.0) == 0
@@ -64,7 +64,7 @@ def test_without_a_limit_nothing_waits():
 @given(limit=st.integers(1, 30), seed=st.integers(0, 2**32), slowest=st.floats(0.0, 90.0))
 def test_no_stretch_of_a_minute_sees_more_at_the_provider_than_the_limit(limit, seed, slowest):
     chance = random.Random(seed)
-    window, now = Window(limit), 0.0
+    window, now = SlidingWindowLimiter(limit), 0.0
     arrivals: list[float] = []
     under_way: list[float] = []
     for _ in range(4 * limit + 3):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rag_assets.common.errors import BadVectors, BatchLost, EmbedderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.embedding.batch_api import BatchResult, Standing
-from rag_assets.models.embedding.packing import EmbedItem
+from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus
+from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.remote_model import RemoteModel
 from rag_assets.models.providers.openai.batch_results import ResultFiles
 from rag_assets.models.providers.openai.embedding import OpenAIEndpoint
@@ -89,12 +89,12 @@ class OpenAIBatches(OpenAIEndpoint):
 
         return await self._told(look)
 
-    async def standing(self, batch_id: str) -> Standing:
-        """How it stands; see BatchApi.standing."""
+    async def status(self, batch_id: str) -> BatchStatus:
+        """Ask for its status; see BatchApi.status."""
         try:
-            return await self._of_batch(batch_id, _standing)
+            return await self._of_batch(batch_id, _status)
         except BatchLost as error:
-            return Standing("failed", error.message)
+            return BatchStatus("failed", error.message)
 
     async def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
         """Read what came of it, line by line; see BatchApi.results."""
@@ -142,14 +142,14 @@ class OpenAIBatches(OpenAIEndpoint):
             yield json.dumps(line, ensure_ascii=False).encode() + b"\n"
 
 
-def _standing(batch: Batch) -> Standing:
+def _status(batch: Batch) -> BatchStatus:
     if batch.status in _UNDER_WAY:
-        return Standing("under way")
+        return BatchStatus("under way")
     if batch.status not in _OVER:
         raise ValueError("no state of a batch")
     if _files_of(batch) or batch.status == "completed":
-        return Standing("ended")
-    return Standing("failed", _code(batch))
+        return BatchStatus("ended")
+    return BatchStatus("failed", _code(batch))
 
 
 def _files_of(batch: Batch) -> list[str]:

@@ -20,14 +20,16 @@ from rag_assets.common.errors import (
     OutOfTime,
     WrongShape,
 )
-from rag_assets.models.embedding.batching import embed_all
-from rag_assets.models.embedding.packing import EmbedItem
+from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose
 from rag_assets.models.embedding.remote import RemoteEmbedder, Reply
-from rag_assets.models.transport.retries import PATIENT, PROMPT, Patience
+from rag_assets.models.transport.retries import DOCUMENT_RETRIES, QUERY_RETRIES, RetryPolicy
 from rag_assets.models.transport.traffic import Traffic
 
-QUICK = Patience(turn=2.0, tries=4, seconds=5.0, least=0.05, first_pause=0.01, longest_pause=0.05)
+QUICK = RetryPolicy(
+    turn=2.0, tries=4, seconds=5.0, least=0.05, first_pause=0.01, longest_pause=0.05
+)
 
 Act = Callable[[int, Sequence[str]], "Reply | None"]
 
@@ -84,8 +86,8 @@ class FakeEndpoint:
 def embedder(
     service: Service,
     *,
-    patience: Patience = QUICK,
-    prompt: Patience = QUICK,
+    patience: RetryPolicy = QUICK,
+    prompt: RetryPolicy = QUICK,
     traffic: Traffic | None = None,
     limits: CallLimits | None = None,
 ) -> RemoteEmbedder:
@@ -281,14 +283,14 @@ def test_a_question_has_a_patience_of_its_own():
 
 
 def test_patience_as_it_is_bounds_a_question_to_ten_seconds_and_a_stage_to_a_minute_more():
-    assert PROMPT.turn + PROMPT.seconds == 10
-    assert PATIENT.seconds < 70
+    assert QUERY_RETRIES.turn + QUERY_RETRIES.seconds == 10
+    assert DOCUMENT_RETRIES.seconds < 70
     # A Retry-After of a minute, the most usual of all, is waited for.
-    assert 60 + PATIENT.least < PATIENT.seconds
+    assert 60 + DOCUMENT_RETRIES.least < DOCUMENT_RETRIES.seconds
 
 
 def test_pauses_grow_are_bounded_and_begin_at_zero():
-    patience = replace(PATIENT, first_pause=1.0, longest_pause=8.0)
+    patience = replace(DOCUMENT_RETRIES, first_pause=1.0, longest_pause=8.0)
     for attempts, bound in ((1, 1.0), (2, 2.0), (4, 8.0), (9, 8.0)):
         drawn = [patience.pause(attempts) for _ in range(400)]
         assert 0 <= min(drawn) < 0.1 * bound

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 
 from rag_assets.common.errors import (
     ChatError,
-    ChatLate,
     ChatRefused,
+    ChatTimeout,
     ChatUnavailable,
     PromptRejected,
 )
@@ -111,7 +111,7 @@ def test_what_does_not_pass_has_a_name(
 def test_no_answer_takes_longer_than_it_may(llmock: LLMock) -> None:
     llmock.delay(3.0)
     started = time.monotonic()
-    with pytest.raises(ChatLate, match=r"within 0\.4 seconds") as caught:
+    with pytest.raises(ChatTimeout, match=r"within 0\.4 seconds") as caught:
         ask_chat(llmock, "openai", seconds=0.4)
     assert time.monotonic() - started < 2.0
     assert caught.value.requests == 1

@@ -19,17 +19,17 @@ from rag_assets.billing.spending import Cap, Spending
 from rag_assets.common.errors import BadVectors, EmbedderRefused, EmbedderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.batching import embed_all
+from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.endpoint import SdkEndpoint
 from rag_assets.models.embedding.outcome import EmbedOutcome
-from rag_assets.models.embedding.packing import EmbedItem
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Budget, Vectors
 from rag_assets.models.embedding.remote import RemoteEmbedder
 from rag_assets.models.factory import remote_model
 from rag_assets.models.providers.gemini.embedding import GeminiEndpoint
 from rag_assets.models.providers.openai.embedding import OpenAIEndpoint
-from rag_assets.models.transport.retries import Patience
+from rag_assets.models.transport.retries import RetryPolicy
 from rag_assets.models.transport.traffic import Traffic
 from tests.embedding_server import (
     Cut,
@@ -44,7 +44,9 @@ from tests.embedding_server import (
 
 KEY = "sk-planted-0123456789abcdef"
 TEXT = "a confidential passage, number"
-QUICK = Patience(turn=15.0, tries=4, seconds=15.0, least=0.05, first_pause=0.02, longest_pause=0.1)
+QUICK = RetryPolicy(
+    turn=15.0, tries=4, seconds=15.0, least=0.05, first_pause=0.02, longest_pause=0.1
+)
 BATCH = 8
 
 
@@ -69,7 +71,7 @@ class Drive:
         )
         self.kept: dict[str, Vectors] = {}
 
-    def embedder(self, patience: Patience = QUICK, concurrency: int = 2) -> RemoteEmbedder:
+    def embedder(self, patience: RetryPolicy = QUICK, concurrency: int = 2) -> RemoteEmbedder:
         """As the registry makes it, with less patience."""
         model = remote_model(self._config)
         sdk: type[SdkEndpoint[Any]] = (

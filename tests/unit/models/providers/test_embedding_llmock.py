@@ -13,19 +13,19 @@ from pydantic import SecretStr
 from rag_assets.common.errors import EmbedderRefused, EmbedderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.batching import embed_all
+from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.outcome import EmbedOutcome
-from rag_assets.models.embedding.packing import EmbedItem
 from rag_assets.models.embedding.remote import RemoteEmbedder
 from rag_assets.models.factory import remote_model
 from rag_assets.models.providers.openai.embedding import OpenAIEndpoint
-from rag_assets.models.transport.retries import Patience
+from rag_assets.models.transport.retries import RetryPolicy
 from rag_assets.models.transport.traffic import Traffic
 
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock
 
-QUICK = Patience(turn=30.0, tries=6, seconds=8.0, least=0.1, first_pause=0.2, longest_pause=0.5)
+QUICK = RetryPolicy(turn=30.0, tries=6, seconds=8.0, least=0.1, first_pause=0.2, longest_pause=0.5)
 
 
 def drive(

@@ -8,7 +8,11 @@ from collections.abc import Sequence
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError, RerankFailed
-from rag_assets.models.reranking.circuit_breaker import FAILURES, REST_SECONDS, RestingReranker
+from rag_assets.models.reranking.circuit_breaker import (
+    FAILURES,
+    OPEN_SECONDS,
+    CircuitBreakerReranker,
+)
 
 LATE = RerankFailed("late", "late")
 
@@ -42,7 +46,7 @@ class Clock:
         return self.now
 
 
-def ask(reranker: RestingReranker) -> str | None:
+def ask(reranker: CircuitBreakerReranker) -> str | None:
     """Why it gave no scores, if it gave none."""
     try:
         asyncio.run(reranker.scores("q", ["p"], seconds=1))
@@ -53,13 +57,13 @@ def ask(reranker: RestingReranker) -> str | None:
 
 def test_it_rests_after_failures_in_a_row_and_one_tries_it_again() -> None:
     scripted, clock = Scripted(), Clock()
-    reranker = RestingReranker(scripted, clock)
+    reranker = CircuitBreakerReranker(scripted, clock)
     scripted.failure = LATE
     assert [ask(reranker) for _ in range(FAILURES + 2)] == ["late"] * FAILURES + ["resting"] * 2
     assert scripted.asked == FAILURES
-    clock.now += REST_SECONDS
+    clock.now += OPEN_SECONDS
     assert [ask(reranker) for _ in range(3)] == ["late", "resting", "resting"]
-    clock.now += REST_SECONDS
+    clock.now += OPEN_SECONDS
     scripted.failure = None
     assert [ask(reranker) for _ in range(3)] == [None] * 3
     scripted.failure = LATE
@@ -68,7 +72,7 @@ def test_it_rests_after_failures_in_a_row_and_one_tries_it_again() -> None:
 
 def test_a_success_in_between_starts_the_count_anew() -> None:
     scripted = Scripted()
-    reranker = RestingReranker(scripted, Clock())
+    reranker = CircuitBreakerReranker(scripted, Clock())
     for _ in range(5):
         scripted.failure = LATE
         assert [ask(reranker) for _ in range(FAILURES - 1)] == ["late"] * (FAILURES - 1)
@@ -78,11 +82,11 @@ def test_a_success_in_between_starts_the_count_anew() -> None:
 
 def test_while_one_tries_it_again_the_others_go_on_without() -> None:
     scripted, clock = Scripted(), Clock()
-    reranker = RestingReranker(scripted, clock)
+    reranker = CircuitBreakerReranker(scripted, clock)
     scripted.failure = LATE
     for _ in range(FAILURES):
         ask(reranker)
-    clock.now += REST_SECONDS
+    clock.now += OPEN_SECONDS
     scripted.failure = None
 
     async def at_once() -> list[object]:
@@ -98,5 +102,5 @@ def test_a_model_that_cannot_be_used_is_a_failure_like_others() -> None:
     scripted = Scripted()
     scripted.failure = ConfigurationError("no such folder", hint="make it")
     with pytest.raises(RerankFailed, match="no such folder") as caught:
-        asyncio.run(RestingReranker(scripted).scores("q", ["p"], seconds=1))
+        asyncio.run(CircuitBreakerReranker(scripted).scores("q", ["p"], seconds=1))
     assert (caught.value.fault, caught.value.hint) == ("not usable", "make it")

@@ -18,8 +18,8 @@ from werkzeug import Response
 from rag_assets.common.errors import BadVectors, BatchLost, EmbedderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.batch_api import BatchResult, Standing, closing
-from rag_assets.models.embedding.packing import EmbedItem
+from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, closing
+from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.factory import remote_model
 from rag_assets.models.providers.openai import batch_results
 from rag_assets.models.providers.openai.batches import OpenAIBatches
@@ -86,14 +86,14 @@ def test_a_state_that_is_none_is_no_statement(
 ) -> None:
     httpserver.expect_request(BATCH).respond_with_json({"id": "batch_1", "status": status})
     with pytest.raises(EmbedderUnavailable, match="malformed answer") as caught:
-        ask_api(lambda api: api.standing("batch_1"))
+        ask_api(lambda api: api.status("batch_1"))
     assert KEY not in repr(caught.value)
 
 
 def test_a_code_is_one_that_is_known(httpserver: HTTPServer, ask_api: Ask[Any]) -> None:
     failed = {"status": "failed", "errors": {"data": [{"code": "skSecretsAreAlphanumericToo"}]}}
     httpserver.expect_request(BATCH).respond_with_json(failed)
-    assert ask_api(lambda api: api.standing("batch_1")) == Standing("failed", "failed")
+    assert ask_api(lambda api: api.status("batch_1")) == BatchStatus("failed", "failed")
 
 
 def test_results_that_are_gone_are_lost_and_not_refused(
@@ -133,7 +133,7 @@ def test_only_results_may_be_large_and_none_of_their_lines(
     monkeypatch.setattr(batch_results, "_LINE_BYTES", 2_000)
     httpserver.expect_oneshot_request(BATCH).respond_with_json({**ENDED, "x": "x" * 1_000})
     with pytest.raises(EmbedderUnavailable, match="longer than 1,000 bytes"):
-        ask_api(lambda api: api.standing("batch_1"))
+        ask_api(lambda api: api.status("batch_1"))
     httpserver.expect_request(BATCH).respond_with_json(ENDED)
     httpserver.expect_oneshot_request(CONTENT).respond_with_data("\n".join([line()] * 100))
     assert [result.key for result in results(ask_api)] == ["key"] * 100

@@ -15,8 +15,8 @@ from pydantic import SecretStr
 from rag_assets.common.errors import BadVectors, EmbedderRefused, EmbedderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.batch_api import BatchResult, Standing, closing, in_batches
-from rag_assets.models.embedding.packing import EmbedItem
+from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, closing, in_batches
+from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.factory import build_batch_api
 from rag_assets.models.providers.openai.batches import OpenAIBatches
 from tests.batch_server import BatchServer
@@ -66,9 +66,9 @@ def results(server: BatchServer, batch_id: str) -> dict[str, BatchResult]:
 def test_texts_go_out_as_one_batch_and_come_back_by_their_keys(server: BatchServer) -> None:
     batch_id = submit(server)
     assert server.texts == [[item.text for item in ITEMS]]
-    assert ask(server, lambda api: api.standing(batch_id)) == Standing("under way")
+    assert ask(server, lambda api: api.status(batch_id)) == BatchStatus("under way")
     server.finish()
-    assert ask(server, lambda api: api.standing(batch_id)) == Standing("ended")
+    assert ask(server, lambda api: api.status(batch_id)) == BatchStatus("ended")
     found = results(server, batch_id)
     assert found.keys() == {item.key for item in ITEMS}
     assert {np.shape(result.vector) for result in found.values()} == {(1536,)}
@@ -105,33 +105,33 @@ def test_a_text_that_is_refused_has_no_vector_and_costs_no_other_its_own(
 @pytest.mark.parametrize(
     ("status", "fields", "standing"),
     [
-        ("in_progress", {}, Standing("under way")),
-        ("finalizing", {}, Standing("under way")),
-        ("expired", {"output_file_id": "file-1"}, Standing("ended")),
-        ("expired", {}, Standing("failed", "expired")),
-        ("cancelled", {}, Standing("failed", "cancelled")),
+        ("in_progress", {}, BatchStatus("under way")),
+        ("finalizing", {}, BatchStatus("under way")),
+        ("expired", {"output_file_id": "file-1"}, BatchStatus("ended")),
+        ("expired", {}, BatchStatus("failed", "expired")),
+        ("cancelled", {}, BatchStatus("failed", "cancelled")),
         (
             "failed",
             {"errors": {"data": [{"code": "token_limit_exceeded", "message": "passage 3 …"}]}},
-            Standing("failed", "token_limit_exceeded"),
+            BatchStatus("failed", "token_limit_exceeded"),
         ),
         (
             "failed",
             {"errors": {"data": [{"code": "see: passage 3"}]}},
-            Standing("failed", "failed"),
+            BatchStatus("failed", "failed"),
         ),
     ],
 )
 def test_how_a_batch_stands(
-    server: BatchServer, status: str, fields: dict[str, Any], standing: Standing
+    server: BatchServer, status: str, fields: dict[str, Any], standing: BatchStatus
 ) -> None:
     batch_id = submit(server)
     server.end(status, **fields)
-    assert ask(server, lambda api: api.standing(batch_id)) == standing
+    assert ask(server, lambda api: api.status(batch_id)) == standing
 
 
 def test_a_batch_that_the_provider_does_not_know_has_failed(server: BatchServer) -> None:
-    assert ask(server, lambda api: api.standing("batch_none")).state == "failed"
+    assert ask(server, lambda api: api.status("batch_none")).state == "failed"
 
 
 def test_a_malformed_line_is_bad_vectors(server: BatchServer) -> None:
@@ -153,9 +153,9 @@ def test_failures_have_the_names_they_have_elsewhere(
 
 
 def test_batches_are_as_large_as_a_provider_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.models.embedding.batch_api.MOST_TEXTS", 3)
+    monkeypatch.setattr("rag_assets.models.embedding.batch_api.MAX_TEXTS", 3)
     assert [len(batch) for batch in in_batches(ITEMS)] == [3, 2]
-    monkeypatch.setattr("rag_assets.models.embedding.batch_api.MOST_BYTES", 40)
+    monkeypatch.setattr("rag_assets.models.embedding.batch_api.MAX_BYTES", 40)
     assert [len(batch) for batch in in_batches(ITEMS)] == [2, 2, 1]
     assert list(in_batches([])) == []
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from rag_assets.common.errors import CapReached, EmbedderRefused, InputRejected
 from rag_assets.models.embedding import batching
-from rag_assets.models.embedding.batching import embed_all
+from rag_assets.models.embedding.batches import Batch, EmbedItem, pack
+from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.outcome import EmbedOutcome
-from rag_assets.models.embedding.packing import Batch, EmbedItem, pack
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Charge, Vectors
 
 

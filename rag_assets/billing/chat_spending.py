@@ -8,7 +8,7 @@ import threading
 
 from rag_assets.billing.ledger import present_caps
 from rag_assets.billing.spending import Cap, cap_that_stops
-from rag_assets.common.errors import CapReached, ChatError, ChatFailed, ChatLate
+from rag_assets.common.errors import CapReached, ChatError, ChatFailed, ChatTimeout
 from rag_assets.common.formatting import dollars
 from rag_assets.models.chat.prices import ChatPrice
 from rag_assets.models.chat.protocol import ChatModel, Completion
@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 _FREE = ChatPrice(input_per_million=0, output_per_million=0)
 
 
-class AnswerSpending:
+class ChatSpending:
     """What answers that are being written may cost, by tenant.
 
     The most that an answer can cost is set aside until what it did cost is recorded, so that
@@ -69,7 +69,7 @@ class AnswerSpending:
                     self._under_way[ref] = left
 
 
-class PaidChat:
+class BilledChat:
     """A chat model that a tenant pays for; see ChatModel.
 
     Args:
@@ -84,7 +84,7 @@ class PaidChat:
     def __init__(
         self,
         model: ChatModel,
-        spending: AnswerSpending,
+        spending: ChatSpending,
         ref: TenantRef,
         tenant: Tenant,
         *,
@@ -120,7 +120,7 @@ class PaidChat:
             )
         except ChatError as error:
             # A provider charges for what it could not deliver, too: at least for what it read.
-            paid = error.requests and isinstance(error, ChatFailed | ChatLate)
+            paid = error.requests and isinstance(error, ChatFailed | ChatTimeout)
             used = _used(error.requests, read if paid else 0, 0, self._price)
             raise
         finally:

@@ -26,14 +26,14 @@ from rag_assets.common.errors import (
     BadVectors,
     EmbedderRefused,
     EmbeddingError,
-    EmbeddingHalted,
+    EmbeddingStopped,
     InputRejected,
     OutOfTime,
 )
+from rag_assets.models.embedding.batches import Batch, EmbedItem, Packer
 from rag_assets.models.embedding.outcome import EmbedOutcome, EmbedProgress
-from rag_assets.models.embedding.packing import Batch, EmbedItem, Packer
 from rag_assets.models.embedding.protocol import Answer, Budget, Charge, Embedder
-from rag_assets.models.embedding.vector_buffer import Keep, Keeper
+from rag_assets.models.embedding.vector_buffer import Keep, VectorBuffer
 from rag_assets.models.embedding.vectors import checked_vectors
 
 _PROBE = "A sentence that any embedder takes."
@@ -71,7 +71,9 @@ async def embed_all(
         BadVectors: wrong count or dimension, not finite, or zero; none of that call is kept.
         Exception: whatever else embedder or keep raise; what was good before is kept.
     """
-    drive = _Drive(embedder, items, Keeper(keep, group_size=flush_items, seconds=flush_seconds))
+    drive = _BulkRun(
+        embedder, items, VectorBuffer(keep, group_size=flush_items, seconds=flush_seconds)
+    )
     drive.deadline, drive.progress, drive.budget = deadline, progress, budget
     try:
         await drive.run()
@@ -89,10 +91,12 @@ async def embed_all(
 _Call: TypeAlias = "asyncio.Task[Answer]"
 
 
-class _Drive:
+class _BulkRun:
     """The state of one embed_all; everything happens in the event loop's thread."""
 
-    def __init__(self, embedder: Embedder, items: Iterable[EmbedItem], keeper: Keeper) -> None:
+    def __init__(
+        self, embedder: Embedder, items: Iterable[EmbedItem], keeper: VectorBuffer
+    ) -> None:
         self.deadline: float | None = None
         self.progress: Callable[[EmbedProgress], None] | None = None
         self.budget: Budget | None = None
@@ -102,7 +106,7 @@ class _Drive:
         self._queue: deque[Batch] = deque()
         self._calls: dict[_Call, Batch] = {}
         self._rejected: dict[str, str] = {}
-        self._outage: EmbeddingHalted | None = None
+        self._outage: EmbeddingStopped | None = None
         self._bad: BadVectors | None = None
         self._begun = self._late = False
         self._done = self._requests = self._retries = self._tokens = 0
@@ -233,7 +237,7 @@ class _Drive:
         batch = self._calls.pop(call)
         try:
             answer = call.result()
-        except EmbeddingHalted as error:
+        except EmbeddingStopped as error:
             # Without its traceback, whose frames would hold on to the batch.
             self._outage = self._outage or error.with_traceback(None)
             self._count(error)

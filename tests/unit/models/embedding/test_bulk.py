@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assets.common.errors import BadVectors, EmbedderUnavailable, InputRejected
-from rag_assets.models.embedding.batching import embed_all
+from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.outcome import EmbedOutcome, EmbedProgress
-from rag_assets.models.embedding.packing import EmbedItem
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Vectors
 
 

@@ -10,14 +10,14 @@ from datetime import datetime
 
 from rag_assets.common.errors import ChatRefused, EmbedderRefused, ServiceUnavailable
 from rag_assets.models.chat.protocol import ChatModel, Completion
-from rag_assets.models.embedding.batch_api import BatchApi, BatchResult, Standing
-from rag_assets.models.embedding.packing import EmbedItem
+from rag_assets.models.embedding.batch_api import BatchApi, BatchResult, BatchStatus
+from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, Purpose
 
 _QUIET_SECONDS = 600.0
 
 
-class _KeyNotes:
+class _KeyHealth:
     """What calls tell of a key, until it is noted."""
 
     def __init__(self, note: Callable[[bool], None]) -> None:
@@ -55,7 +55,7 @@ class _KeyNotes:
         return worked != before or now - at > _QUIET_SECONDS
 
 
-class NotingChat:
+class KeyReportingChat:
     """A chat model that has it noted whether its provider takes the key.
 
     It is noted every ten minutes, or when it changes.
@@ -67,7 +67,7 @@ class NotingChat:
 
     def __init__(self, model: ChatModel, note: Callable[[bool], None]) -> None:
         self._model = model
-        self._notes = _KeyNotes(note)
+        self._notes = _KeyHealth(note)
 
     async def complete(
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
@@ -86,7 +86,7 @@ class NotingChat:
         await self._model.close()
 
 
-class NotingBatchApi:
+class KeyReportingBatchApi:
     """A batch API that has it noted, when it is closed, whether its provider takes the key.
 
     Args:
@@ -96,7 +96,7 @@ class NotingBatchApi:
 
     def __init__(self, api: BatchApi, note: Callable[[bool], None]) -> None:
         self._api = api
-        self._notes = _KeyNotes(note)
+        self._notes = _KeyHealth(note)
 
     @property
     def dimensions(self) -> int:
@@ -113,10 +113,10 @@ class NotingBatchApi:
         with self._notes.of_call():
             return await self._api.find(tag, since)
 
-    async def standing(self, batch_id: str) -> Standing:
+    async def status(self, batch_id: str) -> BatchStatus:
         """See BatchApi."""
         with self._notes.of_call():
-            return await self._api.standing(batch_id)
+            return await self._api.status(batch_id)
 
     async def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
         """See BatchApi."""
@@ -130,7 +130,7 @@ class NotingBatchApi:
         self._notes.write()
 
 
-class NotingEmbedder:
+class KeyReportingEmbedder:
     """An embedder that has it noted whether its provider takes the key.
 
     It is noted when connections are closed, so once in a run; and by one that answers many
@@ -143,7 +143,7 @@ class NotingEmbedder:
 
     def __init__(self, embedder: Embedder, note: Callable[[bool], None]) -> None:
         self._embedder = embedder
-        self._notes = _KeyNotes(note)
+        self._notes = _KeyHealth(note)
 
     @property
     def embedder_id(self) -> str:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 from pytest_httpserver import HTTPServer
 
-from rag_assets.billing.noting import NotingBatchApi, NotingEmbedder
+from rag_assets.billing.key_health import KeyReportingBatchApi, KeyReportingEmbedder
 from rag_assets.common.errors import (
     EmbedderRefused,
     EmbedderUnavailable,
@@ -48,7 +48,7 @@ class Scripted(DeterministicEmbedder):
 
 def noted_after(*script: EmbeddingError | None, closes: int = 1) -> list[bool]:
     noted: list[bool] = []
-    embedder = NotingEmbedder(Scripted(*script), noted.append)
+    embedder = KeyReportingEmbedder(Scripted(*script), noted.append)
 
     async def use() -> None:
         for error in script:
@@ -97,13 +97,13 @@ def test_a_note_that_cannot_be_made_is_made_later() -> None:
         if len(tries) == 1:
             raise ServiceUnavailable("Postgres does not answer")
 
-    async def use(embedder: NotingEmbedder) -> None:
+    async def use(embedder: KeyReportingEmbedder) -> None:
         await embedder.embed(["a"])
         await embedder.close()
         await embedder.close()
         await embedder.close()
 
-    asyncio.run(use(NotingEmbedder(DeterministicEmbedder(), note)))
+    asyncio.run(use(KeyReportingEmbedder(DeterministicEmbedder(), note)))
     assert tries == [True, True]
 
 
@@ -116,7 +116,7 @@ def test_calls_about_batches_tell_of_the_key_as_well(
     told: list[bool] = []
 
     async def look() -> None:
-        api = NotingBatchApi(
+        api = KeyReportingBatchApi(
             build_batch_api(
                 EmbedderConfig(provider="openai", base_url=httpserver.url_for("/v1")),
                 credentials=lambda: SecretStr("sk-test"),
@@ -125,7 +125,7 @@ def test_calls_about_batches_tell_of_the_key_as_well(
             told.append,
         )
         with suppress(EmbeddingError):
-            await closing(api, api.standing("batch_1"))
+            await closing(api, api.status("batch_1"))
 
     asyncio.run(look())
     assert told == noted

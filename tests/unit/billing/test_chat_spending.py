@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from rag_assets.billing.answer_spending import AnswerSpending, PaidChat
+from rag_assets.billing.chat_spending import BilledChat, ChatSpending
 from rag_assets.common.errors import (
     CapReached,
     ChatFailed,
-    ChatLate,
     ChatRefused,
+    ChatTimeout,
     NoProviderKey,
     RagAssetsError,
 )
@@ -71,16 +71,16 @@ class Model:
 
 def paid(
     books: Books, model: Model, price: ChatPrice | None = PRICE, **caps: float
-) -> tuple[PaidChat, AnswerSpending]:
+) -> tuple[BilledChat, ChatSpending]:
     batches = SimpleNamespace(promised=lambda tenant: 0.0)
     catalog: Any = SimpleNamespace(usage=books, batches=batches)
-    spending = AnswerSpending(catalog)
+    spending = ChatSpending(catalog)
     tenant = Tenant(id="acme", caps=CapsConfig(**caps))
-    chat = PaidChat(model, spending, REF, tenant, provider="openai", name="m", price=price)
+    chat = BilledChat(model, spending, REF, tenant, provider="openai", name="m", price=price)
     return chat, spending
 
 
-def ask(chat: PaidChat, times: int = 1) -> list[Completion | BaseException]:
+def ask(chat: BilledChat, times: int = 1) -> list[Completion | BaseException]:
     async def all_of_them() -> list[Completion | BaseException]:
         return await asyncio.gather(
             *(
@@ -144,7 +144,7 @@ def test_what_an_answer_did_not_cost_may_be_spent_again() -> None:
 @pytest.mark.parametrize(
     ("error", "requests", "paid_for"),
     [
-        (ChatLate("late"), 1, True),
+        (ChatTimeout("late"), 1, True),
         (ChatFailed("malformed"), 1, True),
         (ChatRefused("refused"), 1, False),
         (NoProviderKey("none"), 0, False),
@@ -166,7 +166,7 @@ def test_whoever_goes_away_leaves_nothing_set_aside() -> None:
     for moment in (0, 0.05):
         chat, spending = paid(Books(), model, per_day=MOST)
 
-        async def given_up(chat: PaidChat = chat, moment: float = moment) -> None:
+        async def given_up(chat: BilledChat = chat, moment: float = moment) -> None:
             asking = asyncio.ensure_future(
                 chat.complete("Be short.", "What?", max_tokens=100, seconds=5.0)
             )

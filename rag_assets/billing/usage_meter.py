@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from rag_assets.billing.spending import used_of
-from rag_assets.common.background_batcher import Aside
+from rag_assets.common.background_batcher import BackgroundBatcher
 from rag_assets.models.embedding.prices import FREE, Price, provider_and_model
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.storage.catalog.catalog import Catalog
@@ -31,16 +31,18 @@ class Meter:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._aside: Aside[tuple[_Account, Used]] = Aside(self._write, name="usage of searches")
+        self._batcher: BackgroundBatcher[tuple[_Account, Used]] = BackgroundBatcher(
+            self._write, name="usage of searches"
+        )
 
     def count(self, ref: TenantRef, embedder_id: str, charge: Charge, price: Price | None) -> None:
         """Count what one question was charged; what is free is not worth a statement."""
         if price != FREE:
-            self._aside.put(((ref, embedder_id), used_of(charge, price)))
+            self._batcher.put(((ref, embedder_id), used_of(charge, price)))
 
     def close(self) -> None:
         """Wait until everything is recorded."""
-        self._aside.close()
+        self._batcher.close()
 
     def _write(self, lot: Sequence[tuple[_Account, Used]]) -> None:
         sums: dict[_Account, Used] = {}
