@@ -47,8 +47,7 @@ def _actions(tenant_id: str) -> Iterator[dict[str, Any]]:
     if serving is None:
         sys.exit(f"{tenant_id} was never indexed")
     owner = Owner(record.id, record.incarnation, serving.number)
-    session.store.refresh(serving.index_name)
-    found = list(session.store.stored(serving.index_name, owner))
+    found = list(session.store.entries.stored(serving.index_name, owner))
     rows = session.lake.tenant(record.id, record.incarnation).vectors(
         serving.embedder_id, {hit.fields["text_sha256"] for hit in found}
     )

@@ -201,11 +201,8 @@ def _used(hashes: Iterable[str], faults: dict[str, VectorFault]) -> list[VectorF
 
 def _shape(ctx: TenantContext, generation: Generation) -> IndexShape:
     number, name = generation.number, generation.index_name
-    mapped = ctx.store.dimensions_of(name)
-    lacking: tuple[str, ...] = ()
-    if mapped is not None:
-        ctx.store.refresh(name)
-        lacking = tuple(ctx.store.without_vector(name, ctx.owner(generation)))
+    mapped = ctx.store.indexes.vector_length(name)
+    lacking = tuple(ctx.store.entries.without_vector(name, ctx.owner(generation)))
     return IndexShape(number, name, generation.dimensions, mapped, lacking)
 
 

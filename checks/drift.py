@@ -68,7 +68,7 @@ def verdict_of(
 def _compared(state: IndexState) -> Iterator[Compared]:
     drift, name = state.drift, f"generation {state.generation.number}"
     yield Compared(f"{name}: entries", drift.expected, drift.live)
-    yield Compared(f"{name}: index UUID", state.expected_uuid, state.live_uuid)
+    yield Compared(f"{name}: index", "present", state.index)
     yield Compared(
         f"{name}: alias shows the serving generation", expected=True, actual=state.alias_correct
     )
@@ -80,8 +80,8 @@ def _compared(state: IndexState) -> Iterator[Compared]:
 
 def _offenders(state: IndexState, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     number, drift = state.generation.number, state.drift
-    if state.live_uuid != state.expected_uuid:
-        fault = "index is gone" if state.live_uuid is None else "index was replaced"
+    if state.index_lost:
+        fault = "index is gone" if state.index == "missing" else "index was replaced"
         yield number, fault, state.generation.index_name
     if not state.alias_correct:
         yield number, "alias shows something else", state.generation.index_name

@@ -1,13 +1,13 @@
 """isolation: nothing of another tenant, and nothing under another scope, is within reach."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.storage.index.model import Owner, ScannedEntry, entry_id
+from rag_assets.storage.index.model import Owner, ScannedEntry, TenantView, entry_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +17,6 @@ class Trespass:
     index_name: str
     entry_id: str
     fault: str
-
-
-@dataclass(frozen=True, slots=True)
-class AliasView:
-    """What somebody sees who queries through the tenant's alias.
-
-    Attributes:
-        filtered: whether its filter leaves only this tenant's entries.
-        strangers: other tenants of which entries show through it.
-    """
-
-    name: str
-    filtered: bool
-    strangers: tuple[str, ...] = ()
 
 
 def fault_of(
@@ -62,19 +48,13 @@ def fault_of(
     return next((what for is_fault, what in faults if is_fault), None)
 
 
-def leaves_only(tenant: str, query: Mapping[str, object]) -> bool:
-    """Whether an alias's filter certainly leaves nothing but one tenant's entries."""
-    inner = query.get("bool")
-    clauses = inner.get("filter") if isinstance(inner, Mapping) else None
-    if not isinstance(clauses, Sequence):
-        return False
-    return any(_is_term(clause, tenant) for clause in clauses)
-
-
-def judge(trespasses: Sequence[Trespass], looked_at: int, alias: AliasView | None) -> Verdict:
+def judge(
+    tenant: str, trespasses: Sequence[Trespass], looked_at: int, alias: TenantView | None
+) -> Verdict:
     """No entry may trespass, and the alias must show this tenant alone.
 
     Args:
+        tenant: whose index.
         trespasses: what was found.
         looked_at: how many entries were.
         alias: how the tenant's alias looks; None when there is none.
@@ -82,13 +62,14 @@ def judge(trespasses: Sequence[Trespass], looked_at: int, alias: AliasView | Non
     offenders = [(t.index_name, t.entry_id, t.fault) for t in trespasses]
     compared = [Compared("entries that trespass", 0, len(trespasses))]
     if alias is not None:
+        strangers = [name for name in alias.tenants if name != tenant]
         compared += [
-            Compared("alias is filtered by tenant", expected=True, actual=alias.filtered),
-            Compared("other tenants seen through the alias", 0, len(alias.strangers)),
+            Compared("alias is filtered by tenant", expected=True, actual=alias.restricted),
+            Compared("other tenants seen through the alias", 0, len(strangers)),
         ]
-        if not alias.filtered:
+        if not alias.restricted:
             offenders.append((alias.name, "", "does not filter by tenant"))
-        offenders += [(alias.name, "", f"shows the tenant {name!r}") for name in alias.strangers]
+        offenders += [(alias.name, "", f"shows the tenant {name!r}") for name in strangers]
     return Verdict(
         passed=not offenders,
         description=_description(offenders, looked_at),
@@ -115,11 +96,12 @@ def isolation_check(context: CheckContext) -> Verdict:
     looked_at = 0
     scopes = _scopes(ctx)
     for name in _index_names(ctx):
-        for entry in ctx.store.scan(name, ctx.ref.id):
+        for entry in ctx.store.entries.scan(name, ctx.ref.id):
             looked_at += 1
             if fault_of(entry, ctx.ref.id, ctx.ref.incarnation, scopes):
                 suspects.append((name, entry))
-    return judge(_trespasses(ctx, suspects), looked_at, _alias_view(ctx))
+    trespasses, view = _trespasses(ctx, suspects), ctx.store.indexes.view(ctx.ref.id)
+    return judge(ctx.ref.id, trespasses, looked_at, view)
 
 
 def _trespasses(ctx: TenantContext, suspects: Sequence[tuple[str, ScannedEntry]]) -> list[Trespass]:
@@ -138,28 +120,8 @@ def _scopes(ctx: TenantContext) -> dict[str, str]:
     return {document.document_id: document.access_scope for document in documents}
 
 
-def _index_names(ctx: TenantContext) -> Iterator[str]:
-    names = {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
-    for name in sorted(names):
-        if ctx.store.uuid_of(name) is not None:
-            ctx.store.refresh(name)
-            yield name
-
-
-def _alias_view(ctx: TenantContext) -> AliasView | None:
-    alias = ctx.store.alias_name(ctx.ref.id)
-    target = ctx.store.alias_target(ctx.ref.id)
-    if target is None:
-        return None
-    seen = {tenant for tenant, _ in ctx.store.tenants_in(alias)}
-    strangers = tuple(sorted(seen - {ctx.ref.id}))
-    return AliasView(alias, leaves_only(ctx.ref.id, target[1]), strangers)
-
-
-def _is_term(clause: object, tenant: str) -> bool:
-    term = clause.get("term") if isinstance(clause, Mapping) else None
-    value = term.get("tenant") if isinstance(term, Mapping) else None
-    return value == tenant or (isinstance(value, Mapping) and value.get("value") == tenant)
+def _index_names(ctx: TenantContext) -> list[str]:
+    return sorted({g.index_name for g in ctx.catalog.generations.live(ctx.ref.id)})
 
 
 def _description(offenders: Sequence[tuple[str, str, str]], looked_at: int) -> str:

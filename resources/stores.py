@@ -11,7 +11,7 @@ import dagster as dg
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.stack import Endpoints, LocalStack
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.index.elasticsearch.store import ElasticsearchStore
+from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
 from rag_assets.storage.lake.store import Lake
 
 
@@ -42,7 +42,7 @@ class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     url: str | None = None
 
-    def store(self) -> ElasticsearchStore:
+    def store(self) -> VectorStore:
         """The vector store, opened once per process.
 
         Raises:
@@ -81,7 +81,7 @@ def _own(settings: Settings) -> Endpoints:
     return stack.endpoints()
 
 
-_opened: list[Catalog | ElasticsearchStore] = []
+_opened: list[Catalog | VectorStore] = []
 
 
 @lru_cache(maxsize=4)
@@ -92,7 +92,7 @@ def _catalog(url: str) -> Catalog:
 
 
 @lru_cache(maxsize=4)
-def _store(url: str, prefix: str) -> ElasticsearchStore:
-    store = ElasticsearchStore(url, prefix=prefix)
+def _store(url: str, prefix: str) -> VectorStore:
+    store = open_store(StoreConfig(url, prefix=prefix))
     _opened.append(store)
     return store

@@ -175,9 +175,8 @@ class Installation:
         ctx = self.context(tenant_id)
         serving = ctx.catalog.generations.serving(tenant_id)
         assert serving is not None
-        ctx.store.refresh(serving.index_name)
         found = {}
-        for hit in ctx.store.stored(serving.index_name, ctx.owner(serving)):
+        for hit in ctx.store.entries.stored(serving.index_name, ctx.owner(serving)):
             found[hit.id] = (
                 hit.fields["uri"],
                 hit.fields["text_sha256"],
@@ -194,8 +193,8 @@ class Installation:
         for session in self._sessions:
             session.close()
         with Session() as remover:
-            for index_name in remover.store.indexes():
-                remover.store.drop_index(index_name)
+            for index_name in remover.store.indexes.names():
+                remover.store.indexes.drop(index_name)
         stores.close_all()
 
 

@@ -103,7 +103,7 @@ def _write(path: Path, tenant_id: str, asked: list[str]) -> None:
         if serving is None:
             raise SystemExit(f"{tenant_id} was never indexed")
         owner = Owner(record.id, record.incarnation, serving.number)
-        chunks = session.store.count(serving.index_name, owner)
+        chunks = session.store.entries.count(serving.index_name, owner)
         place = Place(
             serving.index_name,
             record.id,

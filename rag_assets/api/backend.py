@@ -23,7 +23,7 @@ from rag_assets.retrieval.answerer import Answerer
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.service_tokens import TokenReader
-from rag_assets.storage.index.protocol import VectorStore
+from rag_assets.storage.index.store import VectorStore
 
 _T = TypeVar("_T")
 
@@ -128,7 +128,7 @@ class Backend:
     def _ask_servers(self) -> None:
         with self.catalog.database.begin() as connection:
             connection.execute(text("SELECT 1"))
-        self._store.indexes()
+        self._store.indexes.names()
 
 
 async def _in_time(work: Awaitable[_T], seconds: float) -> _T:

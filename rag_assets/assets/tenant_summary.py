@@ -21,7 +21,7 @@ _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSIN
 def what_is_indexed(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     """How many documents are searchable, where, and since when they are what the sources hold."""
     tenant = ctx.catalog.overview.tenant(ctx.ref.id)
-    facts = rows_of(("", ""), _facts(ctx, tenant, ctx.store.alias_name(ctx.ref.id)))
+    facts = rows_of(("", ""), _facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id)))
     return dg.MetadataValue.md(f"{_headline(tenant)}\n\n{facts}")
 
 

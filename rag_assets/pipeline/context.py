@@ -21,8 +21,8 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.document_rows import Document
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.index.model import SCHEMA_VERSION, IndexSpec, Owner
-from rag_assets.storage.index.protocol import VectorStore
+from rag_assets.storage.index.model import SCHEMA_VERSION, IndexRef, IndexSpec, Owner
+from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import TenantLake
 from rag_assets.tenants.model import Tenant
 
@@ -114,6 +114,11 @@ class TenantContext:
 def owner_of(ref: TenantRef, generation: Generation) -> Owner:
     """The owner of a generation's entries, for callers without a stage context."""
     return Owner(ref.id, ref.incarnation, generation.number, generation.digest_key)
+
+
+def index_of(generation: Generation) -> IndexRef:
+    """The index in which a generation's entries were written."""
+    return IndexRef(generation.index_name, generation.index_identity)
 
 
 def generation_key(tenant: Tenant, embedder_id: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from rag_assets.pipeline.context import TenantContext, generation_key
+from rag_assets.pipeline.context import TenantContext, generation_key, index_of
 from rag_assets.pipeline.generations import (
     alias_is_right,
     drop_generation,
@@ -15,7 +15,7 @@ from rag_assets.pipeline.generations import (
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import HeldVersion
-from rag_assets.storage.index.model import Owner, ScannedEntry, entry_id
+from rag_assets.storage.index.model import Owner, Presence, ScannedEntry, entry_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +58,20 @@ class IndexState:
     """Everything the drift check compares for one generation.
 
     Attributes:
-        expected_uuid, live_uuid: of the index; live_uuid is None when there is none.
+        index: whether the index that was written to is there.
         alias_correct: whether the tenant's alias shows exactly the serving generation; True for
             a generation that is not serving.
     """
 
     generation: Generation
-    expected_uuid: str
-    live_uuid: str | None
+    index: Presence
     alias_correct: bool
     drift: Drift
 
     @property
     def index_lost(self) -> bool:
         """Whether the index is gone, or is not the one that was written to."""
-        return self.expected_uuid != self.live_uuid
+        return self.index != "present"
 
     @property
     def healthy(self) -> bool:
@@ -169,7 +168,7 @@ def repair_index(ctx: TenantContext) -> list[IndexState]:
     if serving is not None:
         ctx.guard()
         owner = ctx.owner(serving)
-        ctx.store.point_alias(serving.index_name, owner)
+        ctx.store.indexes.publish(serving.index_name, owner)
     for state in states:
         if not state.healthy:
             ctx.catalog.events.write(ctx.ref, "index_repaired", [_summary(state)])
@@ -183,18 +182,14 @@ def _inspect(
     serving: Generation | None,
 ) -> IndexState:
     owner = ctx.owner(generation)
-    uuid = ctx.store.uuid_of(generation.index_name)
-    live: Iterator[ScannedEntry] = iter(())
-    if uuid is not None:
-        ctx.store.refresh(generation.index_name)
-        live = ctx.store.scan(generation.index_name, ctx.ref.id, owner.digest_key)
+    index = ctx.store.indexes.presence(index_of(generation))
+    live = ctx.store.entries.scan(generation.index_name, ctx.ref.id, owner.digest_key)
     others = [g.number for g in generations if g.number != generation.number]
     held = ctx.catalog.index.held(ctx.ref.id, generation.number)
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])
     return IndexState(
         generation=generation,
-        expected_uuid=generation.index_uuid,
-        live_uuid=uuid,
+        index=index,
         alias_correct=serving is None
         or serving.number != generation.number
         or alias_is_right(ctx, generation),
@@ -217,8 +212,7 @@ def _repair(ctx: TenantContext, state: IndexState) -> None:
     generation, drift = state.generation, state.drift
     ctx.guard()
     wrong = [*drift.orphans, *drift.foreign]
-    ctx.store.delete(generation.index_name, ctx.ref.id, wrong)
-    ctx.store.refresh(generation.index_name)
+    ctx.store.entries.delete(generation.index_name, ctx.ref.id, wrong)
     damaged = sorted({*drift.missing, *drift.altered})
     ctx.catalog.index.unsettle(ctx.ref, generation.number, damaged)
 
@@ -240,9 +234,9 @@ def _repair_other(ctx: TenantContext, state: IndexState) -> None:
 
 def _replace_index(ctx: TenantContext, generation: Generation) -> None:
     ctx.guard()
-    ref = ctx.store.place(ctx.index_spec, ctx.ref.id, ctx.tenant.index.placement)
+    index = ctx.store.indexes.place(ctx.index_spec, ctx.ref.id, ctx.tenant.index.placement)
     ctx.catalog.index.reset(ctx.ref, generation.number)
-    ctx.catalog.generations.move(ctx.ref, generation, ref.name, ref.uuid)
+    ctx.catalog.generations.move(ctx.ref, generation, index.name, index.identity)
 
 
 def _summary(state: IndexState) -> dict[str, object]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from rag_assets.common.errors import IndexInconsistent
-from rag_assets.pipeline.context import TenantContext, config_key, generation_key
+from rag_assets.pipeline.context import TenantContext, config_key, generation_key, index_of
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.index.elasticsearch.mapping import owned
-from rag_assets.storage.index.protocol import VectorStore
+from rag_assets.storage.index.store import VectorStore
 
 
 def target_generation(ctx: TenantContext) -> Generation:
@@ -40,9 +39,9 @@ def require_index(ctx: TenantContext, generation: Generation) -> None:
 
 def require_same_index(store: VectorStore, tenant_id: str, generation: Generation) -> None:
     """As require_index, for callers without a stage context."""
-    uuid = store.uuid_of(generation.index_name)
-    if uuid != generation.index_uuid:
-        what = "is gone" if uuid is None else "was replaced by another"
+    presence = store.indexes.presence(index_of(generation))
+    if presence != "present":
+        what = "is gone" if presence == "missing" else "was replaced by another"
         raise IndexInconsistent(
             f"index {generation.index_name!r} of tenant {tenant_id!r} {what}",
             hint=f"restore it without embedding anything: rag-assets sync {tenant_id} --repair",
@@ -53,7 +52,7 @@ def publish(ctx: TenantContext, generation: Generation) -> None:
     """Make a build serve: one row in the catalog, then the alias that is derived from it."""
     ctx.guard()
     ctx.catalog.generations.publish(ctx.ref, generation)
-    ctx.store.point_alias(generation.index_name, ctx.owner(generation))
+    ctx.store.indexes.publish(generation.index_name, ctx.owner(generation))
     payload = {"generation": generation.number, "embedder": generation.embedder_id}
     ctx.catalog.events.write(ctx.ref, "generation_published", [payload])
 
@@ -72,7 +71,7 @@ def publish_when_complete(ctx: TenantContext, generation: Generation) -> bool:
     if ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, key):
         return False
     expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
-    live = ctx.store.count(generation.index_name, ctx.owner(generation))
+    live = ctx.store.entries.count(generation.index_name, ctx.owner(generation))
     if live != expected:
         raise IndexInconsistent(
             f"generation {generation.number} of tenant {ctx.ref.id!r} holds {live} entries,"
@@ -85,44 +84,41 @@ def publish_when_complete(ctx: TenantContext, generation: Generation) -> bool:
 
 def drop_generation(ctx: TenantContext, generation: Generation) -> None:
     """Delete a build's entries, then its row."""
-    if ctx.store.uuid_of(generation.index_name) is not None:
-        ctx.store.refresh(generation.index_name)
-        ids = [
-            entry.id
-            for entry in ctx.store.scan(generation.index_name, ctx.ref.id)
-            if (entry.tenant, entry.incarnation, entry.generation)
-            == (ctx.ref.id, ctx.ref.incarnation, generation.number)
-        ]
+    ids = [
+        entry.id
+        for entry in ctx.store.entries.scan(generation.index_name, ctx.ref.id)
+        if (entry.tenant, entry.incarnation, entry.generation)
+        == (ctx.ref.id, ctx.ref.incarnation, generation.number)
+    ]
+    if ids:
         ctx.guard()
-        ctx.store.delete(generation.index_name, ctx.ref.id, ids)
-        ctx.store.refresh(generation.index_name)
+        ctx.store.entries.delete(generation.index_name, ctx.ref.id, ids)
     ctx.catalog.generations.delete(ctx.ref, generation)
-    alone = ctx.store.is_dedicated(generation.index_name, ctx.ref.id)
+    alone = generation.index_name in ctx.store.indexes.dedicated(ctx.ref.id)
     if alone and not ctx.catalog.generations.in_index(generation.index_name):
-        ctx.store.drop_index(generation.index_name)
+        ctx.store.indexes.drop(generation.index_name)
 
 
 def _repair_alias(ctx: TenantContext, generation: Generation) -> None:
     """Point the alias again where a run was killed right after it had published."""
     if not alias_is_right(ctx, generation):
         ctx.guard()
-        ctx.store.point_alias(generation.index_name, ctx.owner(generation))
+        ctx.store.indexes.publish(generation.index_name, ctx.owner(generation))
 
 
 def alias_is_right(ctx: TenantContext, generation: Generation) -> bool:
     """Whether the tenant's alias shows exactly this build."""
-    shown = (generation.index_name, {"bool": {"filter": owned(ctx.owner(generation))}})
-    return ctx.store.alias_target(ctx.ref.id) == shown
+    return ctx.store.indexes.is_published(generation.index_name, ctx.owner(generation))
 
 
 def _open(ctx: TenantContext, key: str) -> Generation:
     ctx.guard()
-    ref = ctx.store.place(ctx.index_spec, ctx.ref.id, ctx.tenant.index.placement)
+    index = ctx.store.indexes.place(ctx.index_spec, ctx.ref.id, ctx.tenant.index.placement)
     return ctx.catalog.generations.create(
         ctx.ref,
         key=key,
-        index_name=ref.name,
-        index_uuid=ref.uuid,
+        index_name=index.name,
+        index_identity=index.identity,
         embedder_id=ctx.embedder.embedder_id,
         embedder=ctx.tenant.embedder.model_dump(mode="json", exclude_none=True),
         dimensions=ctx.embedder.dimensions,

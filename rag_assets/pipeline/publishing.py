@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
-from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.pipeline.generations import publish_when_complete, require_index
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
@@ -31,7 +31,6 @@ from rag_assets.storage.index.model import Entry
 
 _BATCH_CHUNKS = 4_000
 _BATCH_DOCUMENTS = 500
-_QUERY_DOCUMENTS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +134,11 @@ def _delete_other_versions(
     ctx: TenantContext, generation: Generation, kept: Mapping[str, str | None]
 ) -> int:
     """Delete all entries of these documents except those of the version to keep."""
-    # Entries written just before a crash are only found once they are visible.
-    if ctx.store.uuid_of(generation.index_name) != generation.index_uuid:
+    if ctx.store.indexes.presence(index_of(generation)) != "present":
         return 0
-    ctx.store.refresh(generation.index_name)
-    owner = ctx.owner(generation)
-    deleted = 0
-    for document_ids in batched(kept, _QUERY_DOCUMENTS):
-        wanted = {document_id: kept[document_id] for document_id in document_ids}
-        ids = ctx.store.ids_of(generation.index_name, owner, wanted)
-        ctx.guard()
-        deleted += ctx.store.delete(generation.index_name, owner.tenant, list(ids))
-    if deleted:
-        ctx.store.refresh(generation.index_name)
-    return deleted
+    return ctx.store.entries.delete_other_versions(
+        generation.index_name, ctx.owner(generation), kept, guard=ctx.guard
+    )
 
 
 def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[int, int]:
@@ -182,8 +172,7 @@ def _publish_batch(
     before = ctx.catalog.index.intend(ctx.ref, generation.number, document_ids)
     ctx.guard()
     try:
-        ctx.store.upsert(index_name, entries)
-        ctx.store.refresh(index_name)
+        ctx.store.entries.write(index_name, entries)
         ctx.guard()
         versions = [version.indexed(work.config_key) for version in batch]
         ctx.catalog.index.commit(ctx.ref, generation.number, versions)
@@ -191,7 +180,7 @@ def _publish_batch(
         # If the tenant was purged meanwhile, nothing else would ever look for these entries. If
         # only the lock was lost, its next holder may have written the very same: leave them.
         if not ctx.catalog.tenants.is_alive(ctx.ref):
-            ctx.store.delete(index_name, ctx.ref.id, [entry.id for entry in entries])
+            ctx.store.entries.delete(index_name, ctx.ref.id, [entry.id for entry in entries])
         raise
     events = [{"uri": v.document.uri, "chunks": v.chunk_count} for v in batch]
     ctx.catalog.events.write(ctx.ref, "document_indexed", events)

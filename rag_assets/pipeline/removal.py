@@ -9,7 +9,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.storage.index.model import Owner
-from rag_assets.storage.index.protocol import VectorStore
+from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake
 
 _SWEEPS = 5
@@ -27,11 +27,10 @@ def purge_tenant(
         how many entries were deleted from the index.
     """
     catalog.tenants.set_state(record.id, "REMOVING")
-    store.drop_alias(record.id)
-    entries = sum(_sweep(store, index_name, record.id) for index_name in store.indexes())
-    for generation in catalog.generations.live(record.id):
-        if store.is_dedicated(generation.index_name, record.id):
-            store.drop_index(generation.index_name)
+    store.indexes.withdraw(record.id)
+    entries = sum(_sweep(store, index_name, record.id) for index_name in store.indexes.names())
+    for index_name in store.indexes.dedicated(record.id):
+        store.indexes.drop(index_name)
     for tenant_id, incarnation in list(lake.stored()):
         if tenant_id == record.id:
             lake.tenant(tenant_id, incarnation).purge()
@@ -53,23 +52,20 @@ def delete_late_writes(catalog: Catalog, lake: Lake, store: VectorStore, tenant_
     """
     _delete_strays(catalog, lake, store, tenant_id)
     if catalog.tenants.find(tenant_id) is None:
-        store.drop_alias(tenant_id)
-        for index_name in store.indexes():
-            if store.is_dedicated(index_name, tenant_id):
-                store.drop_index(index_name)
+        store.indexes.withdraw(tenant_id)
+        for index_name in store.indexes.dedicated(tenant_id):
+            store.indexes.drop(index_name)
         return
     serving = catalog.generations.serving(tenant_id)
     if serving is not None:
         ref = catalog.tenants.get(tenant_id).ref
-        store.point_alias(serving.index_name, Owner(ref.id, ref.incarnation, serving.number))
+        store.indexes.publish(serving.index_name, Owner(ref.id, ref.incarnation, serving.number))
 
 
 def _delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, only: str | None) -> int:
     swept = 0
-    for index_name in store.indexes():
-        if only is not None:
-            store.refresh(index_name)
-        for tenant_id, incarnation in store.tenants_in(index_name):
+    for index_name in store.indexes.names():
+        for tenant_id, incarnation in store.indexes.owners(index_name):
             if only in {None, tenant_id} and _is_stray(catalog, tenant_id, incarnation):
                 swept += _sweep(store, index_name, tenant_id, incarnation)
     for tenant_id, incarnation in list(lake.stored()):
@@ -92,15 +88,14 @@ def _sweep(
     """Delete a tenant's entries until a scan finds none."""
     deleted = 0
     for _ in range(_SWEEPS):
-        store.refresh(index_name)
         ids = [
             entry.id
-            for entry in store.scan(index_name, tenant_id)
+            for entry in store.entries.scan(index_name, tenant_id)
             if incarnation is None or entry.incarnation == incarnation
         ]
         if not ids:
             return deleted
-        deleted += store.delete(index_name, tenant_id, ids)
+        deleted += store.entries.delete(index_name, tenant_id, ids)
     raise IndexInconsistent(
         f"entries of the removed tenant {tenant_id!r} keep appearing in {index_name!r}",
         hint="another process writes to the index; stop it, then remove the tenant again",

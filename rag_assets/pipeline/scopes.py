@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rag_assets.common.batches import batched
-from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.pipeline.slices import Work
-
-_BATCH = 500
 
 
 def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> int:
@@ -30,10 +27,9 @@ def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> i
             for document in work.documents
             if not (own and document.document_id in published)
         }
-        if not scopes or ctx.store.uuid_of(generation.index_name) != generation.index_uuid:
+        if not scopes or ctx.store.indexes.presence(index_of(generation)) != "present":
             continue
-        ctx.store.refresh(generation.index_name)
-        for batch in batched(scopes.items(), _BATCH):
-            ctx.guard()
-            moved += ctx.store.rescope(generation.index_name, ctx.owner(generation), dict(batch))
+        moved += ctx.store.entries.rescope(
+            generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
+        )
     return moved

@@ -12,7 +12,7 @@ from rag_assets.billing.embedders import Embedders
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.retrieval.search import AsyncRetriever
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.index.protocol import VectorStore
+from rag_assets.storage.index.store import VectorStore
 
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal

@@ -21,7 +21,7 @@ from rag_assets.storage.index.model import (
     StoredEntry,
     is_within,
 )
-from rag_assets.storage.index.protocol import Searcher
+from rag_assets.storage.index.protocols import EntrySearcher
 from rag_assets.tenants.modes import SearchMode
 
 _OVERFETCH = 30
@@ -77,7 +77,7 @@ class CandidateSearch:
     """
 
     reader: QuestionReader
-    searcher: Searcher
+    searcher: EntrySearcher
     serving: Generation
     owner: Owner
     scopes: frozenset[str]

@@ -9,8 +9,8 @@ from rag_assets.common.errors import UnknownDocument
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.index_rows import ReadableDocument
-from rag_assets.storage.index.model import EntryFilter, Owner, StoredEntry
-from rag_assets.storage.index.protocol import VectorStore
+from rag_assets.storage.index.model import Owner, StoredEntry
+from rag_assets.storage.index.store import VectorStore
 
 _WITHHELD = "\n[...]\n"
 _BLANKS = 16
@@ -73,8 +73,7 @@ class DocumentReader:
         if record.state != "ACTIVE" or serving is None or "\0" in document_id:
             raise _unknown(tenant_id)
         owner = Owner(record.id, record.incarnation, serving.number, serving.digest_key)
-        narrowing = EntryFilter(documents=(document_id,))
-        found = list(self._store.stored(serving.index_name, owner, narrowing))
+        found = self._store.entries.of_document(serving.index_name, owner, document_id)
         # After the entries were read: a version that was replaced meanwhile does not count.
         versions = self._catalog.index.readable(
             tenant_id, serving.number, [document_id], caller.principals

@@ -14,7 +14,7 @@ from rag_assets.retrieval.fusion import fuse
 from rag_assets.retrieval.model import Hit, Scores
 from rag_assets.retrieval.reranking import Reread
 from rag_assets.retrieval.timings import Clock
-from rag_assets.storage.index.model import Candidate
+from rag_assets.storage.index.model import Candidate, IndexRef
 
 _LOG = logging.getLogger(__name__)
 
@@ -174,7 +174,8 @@ def _by_vector(search: CandidateSearch, found: Found) -> dict[str, float]:
 async def _require_index(search: CandidateSearch) -> None:
     """Tell an index that has nothing to say from one that was replaced by an empty one."""
     serving, tenant_id = search.serving, search.owner.tenant
-    if await search.searcher.uuid_of(serving.index_name) != serving.index_uuid:
+    index = IndexRef(serving.index_name, serving.index_identity)
+    if await search.searcher.presence(index) != "present":
         raise IndexInconsistent(
             f"index {serving.index_name!r} of tenant {tenant_id!r} was replaced",
             hint=f"restore it with `rag-assets sync {tenant_id} --repair`",

@@ -29,7 +29,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.questions import QuestionReader, Standing
 from rag_assets.storage.index.model import Owner
-from rag_assets.storage.index.protocol import VectorStore
+from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
 
 _MOST_TENANTS = 1_024

@@ -145,8 +145,8 @@ def test_a_late_writer_leaves_nothing_of_a_removed_tenant(
         assert catalog.tenants.get(tenant).incarnation > old
     else:
         assert catalog.tenants.find(tenant) is None
-        assert store.alias_target(tenant) is None
-        assert not [name for name in store.indexes() if store.is_dedicated(name, tenant)]
+        assert store.indexes.view(tenant) is None
+        assert store.indexes.dedicated(tenant) == []
 
 
 def break_lock(installation: Installation, tenant: str) -> None:
@@ -162,7 +162,6 @@ def break_lock(installation: Installation, tenant: str) -> None:
 def assert_nothing_left(installation: Installation, tenant: str, incarnation: int) -> None:
     """No index and no folder of the lake holds anything of a former use of an id."""
     session = installation.session()
-    for index_name in session.store.indexes():
-        session.store.refresh(index_name)
-        assert (tenant, incarnation) not in session.store.tenants_in(index_name)
+    for index_name in session.store.indexes.names():
+        assert (tenant, incarnation) not in session.store.indexes.owners(index_name)
     assert (tenant, incarnation) not in list(session.lake.stored())

@@ -46,8 +46,7 @@ def trouble(shared_installation: Installation) -> dict[str, Path]:
     ctx = installation.context("drifting")
     serving = ctx.catalog.generations.serving("drifting")
     assert serving is not None
-    ctx.store.delete(serving.index_name, "drifting", list(installation.entries("drifting")))
-    ctx.store.refresh(serving.index_name)
+    ctx.store.entries.delete(serving.index_name, "drifting", list(installation.entries("drifting")))
     # Eight days pass.
     past = datetime.now(UTC) - timedelta(days=8)
     _update(ctx.catalog, documents, "expiring", changed_at=past)

@@ -82,9 +82,8 @@ def entries_by_uri(ctx: TenantContext) -> dict[str, Entries]:
     """Every entry of the serving generation, the stale ones included."""
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     assert serving is not None
-    ctx.store.refresh(serving.index_name)
     found: dict[str, list[tuple[int, str, str, tuple[str, ...]]]] = {}
-    for hit in ctx.store.stored(serving.index_name, ctx.owner(serving)):
+    for hit in ctx.store.entries.stored(serving.index_name, ctx.owner(serving)):
         fields = hit.fields
         entry = (
             fields["ordinal"],

@@ -61,7 +61,7 @@ def test_a_changed_scope_is_due_at_once(shared_installation: Installation, settl
     assert serving is not None
     scopes = {
         entry.fields["access_scope"]
-        for entry in ctx.store.stored(serving.index_name, ctx.owner(serving))
+        for entry in ctx.store.entries.stored(serving.index_name, ctx.owner(serving))
     }
     assert scopes == {"team-only"}
     assert due(shared_installation, settled) is None

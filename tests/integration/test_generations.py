@@ -99,8 +99,7 @@ def test_deletions_reach_every_build_that_is_kept(
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
         for generation in ctx.catalog.generations.live(tenant):
-            ctx.store.refresh(generation.index_name)
-            stored = ctx.store.stored(generation.index_name, ctx.owner(generation))
+            stored = ctx.store.entries.stored(generation.index_name, ctx.owner(generation))
             assert {hit.fields["uri"] for hit in stored} == {"files/two.md", "files/three.md"}
         assert all(state.healthy for state in inspect_index(ctx))
 
@@ -117,9 +116,8 @@ def test_another_access_scope_moves_entries_of_every_build_and_embeds_nothing(
     with driver.locked(tenant) as ctx:
         assert len(ctx.catalog.generations.live(tenant)) == 2
         for generation in ctx.catalog.generations.live(tenant):
-            ctx.store.refresh(generation.index_name)
             owner = ctx.owner(generation)
-            stored = list(ctx.store.stored(generation.index_name, owner))
+            stored = list(ctx.store.entries.stored(generation.index_name, owner))
             assert stored
             assert {hit.fields["access_scope"] for hit in stored} == {"team-only"}
         assert all(state.healthy for state in inspect_index(ctx))
@@ -141,7 +139,7 @@ def test_old_builds_go_after_their_grace_and_abandoned_ones_too(
         assert len(old) == 2
         assert drop_old_generations(ctx, now=later) == 2
         for generation in old:
-            assert ctx.store.count(generation.index_name, ctx.owner(generation)) == 0
+            assert ctx.store.entries.count(generation.index_name, ctx.owner(generation)) == 0
     assert shared_installation.entries(tenant) == kept
     # With one build left the lake lets go of what only the others needed.
     with driver.locked(tenant) as ctx:
@@ -181,8 +179,8 @@ def test_a_dedicated_tenant_has_an_index_alone(
     with driver.locked(tenant) as ctx:
         serving = ctx.catalog.generations.serving(tenant)
         assert serving is not None
-        assert ctx.store.is_dedicated(serving.index_name, tenant)
-        assert ctx.store.tenants_in(serving.index_name) == [(tenant, ctx.ref.incarnation)]
+        assert serving.index_name in ctx.store.indexes.dedicated(tenant)
+        assert ctx.store.indexes.owners(serving.index_name) == [(tenant, ctx.ref.incarnation)]
     assert shared_installation.search(tenant, "Sentence 7 of two", mode="text")
 
 

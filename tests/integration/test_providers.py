@@ -134,9 +134,8 @@ def test_a_server_of_another_dimension_stops_the_tenant_before_anything_is_writt
     assert row.used.tokens > 0
     assert ctx.lake.embedders() == []
     (generation,) = ctx.catalog.generations.live(ctx.ref.id)
-    ctx.store.refresh(generation.index_name)
     owner = ctx.owner(generation)
-    assert list(ctx.store.stored(generation.index_name, owner)) == []
+    assert list(ctx.store.entries.stored(generation.index_name, owner)) == []
     # Set right, it is embedded as if nothing had been.
     shared_installation.configure("other-length", embedder={**embedder, "dimensions": 384})
     assert shared_installation.synced("other-length")["embeddings"]["embedded"] == len(HANDBOOK)

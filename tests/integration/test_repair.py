@@ -78,7 +78,7 @@ def assert_repaired(
     assert installation.entries(tenant_id) == before
     with driver.locked(tenant_id) as ctx:
         assert all(state.healthy for state in inspect_index(ctx))
-        assert ctx.store.alias_target(tenant_id) is not None
+        assert ctx.store.indexes.view(tenant_id) is not None
     statuses = {d.status for d in driver.session.catalog.documents.all(tenant_id)}
     assert statuses == {"READY"}
     assert installation.search(tenant_id, "The text of number 3", mode="text")
@@ -160,7 +160,7 @@ def test_an_alias_that_shows_something_else(
     shared_installation: Installation, driver: Driver, tenant: str, server: Server
 ) -> None:
     before = shared_installation.entries(tenant)
-    alias = driver.session.store.alias_name(tenant)
+    alias = driver.session.store.indexes.view_name(tenant)
     server.call("PUT", f"{server.index}/_alias/{alias}", {"filter": {"match_all": {}}})
     assert_repaired(shared_installation, driver, tenant, before)
     hits = server.call("POST", f"{alias}/_search", {"size": 100})["hits"]["hits"]

@@ -73,13 +73,12 @@ def test_nothing_but_the_catalogs_version_is_returned(
     with driver.locked("asked") as ctx:
         serving = ctx.catalog.generations.serving("asked")
         assert serving is not None
-        ids = {before[0].document_id: None}
-        owner = ctx.owner(serving)
-        [id_] = ctx.store.ids_of(serving.index_name, owner, ids)
+        owner, document_id = ctx.owner(serving), before[0].document_id
+        [entry] = ctx.store.entries.of_document(serving.index_name, owner, document_id)
     import httpx2 as httpx
 
     url = f"{shared_installation.environment['ELASTICSEARCH_URL']}/{serving.index_name}/_doc"
-    found = httpx.get(f"{url}/{id_}?routing=asked").json()["_source"]
+    found = httpx.get(f"{url}/{entry.id}?routing=asked").json()["_source"]
     stale = {**found, "index_key": "former", "text": "Former text.", "vector": [1.0] + [0.0] * 383}
     httpx.put(f"{url}/stale?routing=asked&refresh=true", json=stale).raise_for_status()
     for mode in ("knn", "text", "hybrid"):

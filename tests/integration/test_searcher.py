@@ -17,7 +17,6 @@ from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.retrieval import Retriever, ranking
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
-from rag_assets.storage.index.elasticsearch.store import ElasticsearchStore
 from rag_assets.storage.index.model import Owner, RankingRequest
 from rag_assets.tenants.modes import SearchMode
 from tests.driving import Driver
@@ -49,6 +48,10 @@ class Built:
         return asyncio.run(run())
 
 
+def url_of(installation: Installation) -> str:
+    return installation.environment["ELASTICSEARCH_URL"]
+
+
 @pytest.fixture(scope="module")
 def built(shared_installation: Installation, driver: Driver) -> Built:
     folder = shared_installation.add_tenant(TENANT, **FAST)
@@ -59,8 +62,7 @@ def built(shared_installation: Installation, driver: Driver) -> Built:
     ctx = shared_installation.context(TENANT)
     serving = ctx.catalog.generations.serving(TENANT)
     assert serving is not None
-    assert isinstance(ctx.store, ElasticsearchStore)
-    return Built(ctx.store._url, serving.index_name, ctx.owner(serving))
+    return Built(url_of(shared_installation), serving.index_name, ctx.owner(serving))
 
 
 @pytest.fixture
@@ -216,8 +218,7 @@ def test_entries_that_cannot_be_read_are_left_out_and_logged(
     ctx = shared_installation.context("damaged")
     serving = ctx.catalog.generations.serving("damaged")
     assert serving is not None
-    assert isinstance(ctx.store, ElasticsearchStore)
-    with Elasticsearch(ctx.store._url) as client:
+    with Elasticsearch(url_of(shared_installation)) as client:
         [hit] = client.search(
             index=serving.index_name,
             query={"bool": {"filter": [{"term": {"uri": "files/moved.md"}}]}},

@@ -56,7 +56,7 @@ def test_tenants_with_the_same_files_never_see_each_other(
     vector = {"field": "vector", "query_vector": [1.0] * 384, "k": 50, "num_candidates": 100}
     for tenant, expected in (("left", 2), ("right", 3)):
         for body in (query, {"size": 100, "knn": vector}):
-            path = f"{url}/{store.alias_name(tenant)}/_search"
+            path = f"{url}/{store.indexes.view_name(tenant)}/_search"
             hits = httpx.request("POST", path, json=body).json()["hits"]["hits"]
             assert len(hits) == expected
             assert {hit["_source"]["tenant"] for hit in hits} == {tenant}
@@ -207,11 +207,10 @@ def assert_no_trace(installation: Installation, driver: Driver, tenant: str) -> 
                     left[f"{schema}.{table}"] = row[:300]
     assert left == {}
     store = driver.session.store
-    for index_name in store.indexes():
-        store.refresh(index_name)
-        assert tenant not in {name for name, _ in store.tenants_in(index_name)}
-        assert not store.is_dedicated(index_name, tenant)
-    assert store.alias_target(tenant) is None
+    for index_name in store.indexes.names():
+        assert tenant not in {name for name, _ in store.indexes.owners(index_name)}
+    assert store.indexes.dedicated(tenant) == []
+    assert store.indexes.view(tenant) is None
     stored = {name for name, _ in driver.session.lake.stored()}
     assert tenant not in stored
     named = [p for p in (installation.home / ".local").rglob("*") if p.name.startswith(tenant)]

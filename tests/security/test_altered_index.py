@@ -223,11 +223,12 @@ def test_a_change_of_access_does_not_vouch_for_what_was_altered(attacker: Attack
     sluice, ferry = entries["files/sluice.md"], entries["files/ferry.md"]
     attacker.update(sluice["_id"], {"text": FALSE})
     moved = {sluice["document_id"]: "crew", ferry["document_id"]: "crew"}
-    assert ctx.store.rescope(serving.index_name, ctx.owner(serving), moved) == 2
-    ctx.store.refresh(serving.index_name)
+    owner = ctx.owner(serving)
+    entry_store = ctx.store.entries
+    assert entry_store.rescope(serving.index_name, owner, moved, guard=ctx.guard) == 2
     stored = {
         entry.fields["document_id"]: entry
-        for entry in ctx.store.stored(serving.index_name, ctx.owner(serving))
+        for entry in entry_store.stored(serving.index_name, owner)
     }
     assert {stored[id_].fields["access_scope"] for id_ in moved} == {"crew"}
     assert not stored[sluice["document_id"]].intact

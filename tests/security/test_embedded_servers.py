@@ -17,7 +17,7 @@ from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_guard import OWNER, SEARCHER, Access
 from rag_assets.local_stack.net import get
 from rag_assets.local_stack.postgres import EmbeddedPostgres
-from rag_assets.storage.index.elasticsearch.store import ElasticsearchStore
+from rag_assets.storage.index.store import StoreConfig, open_store
 from tests.guarded import (
     DOCUMENT,
     INDEX,
@@ -263,9 +263,9 @@ def test_a_refused_account_is_one_clear_error(
     server: EmbeddedElasticsearch, access: Access
 ) -> None:
     wrong = server.url.replace(access.owner, "wrong")
-    store = ElasticsearchStore(wrong)
+    store = open_store(StoreConfig(wrong))
     with pytest.raises(ServiceUnavailable, match="refuses the account") as caught:
-        store.uuid_of(INDEX)
+        store.indexes.vector_length(INDEX)
     store.close()
     assert "wrong" not in caught.value.message
     assert "ELASTICSEARCH_URL" in (caught.value.hint or "")

@@ -99,7 +99,7 @@ def _show_stages(session: Session, synced: TenantSync) -> None:
     )
     say()
     serving = session.catalog.generations.serving(TENANT)
-    lines = stage_lines(held, serving, session.store.alias_name(TENANT))
+    lines = stage_lines(held, serving, session.store.indexes.view_name(TENANT))
     took = {name: seconds(counts["seconds"]) for name, counts in synced.stages.items()}
     rows = [
         (name if at == 0 else "", line, took.get(name, "") if at == 0 else "")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.context import TenantContext
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants import TenantRecord
-    from rag_assets.storage.index.elasticsearch.store import ElasticsearchStore
+    from rag_assets.storage.index.store import VectorStore
     from rag_assets.storage.lake.store import Lake
 
 _STATEMENT_MILLISECONDS = 600_000
@@ -76,14 +76,13 @@ class Session:
         return catalog
 
     @cached_property
-    def store(self) -> ElasticsearchStore:
+    def store(self) -> VectorStore:
         """The vector store."""
-        from rag_assets.storage.index.elasticsearch.store import ElasticsearchStore
+        from rag_assets.storage.index.store import StoreConfig, open_store
 
         self.stack.keep_private()
-        store = ElasticsearchStore(
-            self.endpoints.elasticsearch_url, prefix=self.settings.index_prefix
-        )
+        config = StoreConfig(self.endpoints.elasticsearch_url, prefix=self.settings.index_prefix)
+        store = open_store(config)
         self._opened.callback(store.close)
         return store
 

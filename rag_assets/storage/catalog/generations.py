@@ -25,8 +25,8 @@ class Generation:
     Attributes:
         number: counted per tenant, from 1.
         key: hash of what distinguishes builds: embedder, chunker, mapping, placement.
-        index_name, index_uuid: the Elasticsearch index it lives in; a replaced index of the
-            same name has another UUID.
+        index_name, index_identity: the index that holds its entries; an index of the same name
+            that was made later has another identity.
         embedder_id: whose vectors it holds.
         embedder: configuration that makes this embedder again, for queries.
         digest_key: with which the digests of its entries are made, kept in Postgres alone; None
@@ -36,7 +36,7 @@ class Generation:
     number: int
     key: str
     index_name: str
-    index_uuid: str
+    index_identity: str
     embedder_id: str
     embedder: Mapping[str, Any]
     dimensions: int
@@ -88,7 +88,7 @@ class GenerationTable:
         *,
         key: str,
         index_name: str,
-        index_uuid: str,
+        index_identity: str,
         embedder_id: str,
         embedder: Mapping[str, Any],
         dimensions: int,
@@ -106,7 +106,7 @@ class GenerationTable:
                     generation=number,
                     generation_key=key,
                     index_name=index_name,
-                    index_uuid=index_uuid,
+                    index_uuid=index_identity,
                     embedder_id=embedder_id,
                     embedder=dict(embedder),
                     dimensions=dimensions,
@@ -122,7 +122,7 @@ class GenerationTable:
         row = {
             "generation": generation.number,
             "index_name": generation.index_name,
-            "index_uuid": generation.index_uuid,
+            "index_uuid": generation.index_identity,
             "embedder_id": generation.embedder_id,
         }
         with self._database.begin_for(ref) as connection:
@@ -139,10 +139,10 @@ class GenerationTable:
             )
 
     def move(
-        self, ref: TenantRef, generation: Generation, index_name: str, index_uuid: str
+        self, ref: TenantRef, generation: Generation, index_name: str, index_identity: str
     ) -> None:
-        """Note that a generation now lives in another index than before."""
-        place = {"index_name": index_name, "index_uuid": index_uuid}
+        """Note that a generation is now in another index than before."""
+        place = {"index_name": index_name, "index_uuid": index_identity}
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(generations)
@@ -187,7 +187,7 @@ def generation_of(row: Row[Any]) -> Generation:
         number=row.generation,
         key=row.generation_key,
         index_name=row.index_name,
-        index_uuid=row.index_uuid,
+        index_identity=row.index_uuid,
         embedder_id=row.embedder_id,
         embedder=row.embedder,
         dimensions=row.dimensions,

@@ -9,7 +9,7 @@ from typing import Any
 from rag_assets.common.hashing import key_of, keyed_digest
 from rag_assets.common.times import stamp
 from rag_assets.storage.index.identifiers import lexical_terms
-from rag_assets.storage.index.model import Entry
+from rag_assets.storage.index.model import Entry, Owner, ScannedEntry, StoredEntry, entry_id
 
 PLACES = ("page", "slide", "sheet", "row_start", "row_end", "line_start", "line_end")
 """Where in its document a chunk is, as far as the format has such places."""
@@ -77,3 +77,54 @@ def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:
     if not isinstance(digest, str) or not compare_digest(digest, digest_of(fields, key)):
         return False
     return key is None or terms is None or fields["terms_digest"] == key_of("terms", terms)
+
+
+def rescoped(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict[str, Any]:
+    """Stored fields with another access scope; what was altered keeps the digest that shows it."""
+    changed = {**stored, "access_scope": scope}
+    if is_intact(stored, key):
+        changed["digest"] = digest_of(changed, key)
+    return changed
+
+
+def stored(
+    owner: Owner, id_: str, fields: Mapping[str, Any], cosine: float | None = None
+) -> StoredEntry:
+    """An entry that was read, verified where the generation has a key."""
+    return StoredEntry(id_, fields["index_key"], fields, _is_genuine(owner, id_, fields), cosine)
+
+
+def scanned(
+    id_: str, stored: Mapping[str, Any], routing: str | None, key: bytes | None
+) -> ScannedEntry:
+    """An entry that a scan found, whatever is left of its fields.
+
+    Args:
+        id_: of the entry.
+        stored: its fields.
+        routing: the tenant whose searches meet it.
+        key: of the generation's digests.
+    """
+    return ScannedEntry(
+        id=id_,
+        tenant=stored.get("tenant", ""),
+        incarnation=stored.get("incarnation", 0),
+        generation=stored.get("generation", 0),
+        document_id=stored.get("document_id", ""),
+        index_key=stored.get("index_key", ""),
+        ordinal=stored.get("ordinal", -1),
+        access_scope=stored.get("access_scope", ""),
+        correctly_routed=routing == stored.get("tenant"),
+        intact="terms" in stored and is_intact(stored, key),
+    )
+
+
+def _is_genuine(owner: Owner, id_: str, stored: Mapping[str, Any]) -> bool:
+    """Whether an entry is what was written, in the very place where it was written."""
+    if owner.digest_key is None:
+        return True
+    if not is_intact(stored, owner.digest_key):
+        return False
+    # A true copy of another entry has a true digest.
+    place = stored["document_id"], stored["index_key"], stored["ordinal"]
+    return id_ == entry_id(owner, *place)

@@ -20,12 +20,27 @@ VectorIndex = Literal["int8_hnsw", "hnsw", "bbq_hnsw"]
 Placement = Literal["shared", "dedicated"]
 
 
+Presence = Literal["present", "missing", "replaced"]
+"""Of an index: the one that was made is there, none of its name is, another one is."""
+
+
 @dataclass(frozen=True, slots=True)
 class IndexRef:
-    """A concrete index: a replaced index of the same name has another UUID."""
+    """A concrete index.
+
+    Attributes:
+        name: under which it is found.
+        identity: given by the store; an index of the same name that is made later has another.
+    """
 
     name: str
-    uuid: str
+    identity: str
+
+    def presence_of(self, identity: str | None) -> Presence:
+        """Whether the index of that name with this identity is this one; None: there is none."""
+        if identity is None:
+            return "missing"
+        return "present" if identity == self.identity else "replaced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +162,7 @@ class ScannedEntry:
     """What a scan of the index finds.
 
     Attributes:
-        correctly_routed: whether it lies where its tenant's searches look.
+        correctly_routed: whether it is where its tenant's searches look.
         intact: whether the stored fields still hash to the digest written with them.
     """
 
@@ -161,6 +176,21 @@ class ScannedEntry:
     access_scope: str
     correctly_routed: bool
     intact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TenantView:
+    """What somebody sees who queries a tenant's generation directly.
+
+    Attributes:
+        name: of the view.
+        restricted: whether it certainly leaves nothing but this tenant's entries.
+        tenants: of which entries show through it, sorted.
+    """
+
+    name: str
+    restricted: bool
+    tenants: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -297,9 +297,9 @@ def test_health_and_figures_need_no_token(door: Door) -> None:
 
 
 def test_a_server_that_is_away_makes_the_service_not_ready(door: Door) -> None:
-    from rag_assets.storage.index.elasticsearch.store import ElasticsearchStore
+    from rag_assets.storage.index.store import StoreConfig, open_store
 
-    store = ElasticsearchStore("http://127.0.0.1:9")
+    store = open_store(StoreConfig("http://127.0.0.1:9"))
     session = door.driver.session
     retriever = AsyncRetriever(session.catalog, store, session.embedders)
     chat_models = ChatModels(session.catalog, session.settings)

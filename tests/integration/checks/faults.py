@@ -125,11 +125,11 @@ class CheckedTenant:
         for id_, fields in entries.items():
             self.write_entry(id_, fields)
         self.elasticsearch.indices.refresh(index=name)
-        uuid = self.ctx.store.uuid_of(name)
-        assert uuid is not None
+        [made] = self.elasticsearch.indices.get_settings(index=name).values()
+        uuid = made["settings"]["index"]["uuid"]
         self.ctx.catalog.generations.move(self.ctx.ref, self.generation, name, uuid)
-        self.generation = replace(self.generation, index_uuid=uuid)
-        self.ctx.store.point_alias(name, self.owner)
+        self.generation = replace(self.generation, index_identity=uuid)
+        self.ctx.store.indexes.publish(name, self.owner)
 
     # -- the lake
 

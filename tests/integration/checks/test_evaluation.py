@@ -135,8 +135,7 @@ def test_the_nightly_comparison_records_the_drift_check(clock: Clock, three: Ins
     ctx = three.context("second")
     serving = ctx.catalog.generations.serving("second")
     assert serving is not None
-    ctx.store.delete(serving.index_name, "second", list(three.entries("second")))
-    ctx.store.refresh(serving.index_name)
+    ctx.store.entries.delete(serving.index_name, "second", list(three.entries("second")))
     assert clock.tick_schedule("nightly_drift") == [True]
     found = {
         tenant_id: clock.evaluations("search_index.drift", tenant_id)[-1][0]

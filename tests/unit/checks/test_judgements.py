@@ -19,7 +19,7 @@ from checks.dimensions import (
     vector_faults,
 )
 from checks.drift import judge as judge_drift
-from checks.isolation import AliasView, fault_of, leaves_only
+from checks.isolation import fault_of
 from checks.isolation import judge as judge_isolation
 from checks.secrets import Gate, Leak, LeakingDocument, Scanned, leaks_in
 from checks.secrets import judge as judge_secrets
@@ -29,8 +29,7 @@ from rag_assets.pipeline.drift import Drift, IndexState
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.index.elasticsearch.mapping import owned
-from rag_assets.storage.index.model import Owner, ScannedEntry, entry_id
+from rag_assets.storage.index.model import Owner, Presence, ScannedEntry, TenantView, entry_id
 from rag_assets.storage.lake.model import ChunkSetRow
 from tests.unit.privacy.secrets import planted
 
@@ -176,9 +175,9 @@ def test_a_tenant_without_an_index_agrees() -> None:
 # -- drift
 
 
-def state(drift: Drift, *, uuid: str | None = "u", alias: bool = True) -> IndexState:
+def state(drift: Drift, *, index: Presence = "present", alias: bool = True) -> IndexState:
     generation = Generation(1, "k", "rag-index-3", "u", "e", {}, 3, "SERVING", NOW, None)
-    return IndexState(generation, "u", uuid, alias, drift)
+    return IndexState(generation, index, alias, drift)
 
 
 @pytest.mark.parametrize(
@@ -189,8 +188,8 @@ def state(drift: Drift, *, uuid: str | None = "u", alias: bool = True) -> IndexS
         (state(Drift(2, 2, altered=("d",))), (1, "altered entries", "files/d.md")),
         (state(Drift(2, 2, orphans=("e9",))), (1, "orphaned entry", "e9")),
         (state(Drift(2, 2, foreign=("e9",))), (1, "foreign entry", "e9")),
-        (state(Drift(2, 2), uuid=None), (1, "index is gone", "rag-index-3")),
-        (state(Drift(2, 2), uuid="v"), (1, "index was replaced", "rag-index-3")),
+        (state(Drift(2, 2), index="missing"), (1, "index is gone", "rag-index-3")),
+        (state(Drift(2, 2), index="replaced"), (1, "index was replaced", "rag-index-3")),
         (state(Drift(2, 2), alias=False), (1, "alias shows something else", "rag-index-3")),
     ],
 )
@@ -250,30 +249,13 @@ def test_an_entry_trespasses_for_one_reason(found: ScannedEntry, fault: str | No
     assert told is None if fault is None else told is not None and told.startswith(fault)
 
 
-@pytest.mark.parametrize(
-    ("query", "safe"),
-    [
-        ({"bool": {"filter": owned(OWNER)}}, True),
-        ({"bool": {"filter": [{"term": {"tenant": {"value": "acme"}}}]}}, True),
-        ({"bool": {"filter": owned(Owner("other", 4, 1))}}, False),
-        ({"bool": {"should": [{"term": {"tenant": "acme"}}]}}, False),
-        ({"bool": {"filter": [{"terms": {"tenant": ["acme", "other"]}}]}}, False),
-        ({"match_all": {}}, False),
-        ({}, False),
-    ],
-)
-def test_only_a_filter_that_certainly_leaves_one_tenant_is_trusted(
-    query: dict[str, object], safe: bool
-) -> None:
-    assert leaves_only("acme", query) is safe
-
-
 def test_an_alias_that_shows_strangers_fails() -> None:
-    verdict = judge_isolation([], 3, AliasView("rag-tenant-acme", filtered=True, strangers=("b",)))
+    alias = TenantView("rag-tenant-acme", restricted=True, tenants=("acme", "b"))
+    verdict = judge_isolation("acme", [], 3, alias)
     assert not verdict.passed
     assert verdict.offenders == (("rag-tenant-acme", "", "shows the tenant 'b'"),)
-    assert judge_isolation([], 3, AliasView("rag-tenant-acme", filtered=True)).passed
-    assert judge_isolation([], 0, None).passed
+    assert judge_isolation("acme", [], 3, replace(alias, tenants=("acme",))).passed
+    assert judge_isolation("acme", [], 0, None).passed
 
 
 def test_times_are_compared_in_minutes_rounded_up() -> None:

@@ -16,7 +16,9 @@ from rag_assets.storage.index.elasticsearch.errors import TRANSIENT, translated_
 from rag_assets.storage.index.model import (
     Candidate,
     EntryFilter,
+    IndexRef,
     Owner,
+    Presence,
     RankingRequest,
     StoredEntry,
 )
@@ -29,7 +31,7 @@ _JSON = ("application/json", "application/vnd.elasticsearch+json")
 
 
 class ElasticsearchSearcher:
-    """Searches of entries in Elasticsearch (see Searcher).
+    """Searches of entries in Elasticsearch (see EntrySearcher).
 
     Args:
         url: address of the cluster, with credentials if it wants any.
@@ -82,15 +84,15 @@ class ElasticsearchSearcher:
             for hit in found
         }
 
-    async def uuid_of(self, index_name: str) -> str | None:
+    async def presence(self, index: IndexRef) -> Presence:
         with translated_errors():
             try:
                 settings = await self._client.indices.get_settings(
-                    index=index_name, name="index.uuid"
+                    index=index.name, name="index.uuid"
                 )
             except NotFoundError:
-                return None
-        return str(settings[index_name]["settings"]["index"]["uuid"])
+                return "missing"
+        return index.presence_of(str(settings[index.name]["settings"]["index"]["uuid"]))
 
     async def close(self) -> None:
         await self._client.close()

@@ -1,0 +1,200 @@
+"""Indexes and aliases in Elasticsearch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
+
+from rag_assets.common.errors import IndexInconsistent
+from rag_assets.storage.index.elasticsearch import mapping, queries
+from rag_assets.storage.index.elasticsearch.errors import translated_errors
+from rag_assets.storage.index.model import (
+    IndexRef,
+    IndexSpec,
+    Owner,
+    Placement,
+    Presence,
+    TenantView,
+)
+
+_PAGE = 1_000
+
+
+class ElasticsearchIndexes:
+    """Administers indexes in Elasticsearch (see IndexAdministration).
+
+    Args:
+        client: of the cluster.
+        names: of the installation's indexes and aliases.
+        shared_limit: entries above which a new shared index is opened for new generations.
+    """
+
+    def __init__(self, client: Elasticsearch, names: mapping.Names, shared_limit: int) -> None:
+        self._client = client
+        self._names = names
+        self._shared_limit = shared_limit
+
+    def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
+        with translated_errors():
+            if placement == "dedicated":
+                name = self._names.dedicated(spec, tenant)
+                if not self._fits(name, spec):
+                    self.drop(name)  # the tenant's by its name, but not made by this store
+            else:
+                name = self._shared_with_room(spec)
+            self._create(name, spec)
+            uuid = self._uuid(name)
+        if uuid is None:
+            raise IndexInconsistent(
+                f"index {name!r} vanished while it was being made", hint="run the sync again"
+            )
+        return IndexRef(name, uuid)
+
+    def presence(self, index: IndexRef) -> Presence:
+        with translated_errors():
+            return index.presence_of(self._uuid(index.name))
+
+    def vector_length(self, index_name: str) -> int | None:
+        with translated_errors():
+            try:
+                answer = self._client.indices.get_mapping(index=index_name)
+            except NotFoundError:
+                return None
+        fields = answer[index_name]["mappings"].get("properties", {})
+        return int(fields.get("vector", {}).get("dims", 0))
+
+    def names(self) -> list[str]:
+        with translated_errors():
+            return sorted(
+                self._client.indices.get_settings(index=self._names.patterns, name="index.uuid")
+            )
+
+    def dedicated(self, tenant: str) -> list[str]:
+        return [name for name in self.names() if self._names.is_dedicated(name, tenant)]
+
+    def owners(self, index_name: str) -> list[tuple[str, int]]:
+        sources = [
+            {"tenant": {"terms": {"field": "tenant"}}},
+            {"incarnation": {"terms": {"field": "incarnation"}}},
+        ]
+        found: list[tuple[str, int]] = []
+        composite: dict[str, Any] = {"size": _PAGE, "sources": sources}
+        with translated_errors():
+            self._client.indices.refresh(index=index_name, ignore_unavailable=True)
+            while True:
+                try:
+                    answer = self._client.search(
+                        index=index_name, size=0, aggs={"owners": {"composite": composite}}
+                    )["aggregations"]["owners"]
+                except BadRequestError:  # an index of that name that this store did not make
+                    return []
+                found += [(b["key"]["tenant"], b["key"]["incarnation"]) for b in answer["buckets"]]
+                if "after_key" not in answer:
+                    return found
+                composite = {**composite, "after": answer["after_key"]}
+
+    def drop(self, index_name: str) -> None:
+        with translated_errors():
+            self._client.indices.delete(index=index_name, ignore_unavailable=True)
+
+    def view_name(self, tenant: str) -> str:
+        return self._names.alias(tenant)
+
+    def publish(self, index_name: str, owner: Owner) -> None:
+        alias = self._names.alias(owner.tenant)
+        add = {
+            "index": index_name,
+            "alias": alias,
+            "filter": queries.entries(owner),
+            "routing": owner.tenant,
+        }
+        remove = {"index": "*", "alias": alias, "must_exist": False}
+        with translated_errors():
+            self._client.indices.update_aliases(actions=[{"remove": remove}, {"add": add}])
+
+    def withdraw(self, tenant: str) -> None:
+        alias = self._names.alias(tenant)
+        with translated_errors():
+            try:
+                self._client.indices.delete_alias(index="*", name=alias)
+            except NotFoundError:
+                return
+
+    def is_published(self, index_name: str, owner: Owner) -> bool:
+        return self._alias(owner.tenant) == (index_name, queries.entries(owner))
+
+    def view(self, tenant: str) -> TenantView | None:
+        shown = self._alias(tenant)
+        if shown is None:
+            return None
+        name = self._names.alias(tenant)
+        tenants = tuple(sorted({owner for owner, _ in self.owners(name)}))
+        return TenantView(name, is_restricted_to(tenant, shown[1]), tenants)
+
+    def _alias(self, tenant: str) -> tuple[str, Mapping[str, Any]] | None:
+        alias = self._names.alias(tenant)
+        with translated_errors():
+            try:
+                answer = self._client.indices.get_alias(name=alias)
+            except NotFoundError:
+                return None
+        for index_name, body in answer.items():
+            return str(index_name), body["aliases"][alias].get("filter", {})
+        return None
+
+    def _uuid(self, index_name: str) -> str | None:
+        try:
+            settings = self._client.indices.get_settings(index=index_name, name="index.uuid")
+        except NotFoundError:
+            return None
+        return str(settings[index_name]["settings"]["index"]["uuid"])
+
+    def _fits(self, name: str, spec: IndexSpec) -> bool:
+        try:
+            answer = self._client.indices.get_mapping(index=name)
+        except NotFoundError:
+            return True
+        return mapping.fits(answer[name]["mappings"], spec)
+
+    def _shared_with_room(self, spec: IndexSpec) -> str:
+        stem = self._names.shared_stem(spec)
+        settings = self._client.indices.get_settings(index=f"{stem}*", name="index.uuid")
+        # One stem may begin another, as the default kind of vector index has no name of its own.
+        numbered = re.compile(re.escape(stem) + r"(\d+)")
+        numbers = sorted(int(m[1]) for name in settings if (m := numbered.fullmatch(name)))
+        if not numbers:
+            return f"{stem}1"
+        newest = f"{stem}{numbers[-1]}"
+        full = self._client.count(index=newest)["count"] >= self._shared_limit
+        # A write to an index that is gone makes one of that name with any mapping.
+        usable = not full and self._fits(newest, spec)
+        return newest if usable else f"{stem}{numbers[-1] + 1}"
+
+    def _create(self, name: str, spec: IndexSpec) -> None:
+        if self._client.indices.exists(index=name):
+            return
+        try:
+            self._client.indices.create(
+                index=name, **mapping.index_body(spec), wait_for_active_shards=1
+            )
+        except BadRequestError as error:
+            if error.error != "resource_already_exists_exception":
+                raise
+
+
+def is_restricted_to(tenant: str, query: Mapping[str, Any]) -> bool:
+    """Whether an alias's filter certainly leaves nothing but one tenant's entries."""
+    inner = query.get("bool")
+    clauses = inner.get("filter") if isinstance(inner, Mapping) else None
+    if not isinstance(clauses, Sequence):
+        return False
+    return any(_is_term(clause, tenant) for clause in clauses)
+
+
+def _is_term(clause: object, tenant: str) -> bool:
+    term = clause.get("term") if isinstance(clause, Mapping) else None
+    value = term.get("tenant") if isinstance(term, Mapping) else None
+    return value == tenant or (isinstance(value, Mapping) and value.get("value") == tenant)

@@ -1,0 +1,163 @@
+"""Entries in Elasticsearch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from elasticsearch import Elasticsearch
+
+from rag_assets.common.batches import batched
+from rag_assets.storage.index import fields
+from rag_assets.storage.index.elasticsearch import hits, queries, requests
+from rag_assets.storage.index.elasticsearch.errors import translated_errors
+from rag_assets.storage.index.model import Entry, EntryFilter, Owner, ScannedEntry, StoredEntry
+
+_QUERY_DOCUMENTS = 500
+_STORED = ["*"]
+_RESCOPED = ("access_scope", "digest")
+
+
+class ElasticsearchEntries:
+    """Writes and reads entries in Elasticsearch (see EntryStore).
+
+    Args:
+        client: of the cluster.
+    """
+
+    def __init__(self, client: Elasticsearch) -> None:
+        self._client = client
+
+    def write(self, index_name: str, entries: Iterable[Entry]) -> int:
+        written = self._bulk(hits.upsert_action(index_name, entry) for entry in entries)
+        return self._shown(index_name, written)
+
+    def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
+        deleted = self._bulk(_deletion(index_name, tenant, id_) for id_ in ids)
+        return self._shown(index_name, deleted)
+
+    def delete_other_versions(
+        self,
+        index_name: str,
+        owner: Owner,
+        kept: Mapping[str, str | None],
+        *,
+        guard: Callable[[], None],
+    ) -> int:
+        self._refresh(index_name)
+        deleted = 0
+        for document_ids in batched(kept, _QUERY_DOCUMENTS):
+            ids = list(self._other_versions(index_name, owner, document_ids, kept))
+            guard()
+            deleted += self._bulk(_deletion(index_name, owner.tenant, id_) for id_ in ids)
+        return self._shown(index_name, deleted)
+
+    def rescope(
+        self,
+        index_name: str,
+        owner: Owner,
+        scopes: Mapping[str, str],
+        *,
+        guard: Callable[[], None],
+    ) -> int:
+        self._refresh(index_name)
+        by_scope: dict[str, list[str]] = {}
+        for document_id, scope in scopes.items():
+            by_scope.setdefault(scope, []).append(document_id)
+        changed = 0
+        for scope, of_scope in by_scope.items():
+            for document_ids in batched(of_scope, _QUERY_DOCUMENTS):
+                guard()
+                changed += self._bulk(self._rescoped(index_name, owner, document_ids, scope))
+        return self._shown(index_name, changed)
+
+    def scan(
+        self, index_name: str, tenant: str, digest_key: bytes | None = None
+    ) -> Iterator[ScannedEntry]:
+        self._refresh(index_name)
+        # Entries routed as this tenant's but carrying another's id are found as well.
+        query = {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
+        for hit in requests.pages(self._client, index_name, None, query, _STORED):
+            yield hits.scanned(hit, digest_key)
+
+    def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
+        self._refresh(index_name)
+        for hit in self._pages(index_name, owner, queries.entries(owner), _STORED):
+            yield hits.stored(owner, hit)
+
+    def of_document(self, index_name: str, owner: Owner, document_id: str) -> list[StoredEntry]:
+        clauses = queries.clauses_of(EntryFilter(documents=(document_id,)))
+        found = self._pages(index_name, owner, queries.entries(owner, clauses), _STORED)
+        return [hits.stored(owner, hit) for hit in found]
+
+    def count(self, index_name: str, owner: Owner) -> int:
+        self._refresh(index_name)
+        with translated_errors():
+            answer = self._client.count(
+                index=index_name,
+                query=queries.entries(owner),
+                routing=owner.tenant,
+                ignore_unavailable=True,
+            )
+        return int(answer["count"])
+
+    def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
+        self._refresh(index_name)
+        query = queries.entries(owner, but={"exists": {"field": "vector"}})
+        for hit in self._pages(index_name, owner, query, ["ordinal"]):
+            yield str(hit["_id"])
+
+    def _bulk(self, actions: Iterable[dict[str, Any]]) -> int:
+        return requests.bulk(self._client, actions)
+
+    def _pages(
+        self, index_name: str, owner: Owner, query: Mapping[str, Any], names: list[str]
+    ) -> Iterator[Mapping[str, Any]]:
+        return requests.pages(self._client, index_name, owner.tenant, query, names)
+
+    def _shown(self, index_name: str, changed: int) -> int:
+        """Let searches see what was changed; returns how much that is."""
+        if changed:
+            self._refresh(index_name)
+        return changed
+
+    def _refresh(self, index_name: str) -> None:
+        with translated_errors():
+            self._client.indices.refresh(index=index_name, ignore_unavailable=True)
+
+    def _other_versions(
+        self,
+        index_name: str,
+        owner: Owner,
+        document_ids: list[str],
+        kept: Mapping[str, str | None],
+    ) -> Iterator[str]:
+        query = queries.entries(owner, [{"terms": {"document_id": document_ids}}])
+        for hit in self._pages(index_name, owner, query, ["document_id", "index_key"]):
+            found = hit["_source"]
+            if found["index_key"] != kept[found["document_id"]]:
+                yield str(hit["_id"])
+
+    def _rescoped(
+        self, index_name: str, owner: Owner, document_ids: list[str], scope: str
+    ) -> Iterator[dict[str, Any]]:
+        query = queries.entries(
+            owner,
+            [{"terms": {"document_id": document_ids}}],
+            but={"term": {"access_scope": scope}},
+        )
+        for hit in self._pages(index_name, owner, query, _STORED):
+            changed = fields.rescoped(hit["_source"], scope, owner.digest_key)
+            yield {
+                "_op_type": "update",
+                "_index": index_name,
+                "_id": hit["_id"],
+                "routing": owner.tenant,
+                "doc": {
+                    name: changed[name] for name in ("access_scope", "digest") if name in changed
+                },
+            }
+
+
+def _deletion(index_name: str, tenant: str, id_: str) -> dict[str, Any]:
+    return {"_op_type": "delete", "_index": index_name, "_id": id_, "routing": tenant}

@@ -1,0 +1,78 @@
+"""Indexes and views in memory."""
+
+from __future__ import annotations
+
+from rag_assets.storage.index.memory.state import Memory, gone
+from rag_assets.storage.index.model import (
+    IndexRef,
+    IndexSpec,
+    Owner,
+    Placement,
+    Presence,
+    TenantView,
+)
+
+
+class MemoryIndexes:
+    """Administers indexes in memory (see IndexAdministration)."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
+        own = placement == "dedicated"
+        stem = f"{self._memory.prefix}-{spec.dimensions}-{spec.vector_index}-"
+        name = f"{stem}own-{tenant}" if own else self._shared_with_room(f"{stem}shared-")
+        index = self._memory.make(name, spec, tenant if own else None)
+        return IndexRef(name, index.identity)
+
+    def presence(self, index: IndexRef) -> Presence:
+        return self._memory.presence(index)
+
+    def vector_length(self, index_name: str) -> int | None:
+        index = self._memory.indexes.get(index_name)
+        return None if index is None else index.spec.dimensions
+
+    def names(self) -> list[str]:
+        return sorted(self._memory.indexes)
+
+    def dedicated(self, tenant: str) -> list[str]:
+        indexes = self._memory.indexes.items()
+        return sorted(name for name, index in indexes if index.dedicated_to == tenant)
+
+    def owners(self, index_name: str) -> list[tuple[str, int]]:
+        rows = self._memory.rows(index_name)
+        return sorted({(row.fields["tenant"], row.fields["incarnation"]) for row in rows})
+
+    def drop(self, index_name: str) -> None:
+        with self._memory.lock:
+            self._memory.indexes.pop(index_name, None)
+            views = self._memory.views
+            self._memory.views = {t: view for t, view in views.items() if view[0] != index_name}
+
+    def view_name(self, tenant: str) -> str:
+        return f"{self._memory.prefix}-tenant-{tenant}"
+
+    def publish(self, index_name: str, owner: Owner) -> None:
+        if index_name not in self._memory.indexes:
+            raise gone(index_name)
+        self._memory.views[owner.tenant] = (index_name, owner)
+
+    def withdraw(self, tenant: str) -> None:
+        self._memory.views.pop(tenant, None)
+
+    def is_published(self, index_name: str, owner: Owner) -> bool:
+        return self._memory.views.get(owner.tenant) == (index_name, owner)
+
+    def view(self, tenant: str) -> TenantView | None:
+        shown = self._memory.views.get(tenant)
+        if shown is None:
+            return None
+        tenants = {row.fields["tenant"] for row in self._memory.owned(*shown)}
+        return TenantView(self.view_name(tenant), restricted=True, tenants=tuple(sorted(tenants)))
+
+    def _shared_with_room(self, stem: str) -> str:
+        number = 1
+        while len(self._memory.rows(f"{stem}{number}")) >= self._memory.shared_limit:
+            number += 1
+        return f"{stem}{number}"

@@ -1,0 +1,109 @@
+"""Entries in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+
+from rag_assets.common.errors import IndexInconsistent
+from rag_assets.storage.index import fields
+from rag_assets.storage.index.memory.state import Memory, Row, gone
+from rag_assets.storage.index.model import Entry, Owner, ScannedEntry, StoredEntry
+
+
+class MemoryEntries:
+    """Writes and reads entries in memory (see EntryStore)."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def write(self, index_name: str, entries: Iterable[Entry]) -> int:
+        rows = [_row(entry) for entry in entries]
+        with self._memory.lock:
+            index = self._memory.indexes.get(index_name)
+            if index is None:
+                raise gone(index_name)
+            for row in rows:
+                if len(row.vector) != index.spec.dimensions:
+                    raise IndexInconsistent(
+                        f"index {index_name!r} refused a vector of {len(row.vector)} dimensions"
+                    )
+                index.rows[row.tenant, row.id] = row
+        return len(rows)
+
+    def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
+        wanted = list(ids)
+        with self._memory.lock:
+            index = self._memory.indexes.get(index_name)
+            if index is not None:
+                for id_ in wanted:
+                    index.rows.pop((tenant, id_), None)
+        return len(wanted)
+
+    def delete_other_versions(
+        self,
+        index_name: str,
+        owner: Owner,
+        kept: Mapping[str, str | None],
+        *,
+        guard: Callable[[], None],
+    ) -> int:
+        ids = [
+            row.id
+            for row in self._memory.owned(index_name, owner)
+            if row.fields["document_id"] in kept
+            and row.fields["index_key"] != kept[row.fields["document_id"]]
+        ]
+        guard()
+        return self.delete(index_name, owner.tenant, ids)
+
+    def rescope(
+        self,
+        index_name: str,
+        owner: Owner,
+        scopes: Mapping[str, str],
+        *,
+        guard: Callable[[], None],
+    ) -> int:
+        guard()
+        with self._memory.lock:
+            changed = [
+                _rescoped(row, owner, scopes[row.fields["document_id"]])
+                for row in self._memory.owned(index_name, owner)
+                if scopes.get(row.fields["document_id"], row.fields["access_scope"])
+                != row.fields["access_scope"]
+            ]
+            for row in changed:
+                self._memory.indexes[index_name].rows[row.tenant, row.id] = row
+        return len(changed)
+
+    def scan(
+        self, index_name: str, tenant: str, digest_key: bytes | None = None
+    ) -> Iterator[ScannedEntry]:
+        for row in self._memory.rows(index_name):
+            if tenant in {row.tenant, row.fields["tenant"]}:
+                yield fields.scanned(row.id, row.fields, row.tenant, digest_key)
+
+    def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
+        for row in self._memory.owned(index_name, owner):
+            yield fields.stored(owner, row.id, row.fields)
+
+    def of_document(self, index_name: str, owner: Owner, document_id: str) -> list[StoredEntry]:
+        found = self.stored(index_name, owner)
+        return [entry for entry in found if entry.fields["document_id"] == document_id]
+
+    def count(self, index_name: str, owner: Owner) -> int:
+        return len(self._memory.owned(index_name, owner))
+
+    def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
+        return (row.id for row in self._memory.owned(index_name, owner) if not row.vector.any())
+
+
+def _row(entry: Entry) -> Row:
+    vector = np.array(entry.vector, dtype=np.float32)
+    return Row(entry.id, entry.owner.tenant, fields.entry_source(entry), vector)
+
+
+def _rescoped(row: Row, owner: Owner, scope: str) -> Row:
+    return Row(row.id, row.tenant, fields.rescoped(row.fields, scope, owner.digest_key), row.vector)

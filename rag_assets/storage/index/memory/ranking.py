@@ -1,0 +1,118 @@
+"""Exact nearness and BM25 over all rows."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.common.times import stamp
+from rag_assets.storage.index.common_words import significant_words
+from rag_assets.storage.index.identifiers import lexical_terms
+from rag_assets.storage.index.memory.state import Row
+from rag_assets.storage.index.model import (
+    Candidate,
+    EntryFilter,
+    Owner,
+    RankingRequest,
+    entry_id,
+    is_within,
+)
+
+_WORD = re.compile(r"\w+")
+_SATURATION, _LENGTH_WEIGHT = 1.2, 0.75
+_OTHER_FIELDS = 0.3
+
+
+def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
+    """What a request finds among rows, best first, ties broken by id."""
+    rows = [row for row in rows if _passes(row.fields, request.entry_filter)]
+    if isinstance(request.by, str):
+        scores = _word_scores(rows, request.by)
+    else:
+        scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
+    found = [_candidate(row, owner, scores[row.id]) for row in rows if row.id in scores]
+    return sorted(found, key=lambda one: (-one.score, one.id))[: request.limit]
+
+
+def _candidate(row: Row, owner: Owner, score: float) -> Candidate:
+    document_id, index_key = row.fields["document_id"], row.fields["index_key"]
+    id_ = entry_id(owner, document_id, index_key, row.fields["ordinal"])
+    return Candidate(id_, document_id, index_key, score, row.fields["uri"], row.fields["text_key"])
+
+
+def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
+    """The cosine of an entry's vector and another; 0 where one of them is zero."""
+    product = float(np.linalg.norm(row.vector) * np.linalg.norm(vector))
+    return float(row.vector @ vector) / product if product else 0.0
+
+
+def _passes(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
+    paths, modified = wanted.paths, stored["modified_at"]
+    after, before = wanted.modified_after, wanted.modified_before
+    one_of = (
+        ("source_type", wanted.source_types),
+        ("source", wanted.sources),
+        ("document_id", wanted.documents),
+        ("language", wanted.languages),
+    )
+    return (
+        (wanted.scopes is None or stored["access_scope"] in wanted.scopes)
+        and all(not values or stored.get(name) in values for name, values in one_of)
+        and (not paths or any(is_within(stored["uri"], path) for path in paths))
+        and (after is None or modified >= stamp(after))
+        and (before is None or modified < stamp(before))
+        and set(wanted.tags) <= set(stored["tags"])
+        and all(_holds(stored["metadata"].get(key), v) for key, v in wanted.metadata.items())
+    )
+
+
+def _holds(stored: Any, value: str) -> bool:
+    values = stored if isinstance(stored, list | tuple) else [stored]
+    return any(value == (str(v).lower() if isinstance(v, bool) else str(v)) for v in values)
+
+
+def _word_scores(rows: Sequence[Row], query: str) -> dict[str, float]:
+    """BM25 of the best field of prose, a share of the others, and the split words."""
+    words = significant_words(query)
+    prose = [
+        _bm25([_words(_text_of(row, name)) for row in rows], _words(words))
+        for name in ("text", "title", "heading_path")
+    ]
+    split = _bm25([row.fields["terms"].split() for row in rows], lexical_terms(words).split())
+    found = {}
+    for number, row in enumerate(rows):
+        scores = [of_field[number] for of_field in prose]
+        best = max(scores)
+        score = best + _OTHER_FIELDS * (sum(scores) - best) + split[number]
+        if score > 0:
+            found[row.id] = score
+    return found
+
+
+def _text_of(row: Row, name: str) -> str:
+    value = row.fields.get(name) or ""
+    return value if isinstance(value, str) else "\n".join(value)
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def _bm25(texts: Sequence[Sequence[str]], query: Sequence[str]) -> list[float]:
+    """The BM25 score of each text for the words of a query."""
+    counts = [Counter(text) for text in texts]
+    mean = (sum(map(len, texts)) / max(1, sum(1 for text in texts if text))) or 1.0
+    scores = [0.0] * len(texts)
+    for word in query:
+        holders = sum(1 for count in counts if word in count)
+        rarity = math.log(1 + (len(texts) - holders + 0.5) / (holders + 0.5))
+        for number, count in enumerate(counts):
+            length = 1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * len(texts[number]) / mean
+            scores[number] += rarity * count[word] / (count[word] + _SATURATION * length)
+    return scores

@@ -1,0 +1,67 @@
+"""Searching in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.storage.index import fields
+from rag_assets.storage.index.memory.ranking import cosine, ranking
+from rag_assets.storage.index.memory.state import Memory, Row, gone
+from rag_assets.storage.index.model import (
+    Candidate,
+    IndexRef,
+    Owner,
+    Presence,
+    RankingRequest,
+    StoredEntry,
+)
+
+
+class MemorySearcher:
+    """Compares a question with every entry (see EntrySearcher)."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def rankings(
+        self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
+    ) -> list[list[Candidate]]:
+        rows = self._searched(index_name, owner)
+        return [ranking(rows, owner, request) for request in requests]
+
+    async def cosines(
+        self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
+    ) -> dict[str, float]:
+        rows = self._searched(index_name, owner)
+        return {row.id: cosine(row, vector) for row in rows if row.id in set(ids)}
+
+    async def entries(
+        self,
+        index_name: str,
+        owner: Owner,
+        ids: Sequence[str],
+        scopes: Collection[str],
+        vector: npt.NDArray[np.float32] | None = None,
+    ) -> dict[str, StoredEntry]:
+        wanted = set(ids)
+        return {
+            row.id: fields.stored(
+                owner, row.id, row.fields, None if vector is None else cosine(row, vector)
+            )
+            for row in self._searched(index_name, owner)
+            if row.id in wanted and row.fields["access_scope"] in scopes
+        }
+
+    async def presence(self, index: IndexRef) -> Presence:
+        return self._memory.presence(index)
+
+    async def close(self) -> None:
+        """There is nothing to give back."""
+
+    def _searched(self, index_name: str, owner: Owner) -> list[Row]:
+        if index_name not in self._memory.indexes:
+            raise gone(index_name)
+        return self._memory.owned(index_name, owner)

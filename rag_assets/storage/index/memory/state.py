@@ -1,0 +1,99 @@
+"""What the store in memory holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from threading import RLock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.common.errors import IndexInconsistent
+from rag_assets.storage.index.model import IndexRef, IndexSpec, Owner, Presence
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One entry as it is kept.
+
+    Attributes:
+        tenant: whose searches meet it; what its fields say may have been altered.
+    """
+
+    id: str
+    tenant: str
+    fields: Mapping[str, Any]
+    vector: npt.NDArray[np.float32]
+
+
+@dataclass(slots=True)
+class Index:
+    """One index.
+
+    Attributes:
+        dedicated_to: the tenant that it belongs to alone, if it does.
+        rows: by the tenant whose searches meet them, and by id.
+    """
+
+    spec: IndexSpec
+    dedicated_to: str | None
+    identity: str
+    rows: dict[tuple[str, str], Row] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Memory:
+    """All that a store holds.
+
+    Attributes:
+        views: index and generation that each tenant's view shows.
+        made: counts the indexes that were ever made.
+    """
+
+    prefix: str
+    shared_limit: int
+    indexes: dict[str, Index] = field(default_factory=dict)
+    views: dict[str, tuple[str, Owner]] = field(default_factory=dict)
+    lock: RLock = field(default_factory=RLock)
+    made: Iterator[int] = field(default_factory=count)
+
+    def make(self, name: str, spec: IndexSpec, dedicated_to: str | None) -> Index:
+        """The index of a name, made when there is none."""
+        with self.lock:
+            if name not in self.indexes:
+                self.indexes[name] = Index(spec, dedicated_to, f"{name}@{next(self.made)}")
+            return self.indexes[name]
+
+    def presence(self, index: IndexRef) -> Presence:
+        """Whether an index is the very one that was made."""
+        live = self.indexes.get(index.name)
+        return index.presence_of(None if live is None else live.identity)
+
+    def rows(self, index_name: str) -> list[Row]:
+        """All rows of an index; none without it."""
+        with self.lock:
+            index = self.indexes.get(index_name)
+            return [] if index is None else [*index.rows.values()]
+
+    def owned(self, index_name: str, owner: Owner) -> list[Row]:
+        """The rows of one generation that its tenant's searches meet."""
+        return [
+            row
+            for row in self.rows(index_name)
+            if row.tenant == owner.tenant and _is_owned(row.fields, owner)
+        ]
+
+
+def _is_owned(stored: Mapping[str, Any], owner: Owner) -> bool:
+    whose = stored["tenant"], stored["incarnation"], stored["generation"]
+    return whose == (owner.tenant, owner.incarnation, owner.generation)
+
+
+def gone(index_name: str) -> IndexInconsistent:
+    """The error of an index that is not there."""
+    return IndexInconsistent(
+        f"index {index_name!r} is gone", hint="restore it with `rag-assets sync --repair`"
+    )

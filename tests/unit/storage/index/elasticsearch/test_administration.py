@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rag_assets.storage.index.elasticsearch.administration import is_restricted_to
+from rag_assets.storage.index.elasticsearch.mapping import owned
+from rag_assets.storage.index.model import Owner
+
+OWNER = Owner("acme", 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "safe"),
+    [
+        ({"bool": {"filter": owned(OWNER)}}, True),
+        ({"bool": {"filter": [{"term": {"tenant": {"value": "acme"}}}]}}, True),
+        ({"bool": {"filter": owned(Owner("other", 4, 1))}}, False),
+        ({"bool": {"should": [{"term": {"tenant": "acme"}}]}}, False),
+        ({"bool": {"filter": [{"terms": {"tenant": ["acme", "other"]}}]}}, False),
+        ({"match_all": {}}, False),
+        ({}, False),
+    ],
+)
+def test_only_a_filter_that_certainly_leaves_one_tenant_is_trusted(
+    query: dict[str, Any], safe: bool
+) -> None:
+    assert is_restricted_to("acme", query) is safe
