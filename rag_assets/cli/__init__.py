@@ -1,7 +1,7 @@
 """The command line: a stable contract.
 
-Every command takes --json, exits non-zero on failure, and answers bad input with one clear line
-and a hint, never with a traceback. The modules here only declare arguments, one for each group of
+Every command takes --json, exits non-zero on failure, and reports bad input with one line and a
+hint, never with a traceback. The modules here only declare arguments, one module for each group of
 commands; commands/ does the work.
 """
 
@@ -21,13 +21,13 @@ from rag_assets.cli import access, chain, keys, search, servers, tenants, tokens
 from rag_assets.cli.system_commands import SystemCommands
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 
-_COLLECTED_AFTER = (50_000, 20, 50)
-"""Objects made, and collections of younger ones, before Python looks for garbage again."""
+_GC_THRESHOLDS = (50_000, 20, 50)
+"""Thresholds of Python's garbage collector; see gc.set_threshold."""
 
 app = typer.Typer(
     name="rag-assets",
     cls=SystemCommands,
-    help="Folders of documents into tenant-isolated Elasticsearch kNN indexes.",
+    help="Index documents into tenant-isolated Elasticsearch kNN indexes.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -43,8 +43,8 @@ app.add_typer(tokens.app, name="tokens")
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and end the process with its exit code."""
-    # Imports leave half a million objects: to look through them every time took a third of it.
-    gc.set_threshold(*_COLLECTED_AFTER)
+    # Imports leave half a million objects: collecting through them took a third of the time.
+    gc.set_threshold(*_GC_THRESHOLDS)
     given = sys.argv[1:] if arguments is None else arguments
     sys.exit(_run(given))
 
@@ -68,7 +68,7 @@ def _run(arguments: list[str]) -> int:
         print_error(usage, as_json=as_json)
         return 2
     except (KeyboardInterrupt, typer.Abort):
-        stopped = RagAssetsError("stopped", hint="run it again: it goes on where it stopped")
+        stopped = RagAssetsError("stopped", hint="run it again: it continues where it stopped")
         print_error(stopped, as_json=as_json)
         return 130
     except Exception as error:

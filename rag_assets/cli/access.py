@@ -1,4 +1,4 @@
-"""Who may read which scope of a tenant."""
+"""Grants: which principals may read which access scope of a tenant."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import typer
 
 from rag_assets.cli.arguments import Json, PrincipalsArgument, ScopeArgument, TenantArgument
 
-app = typer.Typer(help="Who may read which scope of a tenant.", no_args_is_help=True)
+app = typer.Typer(
+    help="Which principals may read which access scope of a tenant.", no_args_is_help=True
+)
 
 
 @app.command("list")
 def list_(tenant: TenantArgument, json: Json = False) -> None:
-    """Show who may read what."""
+    """List the access scopes and the principals that may read them."""
     from rag_assets.cli.commands import access
 
     access.list_grants(tenant, as_json=json)
@@ -24,7 +26,7 @@ def grant(
     principals: PrincipalsArgument,
     json: Json = False,
 ) -> None:
-    """Let principals read what carries a scope; it holds with the next search."""
+    """Let principals read the documents of a scope, from the next search on."""
     from rag_assets.cli.commands import access
 
     access.grant(tenant, scope, principals, as_json=json)
@@ -37,7 +39,7 @@ def revoke(
     principals: PrincipalsArgument,
     json: Json = False,
 ) -> None:
-    """Take a scope away from principals; it holds with the next search."""
+    """Revoke a scope from principals, from the next search on."""
     from rag_assets.cli.commands import access
 
     access.revoke(tenant, scope, principals, as_json=json)

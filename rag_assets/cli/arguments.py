@@ -1,4 +1,4 @@
-"""Arguments that many commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result 
 ProviderArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="PROVIDER", help="openai, gemini or openai-compatible.")
 ]
-TenantArgument: TypeAlias = Annotated[str, typer.Argument(metavar="TENANT", help="Its id.")]
-ScopeArgument: TypeAlias = Annotated[str, typer.Argument(metavar="SCOPE", help="As documents say.")]
+TenantArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="TENANT", help="Id of the tenant.")
+]
+ScopeArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="SCOPE", help="Access scope, as documents carry it.")
+]
 PrincipalsArgument: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="PRINCIPAL...", help="A user, a group, as they will ask.")
+    list[str],
+    typer.Argument(metavar="PRINCIPAL...", help="A user or a group, as requests name them."),
 ]

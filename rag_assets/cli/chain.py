@@ -1,4 +1,4 @@
-"""The chain: what a sync would do, does, and did."""
+"""Commands that plan, run, check and report the indexing of tenants."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def sync(
     tenants: Annotated[list[str] | None, typer.Argument(metavar="TENANT...")] = None,
     every: Annotated[bool, typer.Option("--all", help="Every enabled tenant.")] = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="First mend the index where it differs.")
+        bool,
+        typer.Option("--repair", help="First repair the index where it differs from the catalog."),
     ] = False,
     allow_deletes: Annotated[
-        bool, typer.Option("--allow-deletes", help="Delete documents even if many vanished.")
+        bool, typer.Option("--allow-deletes", help="Delete documents even if many disappeared.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -42,11 +43,13 @@ def sync(
 
 @app.command()
 def usage(
-    tenant: Annotated[str | None, typer.Argument(metavar="TENANT", help="By default all.")] = None,
-    days: Annotated[int, typer.Option(min=1, max=3_660, help="How many to look back.")] = 30,
+    tenant: Annotated[
+        str | None, typer.Argument(metavar="TENANT", help="By default all tenants.")
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=3_660, help="Number of days to report.")] = 30,
     json: Json = False,
 ) -> None:
-    """Show what embedding and answers used and cost, by day, provider and model."""
+    """Show usage and cost of embeddings and answers by day, provider and model."""
     from rag_assets.cli.commands.usage import usage as run
 
     run(tenant, days=days, as_json=json)
@@ -62,7 +65,7 @@ def check(tenant: TenantArgument, json: Json = False) -> None:
 
 @app.command()
 def documents(tenant: TenantArgument, json: Json = False) -> None:
-    """List a tenant's documents with status, chunks and error."""
+    """List a tenant's documents with their status, chunks and errors."""
     from rag_assets.cli.commands.search import documents as run
 
     run(tenant, as_json=json)
@@ -70,7 +73,7 @@ def documents(tenant: TenantArgument, json: Json = False) -> None:
 
 @app.command()
 def demo(json: Json = False) -> None:
-    """Index the example handbook, check it, and ask it three questions."""
+    """Index the example handbook, check it, and search it with three questions."""
     from rag_assets.cli.commands.demo import demo as run
 
     raise typer.Exit(0 if run(as_json=json) else 1)

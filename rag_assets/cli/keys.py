@@ -1,4 +1,4 @@
-"""Tenants' keys at their embedding providers."""
+"""Keys of tenants at model providers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import typer
 
 from rag_assets.cli.arguments import Json, ProviderArgument, TenantArgument
 
-app = typer.Typer(help="Tenants' keys at their embedding providers.", no_args_is_help=True)
+app = typer.Typer(help="Keys of tenants at model providers.", no_args_is_help=True)
 
 
 @app.command("set", context_settings={"allow_extra_args": True})
 def set_(
     context: typer.Context, tenant: TenantArgument, provider: ProviderArgument, json: Json = False
 ) -> None:
-    """Keep a tenant's key, encrypted; it is asked for, or read from standard input."""
+    """Store a tenant's key, encrypted; it is read from a prompt or from standard input."""
     from rag_assets.cli.commands import keys
 
     keys.require_no_argument(context.args)
@@ -24,10 +24,12 @@ def set_(
 
 @app.command("list")
 def list_(
-    tenant: Annotated[str | None, typer.Argument(metavar="[TENANT]", help="Its id.")] = None,
+    tenant: Annotated[
+        str | None, typer.Argument(metavar="[TENANT]", help="Id of the tenant.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """List the keys there are: their last four characters, when they were used, with what end."""
+    """List keys with their last four characters, last use and its outcome."""
     from rag_assets.cli.commands import keys
 
     keys.list_keys(tenant, as_json=json)
@@ -35,7 +37,7 @@ def list_(
 
 @app.command("remove")
 def remove(tenant: TenantArgument, provider: ProviderArgument, json: Json = False) -> None:
-    """Forget a tenant's key."""
+    """Delete a tenant's key."""
     from rag_assets.cli.commands import keys
 
     keys.remove_key(tenant, provider, as_json=json)

@@ -1,4 +1,4 @@
-"""The servers: up, down, status."""
+"""Commands that start, stop and show the servers: up, down, status, serve."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def up(
         bool, typer.Option(help="Also start Dagster's webserver and daemon.")
     ] = True,
 ) -> None:
-    """Start the servers, and Dagster's UI and daemon."""
+    """Start Postgres, Elasticsearch, and Dagster's webserver and daemon."""
     from rag_assets.cli.commands import stack
 
     stack.up(dagster=dagster, as_json=json)
@@ -34,7 +34,7 @@ def down(json: Json = False) -> None:
 
 @app.command()
 def status(json: Json = False) -> None:
-    """Show what runs, and where."""
+    """Show the state and the address of every server."""
     from rag_assets.cli.commands import stack
 
     stack.status(as_json=json)
@@ -45,7 +45,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65_535, help="Port to listen at.")] = 8000,
 ) -> None:
-    """Answer questions over HTTP, to whoever shows a token."""
+    """Serve the HTTP API to callers with a token."""
     from rag_assets.cli.commands import serve as service
 
     service.serve(host, port)

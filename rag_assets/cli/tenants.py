@@ -1,4 +1,4 @@
-"""Who is indexed, from where."""
+"""Tenants: whose documents are indexed, and from which sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
 
-app = typer.Typer(help="Who is indexed, from where.", no_args_is_help=True)
+app = typer.Typer(
+    help="Tenants: whose documents are indexed, and from which sources.", no_args_is_help=True
+)
 
 
 @app.command("list")
@@ -27,11 +29,13 @@ def add(
         list[Path] | None, typer.Option(help="A folder to index; repeat for several.")
     ] = None,
     records: Annotated[
-        bool, typer.Option("--records", help="Take records that applications push.")
+        bool, typer.Option("--records", help="Accept records that applications push.")
     ] = False,
-    profile: Annotated[str, typer.Option(help="A named set of defaults.")] = "documents",
-    organization: Annotated[str | None, typer.Option(help="Whose it is.")] = None,
-    project: Annotated[str | None, typer.Option(help="Which project of theirs.")] = None,
+    profile: Annotated[
+        str, typer.Option(help="Profile: the defaults of a system's tenants.")
+    ] = "documents",
+    organization: Annotated[str | None, typer.Option(help="Organization of the tenant.")] = None,
+    project: Annotated[str | None, typer.Option(help="Project of the organization.")] = None,
     json: Json = False,
 ) -> None:
     """Add a tenant to tenants.yaml."""
@@ -51,7 +55,7 @@ def add(
 
 @app.command("disable")
 def disable(tenant: TenantArgument, json: Json = False) -> None:
-    """Stop indexing and answering for a tenant; keep its data."""
+    """Stop indexing a tenant and answering its searches; keep its data."""
     from rag_assets.cli.commands import tenants
 
     tenants.set_enabled(tenant, enabled=False, as_json=json)
@@ -59,7 +63,7 @@ def disable(tenant: TenantArgument, json: Json = False) -> None:
 
 @app.command("enable")
 def enable(tenant: TenantArgument, json: Json = False) -> None:
-    """Index and answer for a tenant again."""
+    """Index a tenant and answer its searches again."""
     from rag_assets.cli.commands import tenants
 
     tenants.set_enabled(tenant, enabled=True, as_json=json)
@@ -68,10 +72,10 @@ def enable(tenant: TenantArgument, json: Json = False) -> None:
 @app.command("remove")
 def remove(
     tenant: TenantArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="It is meant.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm the removal.")] = False,
     json: Json = False,
 ) -> None:
-    """Delete a tenant and everything that was indexed for it."""
+    """Delete a tenant and everything indexed for it."""
     from rag_assets.cli.commands import tenants
 
     tenants.remove(tenant, confirmed=yes, as_json=json)

@@ -1,4 +1,4 @@
-"""Tokens that applications ask with over HTTP."""
+"""Service tokens: how applications authenticate over HTTP."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
 
-app = typer.Typer(help="Tokens that applications ask with over HTTP.", no_args_is_help=True)
+app = typer.Typer(
+    help="Service tokens, which applications authenticate with over HTTP.", no_args_is_help=True
+)
 
 
 @app.command("create")
 def create(
     tenant: TenantArgument,
-    role: Annotated[Literal["admin", "member"], typer.Option(help="What it may do.")] = "member",
+    role: Annotated[
+        Literal["admin", "member"], typer.Option(help="Role of the caller.")
+    ] = "member",
     principal: Annotated[
         list[str] | None,
-        typer.Option(help="In whose name it asks; by default only public is found."),
+        typer.Option(help="Principal of the caller; by default only public."),
     ] = None,
     days: Annotated[
-        int | None, typer.Option(min=1, max=3_650, help="After which it ends by itself.")
+        int | None, typer.Option(min=1, max=3_650, help="Days until it expires.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Make a token for one tenant; it is shown this once."""
+    """Create a token for one tenant; it is shown only once."""
     from rag_assets.cli.commands import tokens
 
     tokens.create(tenant, role=role, principals=principal or [], days=days, as_json=json)
@@ -32,7 +36,7 @@ def create(
 
 @app.command("list")
 def list_(tenant: TenantArgument, json: Json = False) -> None:
-    """List a tenant's tokens: their ids, and when they were used."""
+    """List a tenant's tokens with their ids and last use."""
     from rag_assets.cli.commands import tokens
 
     tokens.list_tokens(tenant, as_json=json)
@@ -41,10 +45,12 @@ def list_(tenant: TenantArgument, json: Json = False) -> None:
 @app.command("revoke")
 def revoke(
     tenant: TenantArgument,
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `tokens list` shows it.")],
+    token_id: Annotated[
+        str, typer.Argument(metavar="ID", help="Id of the token, from `tokens list`.")
+    ],
     json: Json = False,
 ) -> None:
-    """Make a token count no more, from the next request on."""
+    """Revoke a token, from the next request on."""
     from rag_assets.cli.commands import tokens
 
     tokens.revoke(tenant, token_id, as_json=json)

@@ -80,7 +80,7 @@ def test_a_cap_per_run_stops_a_sync_midway_and_the_next_one_goes_on(
     cap = round(plan["cost"] * 0.4, 2)
     installation.configure(tenant, caps={"per_run": cap})
     shown = installation.command("plan", tenant).out
-    assert f"The cap of ${cap:.2f} a run would stop it before its end" in shown
+    assert f"The cap of ${cap:.2f} a run would stop it early" in shown
 
     first = installation.sync(tenant).as_json()
     assert f"the cap of ${cap:.2f} a run is reached" in first["error"]["message"]

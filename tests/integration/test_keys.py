@@ -94,8 +94,8 @@ def test_what_cannot_be_a_key_is_refused(
 ) -> None:
     assert_refused(set_key(f"{KEY}\n{KEY}\n", "acme", "openai"), "this cannot be a key")
     assert_refused(set_key("", "acme", "openai"), "the key is empty")
-    assert_refused(set_key(KEY, "acme", "openai", KEY), "a key is no argument")
-    assert_refused(set_key(KEY, "acme", KEY), "no provider of that name", "openai, gemini")
+    assert_refused(set_key(KEY, "acme", "openai", KEY), "a key must not be an argument")
+    assert_refused(set_key(KEY, "acme", KEY), "no provider that takes keys", "openai, gemini")
     assert_refused(set_key(KEY, "nobody", "openai"), "no tenant 'nobody'")
     assert_refused(installation.command("keys", "list", "nobody"), "no tenant 'nobody'")
     assert ring(installation).stored(acme) == frozenset()
@@ -139,7 +139,7 @@ def test_what_waited_for_a_key_is_tried_again(
     failure = Failure(document.document_id, document.document_key, "no key", NEVER)
     catalog.quarantine.fail(acme, [failure], config_key="any")
     said = set_key(KEY, "acme", "openai")
-    assert "1 document will be tried again: rag-assets sync acme" in said.out
+    assert "1 document will be retried by: rag-assets sync acme" in said.out
     assert documents.all("acme")[0].retry_at != NEVER
 
 

@@ -1,4 +1,4 @@
-"""What the command line does, one module per group of commands.
+"""The work of the commands, one module for each group.
 
 Belongs here: reading arguments, calling the core, printing for people or as JSON. Does not: any
 decision about documents.

@@ -1,4 +1,4 @@
-"""access: who may read what a scope covers."""
+"""access: list, grant and revoke access scopes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rag_assets.storage.catalog.access import PUBLIC
 
 @with_session
 def list_grants(session: Session, tenant_id: str, *, as_json: bool) -> None:
-    """Show the principals of every scope."""
+    """Print the principals of every scope."""
     session.catalog.tenants.get(tenant_id)
     grants = session.catalog.access.grants(tenant_id)
     if as_json:
         print_json({"tenant": tenant_id, "grants": grants})
         return
     print_table(
-        ["scope", "may be read by"],
+        ["scope", "can be read by"],
         [(PUBLIC, "everybody"), *((scope, ", ".join(who)) for scope, who in grants.items())],
     )
 
@@ -28,31 +28,31 @@ def list_grants(session: Session, tenant_id: str, *, as_json: bool) -> None:
 def grant(
     session: Session, tenant_id: str, scope: str, principals: list[str], *, as_json: bool
 ) -> None:
-    """Let principals read what carries a scope."""
+    """Let principals read the documents of a scope."""
     _require_grantable(scope)
     _require_plain(session, scope, principals)
     session.catalog.access.grant(session.catalog.tenants.get(tenant_id).ref, scope, principals)
-    _tell(session, tenant_id, scope, as_json=as_json)
+    _print_scope(session, tenant_id, scope, as_json=as_json)
 
 
 @with_session
 def revoke(
     session: Session, tenant_id: str, scope: str, principals: list[str], *, as_json: bool
 ) -> None:
-    """Take a scope away from principals."""
+    """Revoke a scope from principals."""
     _require_grantable(scope)
     ref = session.catalog.tenants.get(tenant_id).ref
-    without = len(set(principals)) - session.catalog.access.revoke(ref, scope, principals)
-    if without and not as_json:
-        say(f"{counted(without, 'principal')} had no such grant.")
-    _tell(session, tenant_id, scope, as_json=as_json)
+    missing = len(set(principals)) - session.catalog.access.revoke(ref, scope, principals)
+    if missing and not as_json:
+        say(f"{counted(missing, 'principal')} did not have this grant.")
+    _print_scope(session, tenant_id, scope, as_json=as_json)
 
 
 def _require_grantable(scope: str) -> None:
     if scope == PUBLIC:
         raise ConfigurationError(
-            "what is public needs no grant, and none can be revoked",
-            hint="give documents another scope in tenants.yaml: access.scope",
+            "the scope public needs no grant, and cannot be revoked",
+            hint="set another scope for the documents in tenants.yaml: access.scope",
         )
 
 
@@ -60,14 +60,14 @@ def _require_plain(session: Session, scope: str, principals: list[str]) -> None:
     masker = masker_of(session.settings.local)
     if any(masker.holds_credential(name) for name in (scope, *principals)):
         raise ConfigurationError(
-            "a scope or a principal must hold no credential: both are stored as they are",
-            hint="give it another name",
+            "a scope or a principal must not contain a credential: both are stored unmasked",
+            hint="choose another name",
         )
 
 
-def _tell(session: Session, tenant_id: str, scope: str, *, as_json: bool) -> None:
+def _print_scope(session: Session, tenant_id: str, scope: str, *, as_json: bool) -> None:
     who = session.catalog.access.grants(tenant_id).get(scope, [])
     if as_json:
         print_json({"tenant": tenant_id, "scope": scope, "principals": who})
     else:
-        say(f"{scope} of {tenant_id} may be read by: {', '.join(who) or 'nobody'}")
+        say(f"{scope} of {tenant_id} can be read by: {', '.join(who) or 'nobody'}")

@@ -1,4 +1,4 @@
-"""answer: a question answered in sentences, each with what it rests on."""
+"""answer: answer a question in sentences, each with its citations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rag_assets.retrieval.answerer import Answerer
 from rag_assets.retrieval.answers import AnswerRequest, AnswerResult, Citation
 
 _WIDTH = 92
-_WHY_NOT = {
-    "nothing found": "Nothing is near enough to the question.",
-    "over budget": "No passage fits into the budget of tokens.",
-    "not answered": "What was found does not answer it.",
-    "nothing supported": "Nothing that the model wrote rests on what was found.",
+_REASONS = {
+    "nothing found": "No passage is near enough to the question.",
+    "over budget": "No passage fits into the token budget.",
+    "not answered": "The passages found do not answer the question.",
+    "nothing supported": "No sentence of the answer is supported by the passages found.",
 }
 
 
@@ -28,11 +28,11 @@ def answer(session: Session, tenant_id: str, request: AnswerRequest, *, as_json:
     """Answer one question."""
     result = asyncio.run(_answered(session, tenant_id, request))
     if result.disabled:
-        warn(f"tenant {tenant_id} is disabled: it does not answer")
+        warn(f"tenant {tenant_id} is disabled: `rag-assets tenants enable {tenant_id}` enables it")
     if as_json:
         print_json(result)
         return
-    _show(result)
+    _print_answer(result)
 
 
 async def _answered(session: Session, tenant_id: str, request: AnswerRequest) -> AnswerResult:
@@ -46,22 +46,22 @@ async def _answered(session: Session, tenant_id: str, request: AnswerRequest) ->
         await retriever.close()
 
 
-def _show(result: AnswerResult) -> None:
+def _print_answer(result: AnswerResult) -> None:
     if result.answer:
         for line in result.answer.splitlines():
             say(textwrap.fill(line, _WIDTH, drop_whitespace=True))
     else:
-        say(_WHY_NOT.get(result.reason or "", "There is no answer."))
+        say(_REASONS.get(result.reason or "", "There is no answer."))
     say()
     for citation in result.citations:
-        _show_citation(citation)
+        _print_citation(citation)
     if result.removed:
-        say(f"Taken out, for want of a passage: {counted(result.removed, 'sentence')}.")
+        say(f"Removed, since no passage supports it: {counted(result.removed, 'sentence')}.")
     if result.cut:
-        say("The model may write no more than that: --max-tokens lets it.")
+        say("The answer was cut at its limit: raise it with --max-tokens.")
 
 
-def _show_citation(citation: Citation) -> None:
+def _print_citation(citation: Citation) -> None:
     say(f"[{citation.number}] {', '.join(filter(None, (citation.uri, place_of(citation))))}")
     say(textwrap.indent(textwrap.fill(citation.excerpt, _WIDTH), "   │ "))
     say()

@@ -10,14 +10,14 @@ from rag_assets.common.errors import RagAssetsError
 
 @with_session
 def check(session: Session, tenant_id: str, *, as_json: bool) -> bool:
-    """Run every check over all a tenant holds; returns whether none failed with an error."""
+    """Run every check of a tenant; returns whether none failed with severity ERROR."""
     session.active(tenant_id)
     results = run_checks(session, tenant_id)
     passed = all(result.passed or result.severity != "ERROR" for result in results)
     if as_json:
         print_json({"tenant": tenant_id, "passed": passed, "checks": results})
     else:
-        show_checks(tenant_id, results)
+        print_checks(tenant_id, results)
     return passed
 
 
@@ -25,23 +25,23 @@ def run_checks(session: Session, tenant_id: str) -> list[CheckResult]:
     """Run the checks and the expectations.
 
     Raises:
-        RagAssetsError: a check could not be made at all.
+        RagAssetsError: a check could not be evaluated.
     """
     runner = Runner(session)
     results: list[CheckResult] = []
     for job_name in ("check_tenant", "expectations"):
         run = runner.run(job_name, tenant_id)
         if run.failure is not None:
-            # A check that could not be made must not pass for one that found nothing.
+            # A check that was not evaluated must not look like one that passed.
             raise run.failure
         results += run.checks
     if not results:
-        raise RagAssetsError("no check was run", hint="see the run in the Dagster UI")
+        raise RagAssetsError("no check was evaluated", hint="open the run in Dagster's UI")
     return results
 
 
-def show_checks(tenant_id: str, results: list[CheckResult]) -> None:
-    """Print each check with what it found."""
+def print_checks(tenant_id: str, results: list[CheckResult]) -> None:
+    """Print each check with its finding."""
     print_table(
         ["check", "asset", "result", "finding"],
         [

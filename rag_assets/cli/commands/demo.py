@@ -1,4 +1,4 @@
-"""demo: index the example handbook, show what each stage made of it, check it, ask questions."""
+"""demo: index the example handbook, print the result of each stage, check it, search it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from contextlib import closing
 from time import monotonic
 from typing import Any
 
-from rag_assets.cli.commands.check import run_checks, show_checks
-from rag_assets.cli.commands.hits import headline, show_hit
-from rag_assets.cli.commands.holdings import by_type, holdings, stage_lines
+from rag_assets.cli.commands.check import print_checks, run_checks
+from rag_assets.cli.commands.document_summary import by_type, document_summaries, stage_lines
+from rag_assets.cli.commands.hits import headline, print_hit
 from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.cli.commands.sync import TenantSync, sync_tenant
@@ -30,10 +30,10 @@ SETTINGS = {
         {"formats": ["py", "sql"], "chunker": "recursive", "max_tokens": 220, "overlap": 32},
     ],
 }
-"""As tenants.yaml of the project has them; one page of the handbook is a scan."""
+"""The same as in the project's tenants.yaml; one page of the handbook is a scan."""
 
 INCLUDE = ["*.*", "!.*"]
-"""Source code, too, which is taken only where somebody asks for it."""
+"""Source code too, which the default patterns leave out."""
 
 _EXAMPLES = PROJECT_ROOT / "examples"
 _TOP_K = 3
@@ -42,7 +42,7 @@ _LINE = 80
 
 @with_session
 def demo(session: Session, *, as_json: bool) -> bool:
-    """Run the demo; returns whether everything went as it should."""
+    """Run the demo; returns whether every check passed and every question has hits."""
     started = monotonic()
     session.prepare_home()
     _headline("1. Servers", as_json=as_json)
@@ -53,7 +53,7 @@ def demo(session: Session, *, as_json: bool) -> bool:
     if synced.error is not None:
         raise synced.error
     if not as_json:
-        _show_stages(session, synced)
+        _print_stages(session, synced)
     passed, checks = _check(session, synced, as_json=as_json)
     _headline("4. Three questions", as_json=as_json)
     answers = _ask(session, as_json=as_json)
@@ -68,7 +68,7 @@ def demo(session: Session, *, as_json: bool) -> bool:
             }
         )
     else:
-        _what_next(monotonic() - started, nothing_done=synced.nothing_to_do)
+        _print_next_steps(monotonic() - started, nothing_done=synced.nothing_to_do)
     return passed and all(answer["hits"] for answer in answers)
 
 
@@ -86,13 +86,13 @@ def _add_tenant(session: Session) -> None:
         file.add({"id": TENANT, **SETTINGS, "sources": [source]})
 
 
-def _show_stages(session: Session, synced: TenantSync) -> None:
-    """What the documents are, and what each stage made of them; the same after every run."""
+def _print_stages(session: Session, synced: TenantSync) -> None:
+    """Print the documents and the result of each stage; the same after every run."""
     if synced.nothing_to_do:
-        say(f"Nothing changed, so nothing had to be done ({seconds(synced.seconds)}). There are:\n")
+        say(f"Nothing changed, nothing to do ({seconds(synced.seconds)}). The tenant has:\n")
     else:
         say(f"{counted(len(synced.runs), 'run')}, {seconds(synced.seconds)}\n")
-    held = holdings(session.reader(TENANT))
+    held = document_summaries(session.reader(TENANT))
     print_table(
         ["type", "documents", "size", "contents", "cut by", "chunks", "tokens a chunk"],
         by_type(held),
@@ -106,18 +106,18 @@ def _show_stages(session: Session, synced: TenantSync) -> None:
         for name, found in lines.items()
         for at, line in enumerate(found)
     ]
-    print_table(["stage", "what it made of them", "time"], rows)
+    print_table(["stage", "result", "time"], rows)
 
 
 def _check(session: Session, synced: TenantSync, *, as_json: bool) -> tuple[bool, list[Any]]:
     _headline("3. Check it", as_json=as_json)
     if synced.nothing_to_do:
         if not as_json:
-            say("Nothing changed since it was checked. Check again with: rag-assets check demo")
+            say("Nothing changed since the last check. Check again with: rag-assets check demo")
         return True, []
     checks = run_checks(session, TENANT)
     if not as_json:
-        show_checks(TENANT, checks)
+        print_checks(TENANT, checks)
     return all(check.passed or check.severity != "ERROR" for check in checks), list(checks)
 
 
@@ -129,7 +129,7 @@ def _ask(session: Session, *, as_json: bool) -> list[dict[str, Any]]:
             found = retriever.search(TENANT, SearchRequest(query=question, top_k=_TOP_K))
             answers.append({"question": question, "hits": found.hits})
             if not as_json:
-                _show_answer(question, str(judged["answer"]), found.hits)
+                _print_hits(question, str(judged["answer"]), found.hits)
     return answers
 
 
@@ -140,14 +140,14 @@ def _questions() -> list[dict[str, Any]]:
     return [entry for entry in judged if entry.get("demo")]
 
 
-def _show_answer(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
-    """The best hit with its text, a line of each other, and what people say is the answer."""
+def _print_hits(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
+    """Print the expected answer, the first hit with its text, and a line of each other hit."""
     say(f"Question:  {question}")
-    say(textwrap.fill(f"Should be: {' '.join(answer.split())}", 96, subsequent_indent=" " * 11))
+    say(textwrap.fill(f"Expected:  {' '.join(answer.split())}", 96, subsequent_indent=" " * 11))
     say()
     for number, hit in enumerate(hits, start=1):
         if number == 1:
-            show_hit(hit)
+            print_hit(hit)
         else:
             say(f"{number}. {headline(hit)}\n   │ {excerpt(hit.text, question, _LINE)}")
     say()
@@ -158,14 +158,14 @@ def _headline(text: str, *, as_json: bool) -> None:
         say(f"\n── {text} " + "─" * (70 - len(text)))
 
 
-def _what_next(elapsed: float, *, nothing_done: bool) -> None:
-    did = "Nothing had to be done again" if nothing_done else "Done"
+def _print_next_steps(elapsed: float, *, nothing_done: bool) -> None:
+    done = "Nothing to do" if nothing_done else "Done"
     say(
-        f"{did}, in {seconds(elapsed)}. The servers stay up. What to try next:\n"
+        f"{done}, in {seconds(elapsed)}. The servers keep running. What to try next:\n"
         '  rag-assets search demo "who may approve a rollback?"\n'
-        "  rag-assets documents demo            how each document stands\n"
+        "  rag-assets documents demo            the status of each document\n"
         "  rag-assets tenants add mine --source ~/notes && rag-assets sync mine\n"
-        "  make up                              Dagster's UI and daemon: edits are followed\n"
+        "  make up                              Dagster's UI and daemon: edits are indexed\n"
         "  make down                            stop everything\n"
         "(rag-assets is .venv/bin/rag-assets unless the environment is activated)"
     )

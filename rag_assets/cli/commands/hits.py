@@ -1,4 +1,4 @@
-"""How a hit is shown: where it stands, and the words around what was asked for."""
+"""Printing of hits: the place in the document and the excerpt that matches the question."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rag_assets.retrieval.model import Hit
 _WIDTH = 92
 
 
-def show_hit(hit: Hit) -> None:
-    """Print a hit: where it is from, and the part of its text that has most of the question."""
+def print_hit(hit: Hit) -> None:
+    """Print a hit: its document and place, its headings, and its excerpt."""
     say(f"{hit.number}. {headline(hit)}")
     if hit.heading_path:
         say(f"   {' › '.join(hit.heading_path)}")
@@ -21,6 +21,6 @@ def show_hit(hit: Hit) -> None:
 
 
 def headline(hit: Hit) -> str:
-    """The document, the place in it, and how near it is to the question."""
+    """The document, the place in it, and the cosine."""
     near = "" if hit.score is None else f"  (cosine {hit.score:.2f})"
     return f"{', '.join(filter(None, (hit.uri, place_of(hit))))}{near}"

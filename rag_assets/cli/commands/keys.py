@@ -22,37 +22,37 @@ _LONGEST_INPUT = 65_536
 
 
 def require_no_argument(extra: Sequence[str]) -> None:
-    """Refuse a key among the arguments, without repeating it.
+    """Reject a key among the arguments, without repeating it.
 
     Raises:
         ConfigurationError: there are more arguments than a tenant and a provider.
     """
     if extra:
         raise ConfigurationError(
-            "a key is no argument: other users see it, and the shell remembers it",
-            hint="leave it out and type it at the prompt, or pipe it in; if it was one, replace it",
+            "a key must not be an argument: other users can see it, and the shell keeps it",
+            hint="type it at the prompt or pipe it in; if this was a key, replace it",
         )
 
 
 @with_session
 def set_key(session: Session, tenant_id: str, provider: str, *, as_json: bool) -> None:
-    """Keep a tenant's key, and let what waited for it be tried again."""
+    """Store a tenant's key, and retry the documents that waited for it."""
     _require_provider(provider)
     ref = session.catalog.tenants.get(tenant_id).ref
     ring = _ring(session)
-    ring.set(ref, provider, _given(f"Key of {tenant_id} for {provider}: "))
+    ring.set(ref, provider, _read_key(f"Key of {tenant_id} for {provider}: "))
     waiting = session.catalog.quarantine.retry_passing_failures(ref)
     if as_json:
         print_json({"tenant": tenant_id, "provider": provider, "set": True, "waiting": waiting})
         return
     say(f"Tenant {tenant_id} has a key for {provider}.")
     if waiting:
-        say(f"{counted(waiting, 'document')} will be tried again: rag-assets sync {tenant_id}")
+        say(f"{counted(waiting, 'document')} will be retried by: rag-assets sync {tenant_id}")
 
 
 @with_session
 def list_keys(session: Session, tenant_id: str | None, *, as_json: bool) -> None:
-    """Show what may be shown of every key."""
+    """Print every key without its secret part."""
     if tenant_id is not None:
         session.catalog.tenants.get(tenant_id)
     entries = [*_ring(session).entries(tenant_id), *_missing(session, tenant_id)]
@@ -64,23 +64,23 @@ def list_keys(session: Session, tenant_id: str | None, *, as_json: bool) -> None
         [_row(entry) for entry in entries],
     )
     if not entries:
-        say("\nGive a tenant one with: rag-assets keys set TENANT PROVIDER")
+        say("\nSet one with: rag-assets keys set TENANT PROVIDER")
 
 
 @with_session
 def remove_key(session: Session, tenant_id: str, provider: str, *, as_json: bool) -> None:
-    """Forget a tenant's key."""
+    """Delete a tenant's key."""
     _require_provider(provider)
     ref = session.catalog.tenants.get(tenant_id).ref
     if not _ring(session).remove(ref, provider):
         raise ConfigurationError(
             f"tenant {tenant_id!r} has no stored key for {provider}",
-            hint=f"`rag-assets keys list {tenant_id}` shows what it has",
+            hint=f"`rag-assets keys list {tenant_id}` shows its keys",
         )
     if as_json:
         print_json({"tenant": tenant_id, "provider": provider, "removed": True})
         return
-    say(f"Tenant {tenant_id} has no stored key for {provider} any more.")
+    say(f"Tenant {tenant_id} no longer has a stored key for {provider}.")
 
 
 @with_session
@@ -90,7 +90,7 @@ def rotate(session: Session, *, as_json: bool) -> None:
     if as_json:
         print_json({"rotated": count})
         return
-    say(f"{counted(count, 'key')} encrypted again; former master keys are not needed any more.")
+    say(f"{counted(count, 'key')} encrypted again; former master keys are no longer needed.")
 
 
 def _ring(session: Session) -> KeyRing:
@@ -100,7 +100,7 @@ def _ring(session: Session) -> KeyRing:
 
 
 def _missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]:
-    """The keys that tenants cannot be embedded without."""
+    """The missing keys of tenants whose embedder needs one."""
     from rag_assets.billing.key_ring import KeyEntry
 
     for record in session.catalog.tenants.all():
@@ -111,18 +111,18 @@ def _missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]:
 
 
 def _require_provider(name: str) -> None:
-    """Refuse another name, without repeating it: it may be a key in the wrong place."""
+    """Reject an unknown name, without repeating it: it may be a key in the wrong place."""
     from rag_assets.billing.key_ring import PURPOSES
 
     if name not in PURPOSES:
         raise ConfigurationError(
-            "there is no provider of that name that takes keys",
-            hint=f"the providers are {', '.join(PURPOSES)}",
+            "no provider that takes keys has this name",
+            hint=f"choose one of: {', '.join(PURPOSES)}",
         )
 
 
-def _given(prompt: str) -> SecretStr:
-    """A key from a hidden prompt, or from standard input: arguments are seen by other users."""
+def _read_key(prompt: str) -> SecretStr:
+    """Read a key from a hidden prompt or from standard input."""
     from pydantic import SecretStr
 
     if sys.stdin.isatty():

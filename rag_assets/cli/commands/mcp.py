@@ -1,4 +1,4 @@
-"""mcp: one tenant's knowledge for an agent, over standard input and output."""
+"""mcp: serve one tenant to an agent over standard input and output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag_assets.retrieval.model import Caller
 
 @with_session
 def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
-    """Answer an agent until it closes standard input.
+    """Answer messages until the agent closes standard input.
 
     Raises:
         UnknownTenant: there is none of that id.

@@ -1,4 +1,4 @@
-"""Printing: results on standard output, for people or as JSON; progress on standard error."""
+"""Output: results on standard output, as text or JSON; progress on standard error."""
 
 from __future__ import annotations
 
@@ -14,34 +14,36 @@ from typing import Any
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.privacy.masker import masker_of, might_hold_credential
 
-_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROL_CHARACTERS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 _PIPED_WIDTH = 240
-"""Columns where nobody's terminal says how many there are."""
+"""Columns of a table where standard output is not a terminal."""
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False) + "\n")
 
 
 def say(line: str = "") -> None:
-    """A line of the result, for people."""
+    """Print a line of the result."""
     sys.stdout.write(harmless(line) + "\n")
 
 
 def progress(line: str) -> None:
-    """A line on how far things are."""
+    """Print a line of progress on standard error."""
     sys.stderr.write(f"  {harmless(_masked(line))}\n")
     sys.stderr.flush()
 
 
 def warn(line: str) -> None:
-    """A line that somebody should read, although nothing failed."""
+    """Print a warning on standard error."""
     sys.stderr.write(f"warning: {harmless(_masked(line))}\n")
 
 
 def print_error(error: RagAssetsError, *, as_json: bool) -> None:
-    """One clear line and a hint; what was typed may be a credential, and is often told again."""
+    """Print an error and its hint, masked: what was typed may be a credential."""
     message, hint = _masked(error.message), _masked(error.hint or "")
     if as_json:
         print_json({"error": message, "hint": hint or None})
@@ -52,7 +54,7 @@ def print_error(error: RagAssetsError, *, as_json: bool) -> None:
 
 
 def _masked(line: str) -> str:
-    """The line, credentials in it masked; most lines need no rules to be loaded for that."""
+    """Mask credentials in a line; most lines need no rules to be loaded."""
     if not might_hold_credential(line):
         return line
     from rag_assets.common.settings import Settings
@@ -60,18 +62,18 @@ def _masked(line: str) -> str:
     try:
         local: Path | None = Settings.from_environment().local
     except RagAssetsError:
-        # This may be the very error that is to be told.
+        # This may be the very error that is printed.
         local = None
     return masker_of(local).text(line)
 
 
 def harmless(text: str) -> str:
-    """The text without what could steer a terminal: documents and file names may hold anything."""
-    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
+    """Replace control characters: documents and file names may hold anything."""
+    return _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table for people; without any row, only its head."""
+    """Print a table; without rows, only its header."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -85,7 +87,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 
 def seconds(value: float) -> str:
-    """A duration, as short as is useful."""
+    """Format a duration in seconds."""
     return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"  # noqa: PLR2004
 
 

@@ -1,4 +1,4 @@
-"""plan: what a sync would do and cost; changes nothing."""
+"""plan: preview the work and cost of a sync without changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @with_session
 def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
-    """Show what the next sync of a tenant would do."""
+    """Print the work and cost of a tenant's next sync."""
     from rag_assets.pipeline.preview import preview
 
     found = preview(session.reader(tenant_id))
@@ -46,17 +46,17 @@ def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
     )
     if found.cap is not None:
         say(
-            f"\nThe cap of {found.cap.words} would stop it before its end: {found.cap.gone}."
-            " What is done by then is kept."
+            f"\nThe cap of {found.cap.words} would stop it early: {found.cap.gone}."
+            " Documents that are done by then are kept."
         )
     if found.waiting:
-        say(f"\n{found.waiting:,} documents wait for a batch that the provider has already.")
+        say(f"\n{found.waiting:,} documents wait for a batch that is at the provider.")
     for reason in found.unlisted:
-        say(f"\nnot listed, and left as it is: {reason}")
+        say(f"\nnot listed, so its documents are kept: {reason}")
     if found.held:
-        say(f"\n{found.held:,} documents vanished at once: they stay without --allow-deletes.")
+        say(f"\n{found.held:,} documents disappeared at once: kept without --allow-deletes.")
     if found.new_generation:
-        say("\nThe configuration changed: a new generation is built beside the one that answers.")
+        say("\nThe configuration changed: a new generation is built beside the serving one.")
 
 
 def _cost(found: Preview) -> str:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.cli.commands.check_metadata import Plain, plain_metadata
 from rag_assets.cli.commands.output import progress
-from rag_assets.cli.commands.shown_metadata import Plain, plain_metadata
 from rag_assets.common.errors import RagAssetsError, TenantGone
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ class RunFailed(RagAssetsError):
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """What one asset reported.
+    """The result that one asset reported.
 
     Attributes:
         cost: in dollars; None where no price is known, or none is asked.
-        promised: dollars that batches handed over will cost.
+        promised: dollars that submitted batches will cost.
         way_out: what can be done about its trouble.
     """
 
@@ -46,11 +46,11 @@ class StageResult:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What came of one run.
+    """The result of one run.
 
     Attributes:
-        stages: by asset.
-        failure: why it did not succeed, if it did not.
+        stages: results by asset.
+        failure: reason and hint, if the run failed.
     """
 
     run_id: str
@@ -60,7 +60,7 @@ class RunResult:
 
     @property
     def halted(self) -> bool:
-        """Whether it did all that can be done while nothing can be embedded."""
+        """Whether it did everything that needs no embedder, which is unavailable."""
         embeddings, index = self.stages.get("embeddings"), self.stages.get("search_index")
         if embeddings is None or index is None:
             return False
@@ -69,10 +69,10 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one asset check found.
+    """The result of one asset check.
 
     Attributes:
-        metadata: what the run page shows of it, by title; a table is a list of its rows.
+        metadata: as on the run page, by title; a table is a list of its rows.
     """
 
     asset: str
@@ -91,7 +91,7 @@ class Runner:
     """
 
     def __init__(self, session: Session) -> None:
-        # Dagster says so of half its decorators, and nobody who syncs can mend that.
+        # Dagster warns of half its decorators, and the user of a command cannot change that.
         warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
         from rag_assets.definitions import build_defs
 
@@ -101,7 +101,7 @@ class Runner:
     def run(
         self, job_name: str, tenant_id: str, run_config: Mapping[str, Any] | None = None
     ) -> RunResult:
-        """Run a job for one tenant's partition and report what it did.
+        """Run a job for one tenant's partition and report its result.
 
         Raises:
             TenantGone: the tenant was removed meanwhile, and the run's record with it.
@@ -128,7 +128,7 @@ class Runner:
             partition_key=tenant_id,
             run_config={**(run_config or {}), "loggers": {"console": {}}},
             raise_on_error=False,
-            tags={**process_tags(), REASON_TAG: "a command asked for it"},
+            tags={**process_tags(), REASON_TAG: "started by a command"},
         )
         if instance.get_run_by_id(run_id) is None:
             raise TenantGone(
@@ -213,14 +213,16 @@ def _failure(result: dg.ExecuteInProcessResult, job_name: str) -> RunFailed:
         if event.is_step_failure:
             data = event.step_failure_data
             if data.user_failure_data is not None and data.user_failure_data.description:
-                return _worded(data.user_failure_data.description)
+                return _run_failure(data.user_failure_data.description)
             if data.error is not None:
-                return _worded(_innermost(data.error))
+                return _run_failure(_innermost(data.error))
     for event in result.all_events:
         error = getattr(event.event_specific_data, "error", None)
         if error is not None:
-            return _worded(_innermost(error))
-    return RunFailed(f"the run of {job_name} failed", hint=f"run {result.run_id} tells more")
+            return _run_failure(_innermost(error))
+    return RunFailed(
+        f"the run of {job_name} failed", hint=f"open run {result.run_id} in Dagster's UI"
+    )
 
 
 def _innermost(error: Any) -> str:
@@ -231,13 +233,13 @@ def _innermost(error: Any) -> str:
     return message.removeprefix(f"dagster._core.definitions.events.{name}: ").split(": ", 1)[-1]
 
 
-def _worded(description: str) -> RunFailed:
+def _run_failure(description: str) -> RunFailed:
     message, _, hint = description.strip().partition("\n")
     return RunFailed(message, hint=hint.strip() or None)
 
 
 def _terminal_logger() -> Any:
-    """A Dagster logger that shows a run's own lines as progress, and none of the framework's."""
+    """A Dagster logger that prints a run's own lines as progress, without Dagster's."""
     import dagster as dg
 
     class Terminal(logging.Handler):

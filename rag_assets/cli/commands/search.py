@@ -1,10 +1,10 @@
-"""search and documents: what a tenant's knowledge answers, and how its documents stand."""
+"""search and documents: search a tenant, and list its documents."""
 
 from __future__ import annotations
 
 from contextlib import closing
 
-from rag_assets.cli.commands.hits import show_hit
+from rag_assets.cli.commands.hits import print_hit
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.retrieval import Retriever
@@ -13,23 +13,23 @@ from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 
 @with_session
 def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
-    """Answer one question."""
+    """Search a tenant and print the hits."""
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
-        _show(tenant_id, retriever.search(tenant_id, request), as_json=as_json)
+        _print_answer(tenant_id, retriever.search(tenant_id, request), as_json=as_json)
 
 
-def _show(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> None:
+def _print_answer(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> None:
     if answer.disabled:
-        warn(f"tenant {tenant_id} is disabled: it does not answer")
+        warn(f"tenant {tenant_id} is disabled: `rag-assets tenants enable {tenant_id}` enables it")
     for step, fault in (answer.debug.degraded if answer.debug else {}).items():
-        warn(f"the search went on without {step}: {fault}")
+        warn(f"the search continued without {step}: {fault}")
     if as_json:
         print_json(answer)
         return
     if not answer.hits:
         say("Nothing found.")
     for hit in answer.hits:
-        show_hit(hit)
+        print_hit(hit)
 
 
 @with_session

@@ -1,4 +1,4 @@
-"""serve: the HTTP service."""
+"""serve: run the HTTP service."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _YOUNG_OBJECTS = 50_000
 
 @with_session
 def serve(session: Session, host: str, port: int) -> None:
-    """Answer requests until told to stop.
+    """Answer requests until the process is stopped.
 
     Raises:
-        ConfigurationError: no authentication is configured, and other machines can reach it; they
-            would in cleartext, which is not allowed; or the address cannot be listened at.
+        ConfigurationError: other machines could reach the service without authentication or in
+            cleartext, which is not allowed; or the address cannot be bound.
     """
     import uvicorn
 
@@ -42,22 +42,22 @@ def serve(session: Session, host: str, port: int) -> None:
         backend = Backend(session.catalog, session.store, retriever, settings, chat_models)
         app = build_app(backend)
         if settings.jwt is None:
-            progress("only service tokens are taken: `rag-assets tokens create` makes one")
+            progress("only service tokens are accepted: create one with `rag-assets tokens create`")
         if warning is not None:
             progress(warning)
         progress(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        # Uvicorn raises the signal again once it has stopped; what is open is then closed.
+        # Uvicorn raises the signal again once it has stopped; connections are then closed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        _collect_less_garbage()
+        _exempt_imports_from_collection()
         with logging_to_standard_error(masker_of(session.settings.local).text):
             uvicorn.Server(config(app)).run(sockets=[listener])
 
 
-def _collect_less_garbage() -> None:
-    """Look for cycles among what requests leave behind, and no more among what was imported.
+def _exempt_imports_from_collection() -> None:
+    """Collect garbage of requests only, and rarely.
 
     A search makes some thousand objects and hardly a cycle, so a collector that counts objects
-    comes often; to look through all modules takes a tenth of a second, and nobody is answered then.
+    runs often; to go through all modules takes a tenth of a second in which no request proceeds.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""What a command works with: settings, the servers that run, the stores, Dagster's instance."""
+"""The session of a command: settings, servers, stores and Dagster's instance."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 class Session:
-    """One command's view of the installation; everything is opened when it is first needed."""
+    """One command's access to the installation; everything is opened on first use."""
 
     def __init__(self) -> None:
         self.settings = Settings.from_environment()
@@ -48,11 +48,11 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Give back every connection that was opened."""
+        """Close every connection that was opened."""
         self._opened.close()
 
     def prepare_home(self) -> None:
-        """Give a new home folder Dagster's two files."""
+        """Copy Dagster's two files into a new home folder."""
         for template in sorted(_TEMPLATES.glob("*.yaml")):
             target = self.settings.home / template.name
             if not target.exists():
@@ -60,12 +60,12 @@ class Session:
 
     @cached_property
     def endpoints(self) -> Endpoints:
-        """Where the servers answer."""
+        """Addresses of the servers."""
         return self.stack.endpoints()
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The catalog, in line with tenants.yaml."""
+        """The catalog, reconciled with tenants.yaml."""
         from rag_assets.pipeline.tenancy import reconcile_tenants
         from rag_assets.storage.catalog.catalog import Catalog
 
@@ -88,7 +88,7 @@ class Session:
 
     @cached_property
     def lake(self) -> Lake:
-        """The lake."""
+        """The lake of all tenants."""
         from rag_assets.storage.lake.store import Lake
 
         return Lake(self.settings.lake_url)
@@ -101,7 +101,7 @@ class Session:
         return Embedders(self.catalog, self.settings)
 
     def active(self, tenant_id: str) -> TenantRecord:
-        """A tenant that may be indexed.
+        """The record of an enabled tenant.
 
         Raises:
             UnknownTenant: there is none of that id.
@@ -118,7 +118,7 @@ class Session:
         return record
 
     def reader(self, tenant_id: str) -> TenantContext:
-        """What stages work with, for reading: without the tenant's lock, nothing may be written.
+        """The context of stages, for reading: writing needs the tenant's lock.
 
         Raises:
             UnknownTenant: there is none of that id.
@@ -166,7 +166,7 @@ def _close_pools(instance: dg.DagsterInstance) -> None:
 
 
 def with_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
-    """Give a command a session of its own, which is closed when the command ends."""
+    """Pass a new session to a command, and close it when the command ends."""
 
     @wraps(command)
     def run(*arguments: _P.args, **options: _P.kwargs) -> _T:

@@ -1,4 +1,4 @@
-"""sync: carry a tenant's work through the chain until nothing is left."""
+"""sync: run the chain for tenants until no work is left."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.formatting import counted, dollars
 
-_SHOWN = {
+_PRINTED_COUNTS = {
     "raw_documents": ("added", "changed", "removed", "failed"),
     "parsed_text": ("parsed", "reused", "failed"),
     "chunks": ("chunks", "reused", "dropped_secrets"),
     "embeddings": ("embedded", "reused", "tokens", "requests", "retries"),
     "search_index": ("upserted", "deleted"),
 }
-_SUMMED_NOT = (
+_LAST_VALUE_COUNTS = (
     *("documents", "touched", "held", "generation", "live entries", "pending", "slice"),
     "waiting for batches",
 )
@@ -30,7 +30,7 @@ _SUMMED_NOT = (
 
 @dataclass
 class TenantSync:
-    """What a sync of one tenant did, over all its runs."""
+    """The result of syncing one tenant, over all its runs."""
 
     tenant: str
     nothing_to_do: bool = False
@@ -44,16 +44,16 @@ class TenantSync:
 
     @property
     def held(self) -> int:
-        """Documents that vanished in suspicious number and were kept."""
+        """Documents that disappeared in suspicious number and were kept."""
         return int(self.stages.get("raw_documents", {}).get("held", 0))
 
     @property
     def unpriced(self) -> int:
-        """Tokens that no price is known for."""
+        """Tokens without a known price."""
         return int(self.stages.get("embeddings", {}).get("unpriced tokens", 0))
 
     def add(self, result: RunResult) -> None:
-        """Take one more run into account."""
+        """Add the result of one more run."""
         self.runs.append(result.run_id)
         for name, stage in result.stages.items():
             total = self.stages.setdefault(name, defaultdict(float))
@@ -61,15 +61,15 @@ class TenantSync:
             self.cost += stage.cost or 0.0
             self.promised += stage.promised
             for count, value in stage.counts.items():
-                total[count] = value if count in _SUMMED_NOT else total[count] + value
+                total[count] = value if count in _LAST_VALUE_COUNTS else total[count] + value
 
     def as_json(self) -> dict[str, Any]:
-        """The contract of `sync --json`."""
+        """The JSON of `sync --json`, a stable contract."""
         stages: dict[str, dict[str, float | None]] = {
             name: {
                 count: round(value, 3) if count == "seconds" else int(value)
                 for count, value in {
-                    **dict.fromkeys(_SHOWN[name], 0),
+                    **dict.fromkeys(_PRINTED_COUNTS[name], 0),
                     "seconds": 0.0,
                     **self.stages.get(name, {}),
                 }.items()
@@ -106,7 +106,7 @@ def sync(
         records = session.catalog.tenants.all()
         tenants = [record.id for record in records if record.state == "ACTIVE"]
     elif not tenants:
-        raise ConfigurationError("no tenant is named", hint="name one or more, or give --all")
+        raise ConfigurationError("no tenant is named", hint="name tenants, or give --all")
     for tenant_id in tenants:
         session.active(tenant_id)
     results = [
@@ -118,11 +118,11 @@ def sync(
         print_json(syncs[0] if len(syncs) == 1 and not every else {"tenants": syncs})
     for result in results:
         if not as_json:
-            show_sync(result)
+            print_sync(result)
         if result.held:
             warn(
-                f"{result.held} documents of {result.tenant} vanished at once and are kept;"
-                f" if they are meant to go: rag-assets sync {result.tenant} --allow-deletes"
+                f"{result.held} documents of {result.tenant} disappeared at once and are kept;"
+                f" to delete them: rag-assets sync {result.tenant} --allow-deletes"
             )
     return all(result.error is None for result in results)
 
@@ -130,7 +130,7 @@ def sync(
 def sync_tenant(
     session: Session, tenant_id: str, *, repair: bool = False, allow_deletes: bool = False
 ) -> TenantSync:
-    """Run the chain until drained; an error is kept in the result."""
+    """Run the chain until no work is left; the result holds an error."""
     started = monotonic()
     result = TenantSync(tenant_id)
     try:
@@ -145,16 +145,16 @@ def sync_tenant(
     return result
 
 
-def show_sync(result: TenantSync) -> None:
-    """Print what a sync did, stage by stage, and what waits."""
+def print_sync(result: TenantSync) -> None:
+    """Print the result of each stage, and the documents that wait."""
     if result.nothing_to_do:
         say(f"{result.tenant}: nothing to do ({seconds(result.seconds)})")
     else:
-        _show_stages(result)
+        _print_stages(result)
     if result.waiting:
         say(
             f"{counted(result.waiting, 'document')} wait for a batch at the provider, up to a day:"
-            f" rag-assets documents {result.tenant} names it; a later sync fetches it"
+            f" rag-assets documents {result.tenant} names it; a later sync fetches its results"
         )
     if result.error is not None:
         from rag_assets.cli.commands.output import print_error
@@ -162,12 +162,12 @@ def show_sync(result: TenantSync) -> None:
         print_error(result.error, as_json=False)
 
 
-def _show_stages(result: TenantSync) -> None:
+def _print_stages(result: TenantSync) -> None:
     shown = result.as_json()["stages"]
     rows = [
         (
             name,
-            "  ".join(f"{c.replace('_', ' ')} {shown[name][c]:,}" for c in _SHOWN[name]),
+            "  ".join(f"{c.replace('_', ' ')} {shown[name][c]:,}" for c in _PRINTED_COUNTS[name]),
             seconds(shown[name]["seconds"]),
         )
         for name in STAGES
@@ -175,26 +175,26 @@ def _show_stages(result: TenantSync) -> None:
     ]
     say(f"{result.tenant}: {counted(len(result.runs), 'run')}, {seconds(result.seconds)}")
     if rows:
-        print_table(["stage", "what it did", "time"], rows)
+        print_table(["stage", "result", "time"], rows)
     if result.cost or result.unpriced:
-        say(_spent(result, shown["embeddings"]))
-    # Those that wait for the embedder are counted by the error.
+        say(_cost_line(result, shown["embeddings"]))
+    # The error counts the documents that wait for the embedder.
     known = [name for name in STAGES if not shown[name].get("halted")]
     if failed := sum(shown[name].get("failed", 0) for name in known):
-        say(f"{counted(failed, 'document')} failed: rag-assets documents {result.tenant} says why")
+        say(f"{counted(failed, 'document')} failed: rag-assets documents {result.tenant} shows why")
 
 
-def _spent(result: TenantSync, used: Mapping[str, int]) -> str:
-    """What embedding cost, in one line."""
+def _cost_line(result: TenantSync, used: Mapping[str, int]) -> str:
+    """Cost and requests of embedding, in one line."""
     cost = f"{dollars(result.cost)} spent" if result.cost else "no price known"
     more = f", {result.unpriced:,} tokens without a known price" if result.cost else ""
     retries = f" ({counted(used['retries'], 'retry', 'retries')})" if used["retries"] else ""
-    asked = f"{counted(used['tokens'], 'token')} in {counted(used['requests'], 'request')}"
-    return f"{cost}: {asked}{retries}{more if result.unpriced else ''}"
+    requests = f"{counted(used['tokens'], 'token')} in {counted(used['requests'], 'request')}"
+    return f"{cost}: {requests}{retries}{more if result.unpriced else ''}"
 
 
 def _is_due(session: Session, tenant_id: str) -> bool:
-    """Whether there is anything to do, at the price of a listing."""
+    """Whether there is work to do, at the price of a listing."""
     from rag_assets.pipeline.batch_results import poll
     from rag_assets.pipeline.generations import require_same_index
     from sensors.due import why_due
@@ -210,16 +210,16 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     if serving is not None:
         require_same_index(session.store, tenant_id, serving)
     state = tenant_state(catalog, record, tenant, session.settings)
-    # A source that cannot be listed is reason enough: the run says so, and fails.
+    # A source that cannot be listed needs a run too: it fails with the reason.
     return bool(state.unlisted) or why_due(state, datetime.now(UTC), patient=False) is not None
 
 
 def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes: bool) -> None:
     runner = Runner(session)
     if repair:
-        mended = runner.run("repair_index", result.tenant)
-        if mended.failure is not None:
-            raise mended.failure
+        repaired = runner.run("repair_index", result.tenant)
+        if repaired.failure is not None:
+            raise repaired.failure
     halt: RagAssetsError | None = None
     before: object = None
     while True:
@@ -231,7 +231,7 @@ def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes:
         result.add(run)
         if run.failure is not None and not run.halted:
             raise run.failure
-        # What is left now needs no embedding: it is done before the command tells why it stopped.
+        # The remaining work needs no embedder: it is done before the command reports the failure.
         halt = halt or _halt(run)
         pending = run.stages["search_index"].counts["pending"]
         if not pending:
@@ -241,7 +241,7 @@ def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes:
         if now == before and not run.stages["embeddings"].counts["embedded"]:
             raise RagAssetsError(
                 f"{pending} documents of {result.tenant} make no progress",
-                hint=f"rag-assets documents {result.tenant} shows where they stand",
+                hint=f"rag-assets documents {result.tenant} shows their status and errors",
             )
         before = now
     if halt is not None:
@@ -249,7 +249,7 @@ def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes:
 
 
 def _halt(run: RunResult) -> RagAssetsError | None:
-    """Why a run could not embed all, and apart from that what to do."""
+    """The reason why a run could not embed everything, with its remedy as hint."""
     if run.failure is None:
         return None
     way_out = run.stages["embeddings"].way_out or ""

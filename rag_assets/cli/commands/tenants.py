@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @with_session
 def list_tenants(session: Session, *, as_json: bool) -> None:
-    """Show every tenant with its documents."""
+    """Print every tenant with its state, profile, sources and counts of documents."""
     rows = []
     for record in session.catalog.tenants.all():
         counts = session.catalog.documents.counts(record.id)
@@ -69,11 +69,11 @@ def add(
     settings: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Append a tenant to tenants.yaml and make it known."""
+    """Append a tenant to tenants.yaml and to the catalog."""
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
     config["sources"] = _sources(sources, session.settings.home, records=records)
     file = TenantsFile(session.settings.tenants_file)
-    _require_free(session, file, tenant_id)
+    _require_unused_name(session, file, tenant_id)
     _require_sources(config, session)
     file.add(config)
     from rag_assets.pipeline.tenancy import reconcile_tenants
@@ -85,15 +85,15 @@ def add(
     say(f"Tenant {tenant_id} added to {file.path.name}. Index it with: rag-assets sync {tenant_id}")
 
 
-def _require_free(session: Session, file: TenantsFile, tenant_id: str) -> None:
-    """Refuse an id that is taken; one that was only taken off the list may be listed again."""
+def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) -> None:
+    """Reject an id that is in use; a tenant that was taken off the list may be listed again."""
     record = session.catalog.tenants.find(tenant_id)
     if record is None:
         return
     if record.state == "REMOVING":
         raise ConfigurationError(
             f"tenant {tenant_id!r} is being removed",
-            hint=f"finish that first: rag-assets tenants remove {tenant_id} --yes",
+            hint=f"finish the removal first: rag-assets tenants remove {tenant_id} --yes",
         )
     if record.origin != "file" or tenant_id in file.load():
         raise ConfigurationError(
@@ -104,12 +104,12 @@ def _require_free(session: Session, file: TenantsFile, tenant_id: str) -> None:
 
 @with_session
 def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: bool) -> None:
-    """Enable or disable a tenant; enabling it has everything looked at again."""
+    """Enable or disable a tenant; its next sync after enabling reads everything again."""
     record = session.catalog.tenants.get(tenant_id)
     if record.state == "REMOVING":
         raise ConfigurationError(
             f"tenant {tenant_id!r} is being removed",
-            hint=f"finish that with `rag-assets tenants remove {tenant_id} --yes`",
+            hint=f"finish the removal with `rag-assets tenants remove {tenant_id} --yes`",
         )
     if record.origin == "file":
         TenantsFile(session.settings.tenants_file).set_enabled(tenant_id, enabled=enabled)
@@ -120,13 +120,13 @@ def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: boo
     if as_json:
         print_json({"id": tenant_id, "state": "ACTIVE" if enabled else "DISABLED"})
         return
-    what = "answers again; its next sync looks at everything" if enabled else "no longer answers"
-    say(f"Tenant {tenant_id} {what}.")
+    what = "enabled; its next sync reads every document again" if enabled else "disabled"
+    say(f"Tenant {tenant_id} is {what}.")
 
 
 @with_session
 def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) -> None:
-    """Purge a tenant from every store."""
+    """Delete a tenant from every store."""
     from rag_assets.pipeline.removal import purge_tenant
     from rag_assets.storage.catalog.lock import Holder
 
@@ -134,14 +134,14 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
     if not confirmed:
         raise ConfigurationError(
             f"removing tenant {tenant_id!r} deletes everything that was indexed for it",
-            hint=f"if that is meant: rag-assets tenants remove {tenant_id} --yes",
+            hint=f"to confirm: rag-assets tenants remove {tenant_id} --yes",
         )
     store, lake = session.store, session.lake
     lock = session.catalog.lock
     with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_waiting):
         TenantsFile(session.settings.tenants_file).remove(tenant_id)
         entries = purge_tenant(session.catalog, lake, store, record, session.settings)
-    _forget_runs(session, tenant_id)
+    _delete_runs(session, tenant_id)
     if as_json:
         print_json({"id": tenant_id, "removed": True, "entries": entries})
         return
@@ -151,23 +151,23 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
 def _sources(folders: list[Path], home: Path, *, records: bool) -> list[dict[str, Any]]:
     if not (folders or records):
         raise ConfigurationError(
-            "no source is named", hint="give --source DIR, or --records for what is pushed"
+            "no source is named", hint="give --source DIR, or --records for pushed records"
         )
     sources: list[dict[str, Any]] = []
     names: set[str] = set()
     for folder in folders:
         root = folder.expanduser().resolve()
-        name = _free(_slug(root.name), names)
+        name = _unused_name(_slug(root.name), names)
         names.add(name)
         inside = root.is_relative_to(home)
         shown = str(root.relative_to(home)) if inside else str(root)
         sources.append({"name": name, "type": FILES.name, "root": shown})
     if records:
-        sources.append({"name": _free("pushed", names), "type": RECORDS.name})
+        sources.append({"name": _unused_name("pushed", names), "type": RECORDS.name})
     return sources
 
 
-def _free(stem: str, names: set[str]) -> str:
+def _unused_name(stem: str, names: set[str]) -> str:
     numbered = (f"{stem}-{number}" for number in count(2))
     return next(name for name in chain([stem], numbered) if name not in names)
 
@@ -178,7 +178,7 @@ def _slug(folder: str) -> str:
 
 
 def _require_sources(config: dict[str, Any], session: Session) -> None:
-    """Refuse roots that cannot be listed before anything is written."""
+    """Reject folders that cannot be listed, before anything is written."""
     from rag_assets.pipeline.source_listing import open_sources
 
     home = session.settings.home
@@ -197,7 +197,7 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
             )
 
 
-def _forget_runs(session: Session, tenant_id: str) -> None:
+def _delete_runs(session: Session, tenant_id: str) -> None:
     """Delete the tenant's runs, whose events name its documents, and its partition."""
     import dagster as dg
 
@@ -208,17 +208,17 @@ def _forget_runs(session: Session, tenant_id: str) -> None:
     run_ids = [run.run_id for run in instance.get_runs(filters=dg.RunsFilter(tags=tag))]
     for run_id in run_ids:
         instance.delete_run(run_id)
-    _forget_materializations(instance, run_ids)
+    _delete_materializations(instance, run_ids)
     name = tenants_partitions.name or ""
     if instance.has_dynamic_partition(name, tenant_id):
         instance.delete_dynamic_partition(name, tenant_id)
 
 
-def _forget_materializations(instance: dg.DagsterInstance, run_ids: list[str]) -> None:
-    """Have Dagster forget what it keeps of assets beside the events: it names partitions.
+def _delete_materializations(instance: dg.DagsterInstance, run_ids: list[str]) -> None:
+    """Delete what Dagster keeps of assets beside the events, since it names partitions.
 
-    That is what was last materialized, a cache of each partition's state, which it makes again,
-    and what came of checks.
+    That is the last materialization, a cache of each partition's state, which Dagster makes again,
+    and the results of checks.
     """
     from dagster._core.storage.event_log import SqlEventLogStorage
     from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, AssetKeyTable
@@ -226,12 +226,10 @@ def _forget_materializations(instance: dg.DagsterInstance, run_ids: list[str]) -
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
         return
-    forgotten = {"last_materialization": None, "last_run_id": None}
+    cleared = {"last_materialization": None, "last_run_id": None}
     with storage.index_connection() as connection:
         connection.execute(
-            AssetKeyTable.update()
-            .where(AssetKeyTable.c.last_run_id.in_(run_ids))
-            .values(**forgotten)
+            AssetKeyTable.update().where(AssetKeyTable.c.last_run_id.in_(run_ids)).values(**cleared)
         )
         connection.execute(AssetKeyTable.update().values(cached_status_data=None))
         checks = AssetCheckExecutionsTable

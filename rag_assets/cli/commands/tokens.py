@@ -1,4 +1,4 @@
-"""tokens create, list, revoke."""
+"""tokens: create, list and revoke service tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def create(
     days: int | None,
     as_json: bool,
 ) -> None:
-    """Make a token and show it, this once."""
+    """Create a token and print it, only this once."""
     from rag_assets.api.service_tokens import create_token
 
     token, kept = create_token(
@@ -34,19 +34,19 @@ def create(
         print_json({"tenant": tenant_id, "token_id": kept.token_id, "token": token})
         return
     say(token)
-    say(f"\nToken {kept.token_id} of {tenant_id}. It is not shown again: keep it now.")
+    say(f"\nToken {kept.token_id} of {tenant_id}. It is not shown again: store it now.")
 
 
 @with_session
 def list_tokens(session: Session, tenant_id: str, *, as_json: bool) -> None:
-    """Show what may be shown of a tenant's tokens."""
+    """Print a tenant's tokens without their secret part."""
     session.catalog.tenants.get(tenant_id)
     tokens = session.catalog.service_tokens.all(tenant_id)
     if as_json:
         print_json({"tokens": tokens})
         return
     print_table(
-        ["token", "role", "asks as", "made", "ends", "last used"],
+        ["token", "role", "principals", "created", "expires", "last used"],
         [
             (
                 *(token.token_id, token.role, ", ".join(token.principals)),
@@ -59,18 +59,18 @@ def list_tokens(session: Session, tenant_id: str, *, as_json: bool) -> None:
 
 @with_session
 def revoke(session: Session, tenant_id: str, token_id: str, *, as_json: bool) -> None:
-    """Make a token count no more."""
+    """Revoke a token."""
     ref = session.catalog.tenants.get(tenant_id).ref
     if not session.catalog.service_tokens.revoke(ref, token_id):
-        # What was given is not repeated: it may be the token itself.
+        # The argument is not repeated: it may be the token itself.
         raise ConfigurationError(
-            f"tenant {tenant_id!r} has no token of that id",
-            hint=f"`rag-assets tokens list {tenant_id}` shows their ids",
+            f"tenant {tenant_id!r} has no token with this id",
+            hint=f"`rag-assets tokens list {tenant_id}` shows the ids",
         )
     if as_json:
         print_json({"tenant": tenant_id, "token_id": token_id, "revoked": True})
         return
-    say(f"Token {token_id} of {tenant_id} counts no more.")
+    say(f"Token {token_id} of {tenant_id} is revoked.")
 
 
 def _time(moment: datetime | None) -> str:

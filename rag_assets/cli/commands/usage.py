@@ -1,4 +1,4 @@
-"""usage: what embedding and answers used and cost, by tenant, day, provider and model."""
+"""usage: usage and cost of embeddings and answers by tenant, day, provider and model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMNS = ("tenant", "day", "provider", "model", "requests", "retries", "texts"
 
 @with_session
 def usage(session: Session, tenant_id: str | None, *, days: int, as_json: bool) -> None:
-    """Show the usage of one tenant, or of all."""
+    """Print the usage of one tenant, or of all."""
     records = session.catalog.tenants.all()
     if tenant_id is not None:
         records = [session.catalog.tenants.get(tenant_id)]
@@ -36,7 +36,7 @@ def usage(session: Session, tenant_id: str | None, *, days: int, as_json: bool) 
         print_json(_as_json(since.isoformat(), rows, used, caps))
         return
     if not rows:
-        say(f"Nothing was used in {counted(days, 'day')}.")
+        say(f"No usage in {counted(days, 'day')}.")
     else:
         print_table(_COLUMNS, [_row(row) for row in rows])
         say()
@@ -48,10 +48,10 @@ def usage(session: Session, tenant_id: str | None, *, days: int, as_json: bool) 
 
 
 def _caps(session: Session, tenant: Tenant) -> list[Cap]:
-    """Those of the day and the month; a run's is of no meaning without the run."""
+    """The caps per day and month; a cap per run means nothing outside a run."""
     day = today()
-    lasting = tenant.caps.model_copy(update={"per_run": None})
-    return caps_of(lasting, session.catalog.usage.spent(tenant.id, day), day)
+    caps = tenant.caps.model_copy(update={"per_run": None})
+    return caps_of(caps, session.catalog.usage.spent(tenant.id, day), day)
 
 
 def _row(row: UsageRow) -> Sequence[str]:

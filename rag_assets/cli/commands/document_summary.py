@@ -1,4 +1,4 @@
-"""What the stages made of a tenant's documents, told for people: by type, and stage by stage."""
+"""Summary of a tenant's documents for people: by file type, and by stage."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _BUCKETS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """One document with what the stages made of it; None where they made nothing.
+class DocumentSummary:
+    """One document with the results of the stages; None where a stage has none.
 
     Attributes:
-        chunker: the name of what cut it.
+        chunker: name of its chunker.
     """
 
     document: Document
@@ -39,22 +39,22 @@ class Held:
 
     @property
     def suffix(self) -> str:
-        """What kind of file it is, by its name."""
+        """The suffix of its file name."""
         return PurePosixPath(self.document.uri).suffix.lower()
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """Its file name."""
         return PurePosixPath(self.document.uri).name
 
     @property
     def tokens(self) -> list[int]:
-        """The length of each chunk."""
+        """Tokens of each chunk."""
         return [chunk.token_count for chunk in self.chunks.chunks] if self.chunks else []
 
 
-def holdings(ctx: TenantContext) -> list[Held]:
-    """All documents of a tenant that is small enough to be read as a whole."""
+def document_summaries(ctx: TenantContext) -> list[DocumentSummary]:
+    """Read all documents of a small tenant."""
     from rag_assets.pipeline.slices import parsed_documents
 
     documents = ctx.catalog.documents.all(ctx.ref.id)
@@ -63,11 +63,11 @@ def holdings(ctx: TenantContext) -> list[Held]:
     ready = {item.document.document_id: item for item in parsed_documents(ctx, documents)}
     sets = ctx.lake.chunk_sets({item.chunk_set_key for item in ready.values()})
 
-    def held(document: Document) -> Held:
+    def held(document: Document) -> DocumentSummary:
         item = ready.get(document.document_id)
         if item is None:
-            return Held(document)
-        return Held(
+            return DocumentSummary(document)
+        return DocumentSummary(
             document,
             texts[keys[document.document_id]].parsed,
             sets.get(item.chunk_set_key),
@@ -77,19 +77,19 @@ def holdings(ctx: TenantContext) -> list[Held]:
     return [held(document) for document in documents]
 
 
-def by_type(held: Iterable[Held]) -> list[tuple[str, ...]]:
-    """For each kind of file: how many, how large, what they were parsed into, how they were cut.
+def by_type(held: Iterable[DocumentSummary]) -> list[tuple[str, ...]]:
+    """Count documents, sizes, contents and chunks by file type.
 
     Returns:
         Rows of type, documents, size, contents, chunkers, chunks, and tokens a chunk.
     """
-    groups: dict[str, list[Held]] = {}
+    groups: dict[str, list[DocumentSummary]] = {}
     for item in held:
         groups.setdefault(item.suffix, []).append(item)
     return [_type_row(suffix, group) for suffix, group in sorted(groups.items())]
 
 
-def _type_row(suffix: str, group: Sequence[Held]) -> tuple[str, ...]:
+def _type_row(suffix: str, group: Sequence[DocumentSummary]) -> tuple[str, ...]:
     tokens = sorted(count for item in group for count in item.tokens)
     return (
         suffix,
@@ -103,7 +103,7 @@ def _type_row(suffix: str, group: Sequence[Held]) -> tuple[str, ...]:
 
 
 def contents(parsed: Iterable[ParsedText]) -> str:
-    """What texts consist of: pages or the like, and the kinds of blocks that stand out."""
+    """Count pages, slides, sheets and blocks of texts."""
     counts: Counter[str] = Counter()
     for text in parsed:
         counts[_PARTS.get(text.media_type, "page")] += text.pages or 0
@@ -114,14 +114,14 @@ def contents(parsed: Iterable[ParsedText]) -> str:
 
 
 def stage_lines(
-    held: Sequence[Held], serving: Generation | None, alias: str
+    held: Sequence[DocumentSummary], serving: Generation | None, alias: str
 ) -> Mapping[str, list[str]]:
-    """What each stage made of the documents, by its name.
+    """Describe the result of each stage, by its name.
 
     Args:
         held: all documents of the tenant.
-        serving: the generation that answers.
-        alias: the name under which Elasticsearch shows it.
+        serving: the serving generation.
+        alias: its name in Elasticsearch.
     """
     return {
         "raw_documents": _listed(held),
@@ -132,7 +132,7 @@ def stage_lines(
     }
 
 
-def _listed(held: Sequence[Held]) -> list[str]:
+def _listed(held: Sequence[DocumentSummary]) -> list[str]:
     kinds = len({item.suffix for item in held})
     size = _size(sum(item.document.facts.size for item in held))
     contents = Counter(item.document.content_sha256 for item in held)
@@ -143,7 +143,7 @@ def _listed(held: Sequence[Held]) -> list[str]:
     return lines
 
 
-def _parsed(held: Sequence[Held]) -> list[str]:
+def _parsed(held: Sequence[DocumentSummary]) -> list[str]:
     texts = [item.parsed for item in held if item.parsed]
     lines = [f"{counted(len(texts), 'text')}: {contents(texts)}"]
     lines += [
@@ -161,24 +161,23 @@ def _parsed(held: Sequence[Held]) -> list[str]:
     return lines + [f"{item.name} failed: {item.document.error_message}" for item in failed]
 
 
-def _chunked(held: Sequence[Held]) -> list[str]:
+def _chunked(held: Sequence[DocumentSummary]) -> list[str]:
     tokens = sorted(count for item in held for count in item.tokens)
     lines = [counted(len(tokens), "chunk")]
     if tokens:
         lines[0] += f" of {tokens[0]} to {tokens[-1]} tokens, {median(tokens):.0f} in the middle"
         lines.append(f"{histogram(tokens)}  by length")
     return lines + [
-        f"{item.name}: {counted(len(item.chunks.dropped), 'chunk')} withheld,"
-        " for touching a credential"
+        f"{item.name}: {counted(len(item.chunks.dropped), 'chunk')} dropped for a credential"
         for item in held
         if item.chunks and item.chunks.dropped
     ]
 
 
-def _embedded(held: Sequence[Held], serving: Generation | None) -> list[str]:
+def _embedded(held: Sequence[DocumentSummary], serving: Generation | None) -> list[str]:
     hashes = [c.text_sha256 for item in held if item.chunks for c in item.chunks.chunks]
     if serving is None:
-        return ["nothing yet"]
+        return ["none yet"]
     shared = len(hashes) - len(set(hashes))
     lines = [f"{counted(len(set(hashes)), 'vector')} of {serving.dimensions} dimensions"]
     if shared:
@@ -186,16 +185,16 @@ def _embedded(held: Sequence[Held], serving: Generation | None) -> list[str]:
     return lines
 
 
-def _indexed(held: Sequence[Held], serving: Generation | None, alias: str) -> list[str]:
+def _indexed(held: Sequence[DocumentSummary], serving: Generation | None, alias: str) -> list[str]:
     if serving is None:
-        return ["nothing yet"]
+        return ["none yet"]
     entries = counted(sum(item.document.chunk_count for item in held), "entry", "entries")
     documents = counted(sum(bool(item.document.chunk_count) for item in held), "document")
     return [f"{entries} of {documents}, generation {serving.number}, alias {alias}"]
 
 
 def histogram(lengths: Sequence[int]) -> str:
-    """How lengths are distributed, as a row of bars from none to the greatest."""
+    """Draw the distribution of lengths as a row of bars."""
     width = max(lengths) + 1
     buckets = Counter(length * _BUCKETS // width for length in lengths)
     most = max(buckets.values())

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from rag_assets.cli.commands.holdings import Held, by_type, contents, histogram, stage_lines
+from rag_assets.cli.commands.document_summary import (
+    DocumentSummary,
+    by_type,
+    contents,
+    histogram,
+    stage_lines,
+)
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PLAIN, PPTX
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
@@ -66,15 +72,19 @@ def text(media_type: str, *kinds: str, pages: int | None = None, **facts: object
 
 GLOSSARY = text(MARKDOWN, "heading", "paragraph")
 HELD = [
-    Held(document("a.md", content="same", chunks=2), GLOSSARY, chunk_set(20, 40), "heading"),
-    Held(document("b.md", content="same", chunks=2), GLOSSARY, chunk_set(20, 40), "heading"),
-    Held(
+    DocumentSummary(
+        document("a.md", content="same", chunks=2), GLOSSARY, chunk_set(20, 40), "heading"
+    ),
+    DocumentSummary(
+        document("b.md", content="same", chunks=2), GLOSSARY, chunk_set(20, 40), "heading"
+    ),
+    DocumentSummary(
         document("c.PDF", chunks=1),
         text(PDF, "table", pages=2, ocr_pages=1, masked=(MaskedSpan(0, 1, "rule"),)),
         chunk_set(256, dropped=1),
         "recursive",
     ),
-    Held(document("d.pdf", error="it needs a password")),
+    DocumentSummary(document("d.pdf", error="it needs a password")),
 ]
 
 
@@ -100,7 +110,7 @@ def test_each_stage_says_what_it_made() -> None:
         "chunks": [
             "5 chunks of 20 to 256 tokens, 40 in the middle",
             f"{histogram([20, 40, 20, 40, 256])}  by length",
-            "c.PDF: 1 chunk withheld, for touching a credential",
+            "c.PDF: 1 chunk dropped for a credential",
         ],
         "embeddings": [
             "2 vectors of 384 dimensions",
@@ -113,7 +123,7 @@ def test_each_stage_says_what_it_made() -> None:
 def test_nothing_held_is_told_as_nothing() -> None:
     lines = stage_lines([], None, "rag-tenant-x")
     assert lines["chunks"] == ["0 chunks"]
-    assert lines["search_index"] == ["nothing yet"]
+    assert lines["search_index"] == ["none yet"]
     assert by_type([]) == []
 
 

@@ -1,0 +1,107 @@
+"""The options of a search, declared once for every command that searches."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Annotated, Any, Literal
+
+import typer
+
+
+def _question(
+    question: Annotated[str, typer.Argument(help="The question.")],
+    top_k: Annotated[int | None, typer.Option(help="Number of hits at most.")] = None,
+    min_score: Annotated[float | None, typer.Option(help="Minimum cosine of a hit.")] = None,
+    mode: Annotated[
+        Literal["knn", "text", "hybrid"] | None, typer.Option(help="Vectors, words, or both.")
+    ] = None,
+    principal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as", help="Principal of the caller; repeat for groups. By default only public."
+        ),
+    ] = None,
+    rerank: Annotated[
+        bool | None, typer.Option(help="Rerank the top hits with a cross-encoder.")
+    ] = None,
+    document: Annotated[
+        list[str] | None, typer.Option(help="Only the document of this id.")
+    ] = None,
+    path: Annotated[
+        list[str] | None, typer.Option(help="Only documents below this path, as in source/folder.")
+    ] = None,
+    prefer: Annotated[
+        list[str] | None, typer.Option(help="Rank documents below this path higher.")
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Only documents with this tag.")] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Only documents with this metadata."),
+    ] = None,
+    source_type: Annotated[
+        list[str] | None, typer.Option(help="Only documents of this source type.")
+    ] = None,
+    language: Annotated[
+        list[str] | None, typer.Option(help="Only chunks in this language, as in de or python.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(help="Only content modified on or after this date or time.")
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option(help="Only content modified before this date or time.")
+    ] = None,
+    token_budget: Annotated[
+        int | None, typer.Option(help="Tokens of all hits together at most.")
+    ] = None,
+) -> dict[str, Any]:
+    """Collect the fields of a request; None where an option is left out."""
+    return {
+        "query": question,
+        "top_k": top_k,
+        "min_score": min_score,
+        "mode": mode,
+        "rerank": rerank,
+        "token_budget": token_budget,
+        "source_types": source_type,
+        "must_include_paths": prefer,
+        "filters": {
+            "documents": document or (),
+            "paths": path or (),
+            "languages": language or (),
+            "modified_after": after,
+            "modified_before": before,
+            "tags": tag or (),
+            "metadata": _by_name(metadata or ()),
+        },
+        "caller": {"principals": principal or ()},
+    }
+
+
+def _by_name(given: Iterable[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    if not all(between for _, between, _ in pairs):
+        raise typer.BadParameter("it must be KEY=VALUE", param_hint="'--metadata'")
+    return {name: value for name, _, value in pairs}
+
+
+def search_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace a command's parameter `fields` by the question and the options of a search."""
+    declared = inspect.signature(_question, eval_str=True).parameters
+    own = inspect.signature(command, eval_str=True)
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        fields = _question(**{name: given.pop(name) for name in declared})
+        command(fields=fields, **given)
+
+    taken = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, one in own.parameters.items()
+        for parameter in (declared.values() if name == "fields" else (one,))
+    ]
+    # Typer reads both.
+    run.__signature__ = own.replace(parameters=taken)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
+    return run
