@@ -61,7 +61,7 @@ class Installation:
 
     @classmethod
     def new(cls, name: str, servers: Servers, work: Path, folder: Path) -> Installation:
-        """Make one for a tenant whose documents lie in the folder."""
+        """Make one for a tenant whose documents are in the folder."""
         home, warm_up = work / "homes" / name, work / "warm-up"
         home.mkdir(parents=True)
         corpus.write_corpus(warm_up, 1)
@@ -94,7 +94,7 @@ class Installation:
         return self.meter.run(command, **named)
 
     def plain(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command that nobody measures."""
+        """Run a command without measuring it."""
         return subprocess.run(
             [sys.executable, "-m", "rag_assets.cli", *arguments],
             env={**os.environ, **self.environment},
@@ -182,13 +182,13 @@ class Benchmark:
         ]
 
     def _lose(self, install: Installation, take: _Taker) -> None:
-        """Delete the index behind the project's back: see whether a sync notices, and mend it."""
+        """Delete the index from outside: see whether a sync notices, and repair it."""
         before = install.entries()
         self._servers.drop_indexes(f"{install.name}-index-*")
         self.loss_noticed = install.plain("sync", TENANT).returncode != 0
         take("loss", {"embeddings.embedded": 0}, "--repair")
         install.sync("--repair", tenant=_WARM_UP)
-        _must_be("entries after a repair", install.entries(), before)
+        _require_equal("entries after a repair", install.entries(), before)
 
     def _kill(self, name: str) -> None:
         """Kill -9 half-way through the first sync; the next one finishes."""
@@ -198,8 +198,8 @@ class Benchmark:
         for phase, kill_after in (("killed", self._first_sync / 2), ("kill", None)):
             cost = install.sync(kill_after=kill_after)
             self.costs[phase].append(cost.as_json())
-            tell(phase, cost)
-        _must_be("entries after a kill", install.entries() - ones, self.entries)
+            report(phase, cost)
+        _require_equal("entries after a kill", install.entries() - ones, self.entries)
         install.remove()
 
     def _bare(self, number: int) -> None:
@@ -212,9 +212,9 @@ class Benchmark:
         command = ["-m", "benchmarks.bare", what, str(self._entries), index_name]
         cost = meter.run([sys.executable, *command])
         self.costs[phase].append(cost.as_json())
-        _must_be("entries written bare", self._servers.entries(index_name), self.entries)
+        _require_equal("entries written bare", self._servers.entries(index_name), self.entries)
         self._servers.drop_indexes(index_name)
-        tell(phase, cost)
+        report(phase, cost)
 
 
 class _Taker:
@@ -229,18 +229,18 @@ class _Taker:
         cost = self._install.sync(*options, inside=self._inside)
         for path, count in expected.items():
             stage, _, name = path.partition(".")
-            _must_be(f"{phase}: {path}", cost.answer["stages"][stage][name], count)
+            _require_equal(f"{phase}: {path}", cost.answer["stages"][stage][name], count)
         self._costs[f"{phase}.inside" if self._inside else phase].append(cost.as_json())
-        tell(f"{phase}{' inside' if self._inside else ''}", cost)
+        report(f"{phase}{' inside' if self._inside else ''}", cost)
         return cost
 
 
-def _must_be(what: str, found: int, expected: int) -> None:
+def _require_equal(what: str, found: int, expected: int) -> None:
     if found != expected:
         sys.exit(f"{what}: {found} instead of {expected}, so the numbers would mean nothing")
 
 
-def tell(phase: str, cost: Cost) -> None:
+def report(phase: str, cost: Cost) -> None:
     """Print a line about what a phase cost."""
     inside = f" (inside {cost.inside:.2f} s)" if cost.inside is not None else ""
     servers = ", ".join(f"{name} {cpu:.1f} s" for name, cpu in cost.servers_cpu.items())

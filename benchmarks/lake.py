@@ -38,7 +38,7 @@ REPEATS = 9
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """How much lies in the lake, and names of it."""
+    """The amount of data in the lake, and sample keys."""
 
     vectors: int
     documents: int
@@ -110,7 +110,7 @@ def median_ms(operation: Callable[[int], object]) -> float:
 
 
 def reads(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[int], object]]]:
-    """What an edit asks for, and what a slice asks for."""
+    """The keys that an edit reads, and those of a slice."""
     slice_of = min(5_000, corpus.vectors // 10)
     yield (
         f"missing_vectors, {ASKED}",
@@ -125,7 +125,7 @@ def reads(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[int
     yield "chunk_sets, 100", lambda s: lake.chunk_sets(corpus.some_keys(s, 100))
     yield "chunk_hashes, 100", lambda s: lake.chunk_hashes(corpus.some_keys(s, 100))
     yield "needs_compaction", lambda _: lake.needs_compaction()
-    yield "nothing asked", lambda _: lake.missing_vectors(EMBEDDER, [])
+    yield "no keys", lambda _: lake.missing_vectors(EMBEDDER, [])
 
 
 def appends(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[int], object]]]:

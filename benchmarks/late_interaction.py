@@ -10,7 +10,7 @@ nearest one of the passage, and the score is the mean of these, rare word pieces
 How rare one is follows from its place in BERT's vocabulary, which is in the order of frequency: by
 Zipf's law the logarithm of its rank. Nothing is learned from any judged question.
 
-The ONNX graph takes a pair as cross-encoders do ([CLS] question [SEP] passage [SEP], told apart by
+The ONNX graph takes a pair as cross-encoders do ([CLS] question [SEP] passage [SEP], split by
 token_type_ids) and cuts it in two by itself. It costs what a cross-encoder of six such layers does.
 """
 
@@ -164,7 +164,7 @@ def _scored() -> Iterator[onnx.NodeProto]:
     yield from _unit("passage.last_hidden_state", "passage.pieces")
     yield node("Transpose", ["passage.pieces"], ["passage.pieces_across"], perm=[0, 2, 1])
     yield node("MatMul", ["question.pieces", "passage.pieces_across"], ["cosines"])
-    # Special pieces, and what pads a batch, are nobody's nearest and count for nothing.
+    # Special pieces and padding are excluded: they are no token's nearest.
     yield node("Less", ["passage.input_ids", "first_word_piece"], ["passage.special"])
     yield node("Equal", ["passage.attention_mask", "zero"], ["passage.padding"])
     yield node("Or", ["passage.special", "passage.padding"], ["passage.left_out"])

@@ -3,7 +3,7 @@
     python -m benchmarks.latency_server --milliseconds 200 --dimensions 1536
 
 Prints its port, and serves until its input is closed. It does as little as possible, so that two
-cores are left to whoever is measured: it never parses a request, and answers are made beforehand.
+cores are left to the measured client: it never parses a request, and answers are made beforehand.
 GET /arrivals returns when each request came.
 """
 

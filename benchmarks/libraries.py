@@ -1,6 +1,6 @@
 """Parsing libraries alone: each format read by what reads it with nothing around it.
 
-A format's first library is the one that the project's parser stands on, or else the one that most
+A format's first library is the one that the project's parser is built on, or else the one that most
 people would take; the others are for comparison. A new format is a row of LIBRARIES.
 """
 
@@ -22,7 +22,7 @@ class Library:
 
     Attributes:
         read: reads one document entirely; returns how many pages it has, or 1.
-        below: whether the project's parser stands on it.
+        below: whether the project's parser is built on it.
     """
 
     name: str
@@ -74,7 +74,7 @@ def _commonmark() -> Any:
 
 
 def _docling(name: str) -> Callable[[bytes], int]:
-    """Docling by itself, told the format by a file's name."""
+    """Docling by itself, which knows the format by a file's name."""
 
     def read(data: bytes) -> int:
         from docling.datamodel.base_models import DocumentStream

@@ -81,10 +81,10 @@ def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[st
     for phase in ("cold", "noop"):
         cost = meter.run([*cli, "sync", "--all", "--json"])
         results[phase] = {**cost.as_json(), "answer": None}
-        tell(phase, results[phase])
+        report(phase, results[phase])
     ticking = [sys.executable, "-m", "benchmarks.many_tenants", "--tick"]
     results["tick"] = meter.run(ticking).as_json()
-    tell("tick", results["tick"])
+    report("tick", results["tick"])
     with running(cli, {**os.environ, **environment}):
         results["change_seconds"] = [
             change(home, cli, {**os.environ, **environment}, number) for number in range(changes)
@@ -116,7 +116,7 @@ def write_tenants(home: Path, tenants: int) -> None:
 
 
 def tick() -> None:
-    """Evaluate the sensor twice; the second time, with connections open, is told."""
+    """Evaluate the sensor twice; the second time, with connections open, is reported."""
     import dagster as dg
 
     from rag_assets.cli.commands.session import Session
@@ -176,7 +176,7 @@ def memory(home: Path) -> dict[str, float]:
     return found
 
 
-def tell(phase: str, cost: Mapping[str, Any]) -> None:
+def report(phase: str, cost: Mapping[str, Any]) -> None:
     """Print a line about what a phase cost."""
     print(f"{phase:6} {cost['wall']:8.2f} s, CPU {cost['cpu']:.1f} s, {cost['inside']}", flush=True)
 

@@ -22,7 +22,7 @@ from rag_assets.local_stack.elasticsearch_jars import ELASTICSEARCH_VERSION
 
 PROJECT = Path(__file__).resolve().parent.parent
 WORK = PROJECT / ".local" / "benchmark"
-"""Where benchmarks make their files, servers and environments, unless told otherwise."""
+"""Where benchmarks make their files, servers and environments, by default."""
 RESULTS = Path(__file__).resolve().parent / "results"
 
 _SAMPLE_SECONDS = 0.25
@@ -66,25 +66,25 @@ class Cost:
 
 
 class CommandFailed(SystemExit):
-    """A command that is measured failed; ends the benchmark unless somebody expects it.
+    """A command that is measured failed; ends the benchmark unless it is expected.
 
     Attributes:
         reason: its last word.
     """
 
     def __init__(self, code: int, out: str, log: Path) -> None:
-        said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        self.reason = out.strip() or (said[-1] if said else f"exit code {code}")
+        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        self.reason = out.strip() or (lines[-1] if lines else f"exit code {code}")
         super().__init__(f"a command failed with exit code {code}: {self.reason} (see {log})")
 
 
 class Meter:
-    """Runs commands and tells what they cost.
+    """Runs commands and reports what they cost.
 
     Args:
         servers: pids by name; the processes below them count as well.
         environment: of every command, over this process's own.
-        log: takes what the commands say on standard error.
+        log: takes the commands' standard error.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Meter:
             if kill_after is not None:
                 time.sleep(kill_after)
                 process.kill()
-            # Of all ways to wait, this one tells what the process and its children took.
+            # wait4 also returns what the process and its children used.
             _, status, usage = os.wait4(process.pid, 0)
             wall = time.perf_counter() - started
             process.returncode = os.waitstatus_to_exitcode(status)

@@ -3,10 +3,10 @@
     python -m benchmarks.quality                        some ten minutes, most of it reranking
     python -m benchmarks.quality --name trial           writes a file that git ignores
     python -m benchmarks.quality --reranker FOLDER      with a cross-encoder of your own
-    python -m benchmarks.quality --pool                 shows and notes what nobody judged yet
+    python -m benchmarks.quality --pool                 shows and records what is not judged yet
 
 The handbook and the annex are synced into real servers, once under each profile, with the shipped
-model, and asked through the retriever that every door uses. Without a cross-encoder, searches are
+model, and searched through the retriever of every interface. Without a cross-encoder, searches are
 reranked by the stand-in of late_interaction.py.
 """
 
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--name", default="quality", help="of the file of results")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
     parser.add_argument("--reranker", type=Path, help="folder of a cross-encoder as ONNX")
-    parser.add_argument("--pool", action="store_true", help="show what nobody judged, and note it")
+    parser.add_argument("--pool", action="store_true", help="show and record what is not judged")
     arguments = parser.parse_args()
     before = machine()
     questions = judged_questions()
@@ -213,7 +213,7 @@ def write_tenants(path: Path, reranker: Path) -> None:
 
 def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> dict[str, Any]:
     """What each mode's rankings are worth, by kind of question too, and how the modes differ."""
-    tell_unanswered(questions, rankings)
+    report_unanswered(questions, rankings)
     kinds: dict[str, list[str]] = {"all": [question.id for question in questions]}
     for question in questions:
         kinds.setdefault(question.kind, []).append(question.id)
@@ -261,7 +261,7 @@ def calibrated(
     }
 
 
-def tell_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
+def report_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
     """Say which questions no mode answers at all: a judgement may be wrong."""
     never = [
         question.id
@@ -277,7 +277,7 @@ def tell_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str, 
 
 
 def note_pool(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
-    """Print the passages that nobody judged, to be judged now, and remember that they were read."""
+    """Print the passages without a judgement, and record that they were read."""
     pool: dict[str, frozenset[str]] = {}
     for question in questions:
         hits = [hit for found in rankings.values() for hit in found[question.id]]

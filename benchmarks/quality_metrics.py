@@ -50,7 +50,7 @@ def _run(question: JudgedQuestion, passages: Sequence[Passage]) -> dict[str, flo
 def judged_share(
     questions: Sequence[JudgedQuestion], found: Mapping[str, Sequence[Passage]]
 ) -> float:
-    """The share of the first ten that somebody judged; what nobody did counts as worth nothing."""
+    """The share of the first ten that was judged; an unjudged passage counts as irrelevant."""
     first = [(question, hit) for question in questions for hit in found[question.id][:DEPTH]]
     return sum(question.knows(hit) for question, hit in first) / len(first)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Import, run, tell."""
+    """Import, run, report."""
     modules = Path(sys.argv[1])
     known = modules.read_text().split() if modules.exists() else []
     for name in known:

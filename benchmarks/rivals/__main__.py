@@ -29,7 +29,7 @@ import psycopg
 from elasticsearch import NotFoundError
 
 from benchmarks import corpus
-from benchmarks.chain import PHASES, WAYS, Benchmark, clear, tell
+from benchmarks.chain import PHASES, WAYS, Benchmark, clear, report
 from benchmarks.measure import WORK, CommandFailed, Meter, load, machine, save
 from benchmarks.rivals.names import INDEX
 from benchmarks.servers import Servers, benchmark_servers
@@ -142,7 +142,7 @@ class _Run:
         """Run it once; what it cost, and how many entries there are then."""
         module = f"benchmarks.rivals.{self._rival.module}"
         cost = self._meter.run([str(self._python), "-m", module, str(folder), str(self._state)])
-        tell(f"{self._rival.name} {phase}", cost)
+        report(f"{self._rival.name} {phase}", cost)
         return {**cost.as_json(), "entries": self.entries()}
 
     def entries(self) -> int:

@@ -109,7 +109,7 @@ def _hits(responses: list[Mapping[str, Any]]) -> int:
 
 
 def main() -> None:
-    """Ask, and tell how long it took."""
+    """Send a request, and report its time."""
     options = parser(__doc__)
     options.add_argument("--client", choices=("async", "threads"), default="async")
     options.add_argument("--lean", action="store_true", help="no more candidates than hits")
@@ -122,7 +122,7 @@ def main() -> None:
         timed, hits = asyncio.run(ask(url, made, asked.callers))
     else:
         timed, hits = ask_in_threads(url, made, asked.callers)
-    timed.tell(hits)
+    timed.report(hits)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class Timed:
         yield
         self.latencies.append(time.perf_counter() - started)
 
-    def tell(self, hits: Sequence[int]) -> None:
+    def report(self, hits: Sequence[int]) -> None:
         """Print the result.
 
         Args:

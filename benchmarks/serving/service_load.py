@@ -60,14 +60,14 @@ def _length(head: bytes) -> int:
 
 
 def main() -> None:
-    """Ask, and tell how long it took."""
+    """Send a request, and report its time."""
     asked = parser(__doc__).parse_args(namespace=Asked())
     parts = urlsplit(asked.url)
     made = list(requests_of(asked, os.environ["RAG_ASSETS_TOKEN"]))
     timed, bodies = asyncio.run(
         ask(str(parts.hostname), int(parts.port or 80), iter(made), asked.callers)
     )
-    timed.tell([len(json.loads(body)["hits"]) for body in bodies])
+    timed.report([len(json.loads(body)["hits"]) for body in bodies])
 
 
 if __name__ == "__main__":

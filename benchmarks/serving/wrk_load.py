@@ -27,7 +27,7 @@ _FASTEST = 150
 
 
 def main() -> None:
-    """Ask, and tell how long it took."""
+    """Send a request, and report its time."""
     asked = parser(__doc__).parse_args(namespace=Asked())
     queries = read(asked.questions).queries
     with tempfile.NamedTemporaryFile("w") as bodies:

@@ -144,7 +144,7 @@ def _rivals(result: _Result) -> str:
     facts = [
         ["entries", *(_entries(result, name) for name in names)],
         ["memory, cold", *(f"{median_of(by_name[n]['cold'], 'peak_mb'):.0f} MB" for n in names)],
-        ["index lost: is it mended", *(_mended(by_name[name]) for name in names)],
+        ["index lost: is it repaired", *(_repaired(by_name[name]) for name in names)],
     ]
     failures = "".join(
         f"{_FRAMEWORKS[name]} failed: {why}\n\n" for name, why in result["failures"].items()
@@ -182,11 +182,11 @@ def _entries(result: _Result, name: str) -> str:
     return f"{result['costs'][name]['cold'][0]['entries']:,}"
 
 
-def _mended(costs: _Costs) -> str:
+def _repaired(costs: _Costs) -> str:
     lost = costs["loss"][0]
     if "restored" not in lost:
-        return "yes, by `--repair`, which the next sync asks for"
-    return "yes" if lost["restored"] else "no, and nothing is said"
+        return "yes, by `--repair`, which the next sync suggests"
+    return "yes" if lost["restored"] else "no, without an error"
 
 
 def _parsing(result: _Result) -> str:

@@ -1,7 +1,8 @@
-"""Unit tests mirror packages: who looks for the tests of a module finds them by its path."""
+"""Unit tests mirror packages, and the security page names tests that exist."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 UNIT = Path(__file__).parent
@@ -22,3 +23,14 @@ def test_every_folder_of_unit_tests_mirrors_a_package() -> None:
 def test_every_other_unit_test_mirrors_a_module() -> None:
     modules = {path.stem.removeprefix("test_") for path in UNIT.glob("test_*.py")} - {"layout"}
     assert {name for name in modules if not (ROOT / "rag_assets" / f"{name}.py").is_file()} == set()
+
+
+def test_every_test_that_the_security_page_names_exists() -> None:
+    page = (ROOT / "docs" / "security.md").read_text()
+    named = {
+        name.removesuffix(".py") for name in re.findall(r"`((?:[a-z_]+/)*test_[a-z_.]+)`", page)
+    }
+    assert "test_credentials" in named
+    folders = (ROOT / "tests", ROOT / "tests" / "security")
+    missing = {name for name in named if not any((f / f"{name}.py").is_file() for f in folders)}
+    assert missing == set()

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION
 from rag_assets.pipeline.context import config_key, generation_key
@@ -50,3 +52,14 @@ def test_a_tenant_without_rules_keeps_the_generation_it_has() -> None:
     placed = ("int8_hnsw", "shared")
     parts = ("embedder", CHUNKER_VERSION, "heading", 220, 32, SCHEMA_VERSION, *placed)
     assert generation_key(tenant, "embedder") == key_of("generation", *parts)
+
+
+def test_another_password_lets_failed_documents_be_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tenant = Tenant.from_config({"id": "a", "parser": {"passwords": ["$NAME"]}})
+    keys = set()
+    for value in ("one", "two", "one"):
+        monkeypatch.setenv("NAME", value)
+        keys.add(config_key(tenant, "embedder"))
+    assert len(keys) == 2

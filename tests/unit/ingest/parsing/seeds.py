@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.media_types import media_type_of
 from rag_assets.ingest.parsing.registry import PARSERS
-from tests.unit.ingest.parsing.office import slides, word, workbook
+from tests.unit.ingest.parsing.office_files import slides, word, workbook
 
 _HANDBOOK = Path(__file__).parents[4] / "examples" / "handbook"
 _LARGEST = 100_000

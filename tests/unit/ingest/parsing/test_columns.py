@@ -6,7 +6,7 @@ from rag_assets.ingest.parsing.columns import credential_cells, joined
 from rag_assets.ingest.parsing.media_types import CSV, MARKDOWN, XLSX
 from rag_assets.ingest.parsing.model import MaskedSpan
 from rag_assets.ingest.parsing.parse import parse
-from tests.unit.ingest.parsing.office import sheet
+from tests.unit.ingest.parsing.office_files import sheet
 
 VALUE = "tr0ub4dor&3x"
 

@@ -27,7 +27,7 @@ from rag_assets.ingest.parsing.workers.pool import ParseLimits, ParserPool, Pars
 from tests.unit.ingest.chunking.promises import check_promises
 from tests.unit.ingest.parsing import mutations
 from tests.unit.ingest.parsing.mutations import Edit, edited, edited_tree, parts
-from tests.unit.ingest.parsing.office import with_part
+from tests.unit.ingest.parsing.office_files import with_part
 from tests.unit.ingest.parsing.seeds import MARKER, handbook, seeds
 
 EXAMPLES = int(os.environ.get("RAG_ASSETS_FUZZ_EXAMPLES", "0"))

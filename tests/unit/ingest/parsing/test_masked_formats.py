@@ -15,7 +15,7 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.parse import parse
 from rag_assets.ingest.parsing.records import to_record
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from tests.unit.ingest.parsing.office import sheet, slides, word, workbook
+from tests.unit.ingest.parsing.office_files import sheet, slides, word, workbook
 from tests.unit.privacy.secrets import planted
 
 

@@ -21,7 +21,14 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.parse import parse
 from tests.unit.ingest.parsing.conftest import Parse
-from tests.unit.ingest.parsing.office import encrypted, every_part, sheet, slides, with_part, word
+from tests.unit.ingest.parsing.office_files import (
+    encrypted,
+    every_part,
+    sheet,
+    slides,
+    with_part,
+    word,
+)
 
 CANARY = "canary-in-a-file-of-this-machine"
 

@@ -10,7 +10,7 @@ import pytest
 from rag_assets.ingest.parsing.media_types import CSV, TSV
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.parse import parse
-from tests.unit.ingest.parsing.office import lines
+from tests.unit.ingest.parsing.office_files import lines
 
 
 def read(text: str, media_type: str = CSV) -> ParsedText:

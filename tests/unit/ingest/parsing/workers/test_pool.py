@@ -29,7 +29,7 @@ from rag_assets.ingest.parsing.workers.pool import ParseLimits, ParseOutcome, Pa
 from rag_assets.ingest.parsing.workers.process import WorkerProcess, scrubbed_environment
 from tests.unit.ingest.parsing import pdfs
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[5]
 
 
 def task(key: str, data: bytes, media_type: str | None = None) -> ParseTask:

@@ -11,7 +11,7 @@ from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing.media_types import HTML
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.parse import parse
-from tests.unit.ingest.parsing.office import block, lines
+from tests.unit.ingest.parsing.office_files import block, lines
 
 
 def read(body: str, head: str = "") -> ParsedText:

@@ -11,7 +11,7 @@ from rag_assets.ingest.parsing.media_types import EML
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.parse import parse
 from tests.unit.ingest.parsing import pdfs
-from tests.unit.ingest.parsing.office import block, lines, sheet, slides
+from tests.unit.ingest.parsing.office_files import block, lines, sheet, slides
 
 
 def message(subject: str = "Yellow sheet", body: str = "Dear colleagues,\n") -> EmailMessage:

@@ -17,7 +17,7 @@ from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.workers.process import WorkerProcess
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[5]
 NETWORK = "it made its parser reach for the network, which is forbidden"
 PROCESS = "it made its parser start a process, which is forbidden"
 

@@ -11,7 +11,7 @@ from rag_assets.ingest.parsing.media_types import DOCX
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.office.docx_styles import Numbering, Styles
 from rag_assets.ingest.parsing.parse import parse
-from tests.unit.ingest.parsing.office import block, lines, with_part, word
+from tests.unit.ingest.parsing.office_files import block, lines, with_part, word
 
 MAIN = "word/document.xml"
 W_NAMESPACE = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
