@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.ingest.chunking.location import Location
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.storage.lake.model import ChunkSetRow, ParsedRow
@@ -73,13 +74,17 @@ def prose(seed: int, length: int = 800) -> str:
     return " ".join(words)[:length]
 
 
+def _lines(first: int) -> Location:
+    return Location.of({"line_start": first, "line_end": first + 9})
+
+
 def document(corpus: Corpus, number: int) -> tuple[ParsedRow, ChunkSetRow]:
     """A document of 24 kB and its chunks."""
     texts = [prose(number * CHUNKS + n) for n in range(CHUNKS)]
     key = corpus.key_of(number)
     blocks = tuple(Block("paragraph", n * 800, n * 800 + 799, ("A", "B")) for n in range(CHUNKS))
     chunks = tuple(
-        Chunk(n, text, n, n + 800, n, ("A", "B"), 200, sha256_hex(text), n, n + 9)
+        Chunk(n, text, n, n + 800, n, ("A", "B"), 200, sha256_hex(text), _lines(n))
         for n, text in enumerate(texts)
     )
     parsed = ParsedText("\n".join(texts), blocks)

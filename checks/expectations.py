@@ -10,8 +10,8 @@ from checks.suites import Columns, Validation, chunk_rules, validate, vector_rul
 from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
+from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.model import text_hash
-from rag_assets.ingest.chunking.parameters import ChunkParameters
 from rag_assets.pipeline.context import TenantContext
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterat
     for row in rows.iter_rows(named=True):
         key, hashes = row["key"], row["text_sha256"]
         user = users[key]
-        in_tokens = user.parameters.unit == "tokens"
+        in_tokens = user.parameters.kind.unit == "tokens"
         for position, chunk in enumerate(row["chunks"]):
             headings, text = tuple(chunk["heading_path"] or ()), chunk["text"] or ""
             yield (

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from rag_assets.api import settings as service_settings
 from rag_assets.client import environment as client_settings
 from rag_assets.common import settings
+from rag_assets.ingest.chunking.registry import CHUNKERS
 from rag_assets.systems.registry import installed_systems
 from rag_assets.tenants.model import Tenant
 
@@ -46,7 +47,7 @@ def configuration_page() -> str:
     parts += ["\n## tenants.yaml\n", _example()]
     for name in _order(models):
         parts += [f"\n### {_title(name, models)}\n", *_section(models[name], models)]
-    parts += ["\n## Profiles\n", *_profiles()]
+    parts += ["\n## Chunkers\n", *_chunkers(), "\n## Profiles\n", *_profiles()]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -131,6 +132,8 @@ def _section(model: Schema, models: Mapping[str, Schema]) -> Iterator[str]:
 
 def _default(field: Schema) -> str:
     value = field.get("default")
+    if "$ref" in field and "default" not in field:
+        return "see there"
     if value is None or value in ({}, []):
         return ""
     if isinstance(value, Mapping):
@@ -172,6 +175,16 @@ def _plain(field: Schema, models: Mapping[str, Schema]) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def _chunkers() -> Iterator[str]:
+    yield "A limit is never exceeded; the overlap is at most half of it.\n"
+    yield "| chunker | cuts | limit | from | to | overlap |\n|---|---|---:|---:|---:|---:|"
+    for name, kind in CHUNKERS.items():
+        limit = f"`max_{kind.unit}: {kind.limit}`"
+        overlap = str(kind.overlap) if kind.overlaps else "none"
+        row = (f"`{name}`", kind.purpose, limit, str(kind.smallest), str(kind.largest), overlap)
+        yield f"| {' | '.join(row)} |"
 
 
 def _profiles() -> Iterator[str]:

@@ -9,7 +9,7 @@ from itertools import islice
 
 from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.places import place_of
+from rag_assets.ingest.chunking.location import describe
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
@@ -98,7 +98,7 @@ def _sample(
         for chunk in row.chunks[:_SAMPLE_OF_EACH]:
             yield ChunkSample(
                 document.uri,
-                place_of(chunk),
+                describe(chunk.location),
                 " › ".join(chunk.heading_path),
                 chunk.token_count,
             )

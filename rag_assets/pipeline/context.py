@@ -9,7 +9,7 @@ from functools import cached_property
 from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, chunk_set_key
-from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.languages import detector_version
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import parse_key, parsers_version
@@ -130,7 +130,7 @@ def generation_key(tenant: Tenant, embedder_id: str) -> str:
         "generation",
         embedder_id,
         CHUNKER_VERSION,
-        chosen.chunker,
+        chosen.kind.name,
         chosen.limit,
         chosen.overlap,
         SCHEMA_VERSION,

@@ -11,8 +11,8 @@ from rag_assets.billing.spending import Cap, cap_that_stops, require_price
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
+from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.model import embedding_text
-from rag_assets.ingest.chunking.parameters import ChunkParameters
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.records import parsed_digest

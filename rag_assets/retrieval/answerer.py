@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import PassagesWithdrawn
+from rag_assets.ingest.chunking.location import location_fields
 from rag_assets.models.chat.protocol import Completion
 from rag_assets.retrieval.answers import (
     CONTEXT_TOKENS,
@@ -151,13 +152,7 @@ def _citation(hit: Hit, claim: str) -> Citation:
         uri=hit.uri,
         document_id=hit.document_id,
         title=hit.title,
-        page=hit.page,
-        slide=hit.slide,
-        sheet=hit.sheet,
-        row_start=hit.row_start,
-        row_end=hit.row_end,
-        line_start=hit.line_start,
-        line_end=hit.line_end,
+        **location_fields(hit),
         excerpt=excerpt(hit.text, claim),
     )
 

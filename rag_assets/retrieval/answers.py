@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
+from rag_assets.ingest.chunking.location import Location
 from rag_assets.models.chat.protocol import MOST_WRITTEN
 from rag_assets.retrieval.model import NUMBER, Hit, SearchRequest, Step
 
@@ -34,12 +35,12 @@ class AnswerRequest(SearchRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class Citation:
+class Citation(Location):
     """A passage that the answer cites.
 
     Attributes:
         number: that it is cited by.
-        page, slide, sheet, row_start, row_end, line_start, line_end: see Hit.
+        page, slide, sheet, row_start, row_end, line_start, line_end: see Location.
         excerpt: the part of it that the sentences which cite it are about.
     """
 
@@ -47,13 +48,6 @@ class Citation:
     uri: str
     document_id: str
     title: str | None
-    page: int | None
-    slide: int | None
-    sheet: str | None
-    row_start: int | None
-    row_end: int | None
-    line_start: int | None
-    line_end: int | None
     excerpt: str
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
+from rag_assets.ingest.chunking.location import Location, location_fields
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
 from rag_assets.storage.catalog.index_rows import ReadableVersion
-from rag_assets.storage.index.fields import PLACES
 
 
 def hit_of(
@@ -31,7 +29,6 @@ def hit_of(
     """
     fields = passage.fields
     modified: str | None = fields.get("modified_at")
-    places: Mapping[str, Any] = {name: fields.get(name) for name in PLACES}
     return Hit(
         number=number,
         score=None if cosine is None else round(cosine, 6),
@@ -45,7 +42,7 @@ def hit_of(
         modified_at=None if modified is None else datetime.fromisoformat(modified),
         start=fields["start"],
         end=fields["end"],
-        **places,
+        **location_fields(Location.of(fields)),
         document_id=passage.candidate.document_id,
         chunk_id=fields["chunk_id"],
         source_sha256=version.content_sha256,

@@ -21,6 +21,7 @@ from pydantic import (
 
 from rag_assets.common.errors import InvalidRequest, RerankFault
 from rag_assets.common.times import boundary_of
+from rag_assets.ingest.chunking.location import Location
 from rag_assets.ingest.parsing.language_names import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
@@ -187,7 +188,7 @@ class SearchRequest(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Location):
     """A passage that answers.
 
     Attributes:
@@ -201,8 +202,7 @@ class Hit:
         language: what it is written in, as Filters.languages; None where that is not sure.
         modified_at: when its content was made, to the millisecond. It and the language are None
             in builds of earlier schemas.
-        page, slide, sheet, row_start, row_end, line_start, line_end: where in the document it
-            stands, counted from 1, as far as the format has such places.
+        page, slide, sheet, row_start, row_end, line_start, line_end: see Location.
         chunk_id: `{tenant}:{source path}:{byte offset}`, for people.
         source_sha256: of the document's content as it was listed last.
         stale: whether the document changed since, as far as its source was listed.
@@ -221,15 +221,8 @@ class Hit:
     media_type: str | None
     language: str | None
     modified_at: datetime | None
-    page: int | None
-    slide: int | None
-    sheet: str | None
-    row_start: int | None
-    row_end: int | None
     start: int
     end: int
-    line_start: int | None
-    line_end: int | None
     document_id: str
     chunk_id: str
     source_sha256: str | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_assets.ingest.chunking.places import place_of
+from rag_assets.ingest.chunking.location import describe
 from rag_assets.retrieval.contexts import as_source, neutralised
 from rag_assets.retrieval.model import Hit
 
@@ -48,6 +48,6 @@ def prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
 
 
 def _passage(hit: Hit, seal: str) -> str:
-    where = (hit.uri, place_of(hit), hit.title or "", " › ".join(hit.heading_path))
+    where = (hit.uri, describe(hit), hit.title or "", " › ".join(hit.heading_path))
     source = as_source("; ".join(filter(None, where)))
     return f"--- Passage [{hit.number}] {seal} (source: {source}) ---\n{neutralised(hit.text)}"

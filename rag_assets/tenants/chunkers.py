@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    PrivateAttr,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.chunking.kinds import ChunkParameters
+from rag_assets.ingest.chunking.registry import (
+    CHUNKERS,
+    DEFAULT_CHUNKER,
+    ChunkerKinds,
+    chunk_parameters,
+)
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
+from rag_assets.tenants.kinds import installed_kinds, kinds_of
 
-ChunkerName = Literal["heading", "recursive", "sentence", "record"]
+# The schema, and so the reference of the configuration, lists the built-in chunkers.
+ChunkerName = Annotated[str, WithJsonSchema({"type": "string", "enum": [*CHUNKERS]})]
 
 
 @lru_cache(maxsize=256)  # asked for every document
@@ -38,36 +55,46 @@ Format = Annotated[str, AfterValidator(_known_format)]
 class ChunkerConfig(BaseModel):
     """How documents are cut.
 
-    What is not set takes the default of the chunker: heading 1200 tokens and an overlap of 150,
-    recursive 512 and 64, sentence 2000 characters and 200, record 1200 tokens.
+    What is not set takes the default of the chunker.
 
     Attributes:
-        chunker: along headings, at the best separator, between sentences, or one chunk an entry.
-        max_tokens: cl100k_base tokens that no chunk exceeds, 16 to 8191; not for sentence.
-        max_characters: Unicode code points that no chunk exceeds, 64 to 2047; only for sentence.
+        chunker: the name of a chunker.
+        max_tokens: cl100k_base tokens that no chunk exceeds; for chunkers that count tokens.
+        max_characters: Unicode code points that no chunk exceeds; for those that count characters.
         overlap: what a chunk repeats at most of the one before it, in the unit of its limit and at
-            most half of it; not for record.
+            most half of it; for chunkers that repeat something.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    chunker: ChunkerName = "heading"
+    chunker: ChunkerName = DEFAULT_CHUNKER
     max_tokens: int | None = None
     max_characters: int | None = None
     overlap: int | None = None
 
+    _chunkers: ChunkerKinds | None = PrivateAttr(default=None)
+
     @property
     def parameters(self) -> ChunkParameters:
         """What was set, with the chunker's defaults for what was not."""
-        return ChunkParameters.of(
+        return chunk_parameters(
             self.chunker,
             max_tokens=self.max_tokens,
             max_characters=self.max_characters,
             overlap=self.overlap,
+            chunkers=installed_kinds().chunkers if self._chunkers is None else self._chunkers,
         )
 
+    @field_validator("chunker")
+    @classmethod
+    def _known(cls, name: str, info: ValidationInfo) -> str:
+        if name not in (known := kinds_of(info).chunkers):
+            raise ValueError(f"choose one of: {', '.join(known)}")
+        return name
+
     @model_validator(mode="after")
-    def _usable(self) -> Self:
+    def _usable(self, info: ValidationInfo) -> Self:
+        self._chunkers = kinds_of(info).chunkers
         _ = self.parameters
         return self
 

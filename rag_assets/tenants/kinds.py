@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from pydantic import ValidationInfo
 
 from rag_assets.common.kinds import by_name
+from rag_assets.ingest.chunking.registry import CHUNKERS, ChunkerKinds
 from rag_assets.ingest.sources.registry import SOURCE_KINDS, SourceKinds
 from rag_assets.systems.registry import Systems, installed_systems
 
@@ -18,9 +19,11 @@ class TenantKinds:
 
     Attributes:
         sources: kinds of sources by name.
+        chunkers: chunkers by name.
     """
 
-    sources: SourceKinds
+    sources: SourceKinds = field(default_factory=lambda: SOURCE_KINDS)
+    chunkers: ChunkerKinds = field(default_factory=lambda: CHUNKERS)
 
 
 def installed_kinds() -> TenantKinds:
@@ -40,4 +43,8 @@ def kinds_of(info: ValidationInfo) -> TenantKinds:
 @lru_cache(maxsize=4)
 def _with_systems(systems: Systems) -> TenantKinds:
     sources = systems.load("source_kinds", reserved=SOURCE_KINDS)
-    return TenantKinds(sources=by_name(SOURCE_KINDS.values(), sources.values()))
+    chunkers = systems.load("chunkers", reserved=CHUNKERS)
+    return TenantKinds(
+        sources=by_name(SOURCE_KINDS.values(), sources.values()),
+        chunkers=by_name(CHUNKERS.values(), chunkers.values()),
+    )

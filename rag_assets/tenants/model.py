@@ -18,7 +18,7 @@ from pydantic import (
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.references import require_reference, resolved
-from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.options import ParseOptions, PdfEngine
 from rag_assets.ingest.parsing.pdf.docling_pipeline import require_docling
@@ -196,7 +196,7 @@ class Tenant(_Model):
     enabled: bool = True
     sources: tuple[Source, ...] = ()
     parser: ParserConfig = ParserConfig()
-    chunker: ChunkerConfig = ChunkerConfig()
+    chunker: ChunkerConfig = Field(default_factory=ChunkerConfig)
     chunkers: tuple[ChunkerRule, ...] = ()
     embedder: EmbedderConfig = EmbedderConfig()
     index: IndexConfig = IndexConfig()

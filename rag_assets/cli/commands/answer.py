@@ -9,7 +9,7 @@ from rag_assets.billing.chat_models import ChatModels
 from rag_assets.cli.commands.output import print_json, say, warn
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.formatting import counted
-from rag_assets.ingest.chunking.places import place_of
+from rag_assets.ingest.chunking.location import describe
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.answerer import Answerer
 from rag_assets.retrieval.answers import AnswerRequest, AnswerResult, Citation
@@ -62,6 +62,6 @@ def _print_answer(result: AnswerResult) -> None:
 
 
 def _print_citation(citation: Citation) -> None:
-    say(f"[{citation.number}] {', '.join(filter(None, (citation.uri, place_of(citation))))}")
+    say(f"[{citation.number}] {', '.join(filter(None, (citation.uri, describe(citation))))}")
     say(textwrap.indent(textwrap.fill(citation.excerpt, _WIDTH), "   │ "))
     say()

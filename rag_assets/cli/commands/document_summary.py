@@ -71,7 +71,7 @@ def document_summaries(ctx: TenantContext) -> list[DocumentSummary]:
             document,
             texts[keys[document.document_id]].parsed,
             sets.get(item.chunk_set_key),
-            ctx.chunk_parameters(document, item.media_type).chunker,
+            ctx.chunk_parameters(document, item.media_type).kind.name,
         )
 
     return [held(document) for document in documents]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from rag_assets.cli.commands.output import say
-from rag_assets.ingest.chunking.places import place_of
+from rag_assets.ingest.chunking.location import describe
 from rag_assets.retrieval.model import Hit
 
 _WIDTH = 92
@@ -23,4 +23,4 @@ def print_hit(hit: Hit) -> None:
 def headline(hit: Hit) -> str:
     """The document, the place in it, and the cosine."""
     near = "" if hit.score is None else f"  (cosine {hit.score:.2f})"
-    return f"{', '.join(filter(None, (hit.uri, place_of(hit))))}{near}"
+    return f"{', '.join(filter(None, (hit.uri, describe(hit))))}{near}"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from rag_assets.common.hashing import key_of
+from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.masks import touching
-from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.chunking.model import Chunk, chunk_record
 from rag_assets.ingest.chunking.passages import locate
-from rag_assets.ingest.chunking.registry import chunker_for
 from rag_assets.ingest.parsing.languages import language_identity, language_of
 from rag_assets.ingest.parsing.model import ParsedText
 
@@ -54,32 +52,6 @@ class ChunkSet:
     language: str | None = None
     dropped: tuple[DroppedChunk, ...] = ()
 
-    def to_record(self) -> dict[str, Any]:
-        """Plain JSON-like values; `chunks` and `dropped` are lists of flat rows."""
-        return {
-            "key": self.key,
-            "digest": self.digest,
-            "language": self.language,
-            "chunks": [_flat(chunk) for chunk in self.chunks],
-            "dropped": [_flat(dropped) for dropped in self.dropped],
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> ChunkSet:
-        """What to_record() was made from."""
-        return cls(
-            key=record["key"],
-            digest=record["digest"],
-            language=record["language"],
-            chunks=tuple(
-                Chunk(**{**row, "heading_path": tuple(row["heading_path"])})
-                for row in record["chunks"]
-            ),
-            dropped=tuple(
-                DroppedChunk(**{**row, "rules": tuple(row["rules"])}) for row in record["dropped"]
-            ),
-        )
-
 
 def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParameters) -> str:
     """The key of a chunk set: everything that determines it, known before any chunk is made.
@@ -102,12 +74,10 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
 def chunk_document(
     parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str
 ) -> ChunkSet:
-    """Cut one document, withhold every chunk that touches a masked credential, tell its language.
-
-    Raises:
-        ConfigurationError: parameters name no chunker.
-    """
-    made = list(locate(parsed, chunker_for(parameters).split(parsed)))
+    """Cut one document; withhold every chunk that touches a masked credential."""
+    language = language_of(parsed)
+    passages = parameters.kind.split(parameters.request(parsed, language))
+    made = list(locate(parsed, passages))
     kept: list[Chunk] = []
     dropped: list[DroppedChunk] = []
     for chunk, masks in zip(made, touching(parsed.masked, made), strict=True):
@@ -120,20 +90,14 @@ def chunk_document(
         key=chunk_set_key(parsed_digest, parsed.media_type, parameters),
         digest=_digest(kept),
         chunks=tuple(kept),
-        language=language_of(parsed),
+        language=language,
         dropped=tuple(dropped),
     )
 
 
 def _digest(chunks: Iterable[Chunk]) -> str:
     """Over every field; text and title enter through their hash."""
-    rows = [_flat(chunk) for chunk in chunks]
+    rows = [chunk_record(chunk) for chunk in chunks]
     for row in rows:
         del row["text"]
     return key_of("chunks", *rows)
-
-
-def _flat(item: Chunk | DroppedChunk) -> dict[str, Any]:
-    """The fields of a row, tuples as lists."""
-    values = ((field.name, getattr(item, field.name)) for field in fields(item))
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values}

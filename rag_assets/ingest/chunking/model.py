@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any
 
 from rag_assets.common.hashing import sha256_hex
+from rag_assets.ingest.chunking.location import UNKNOWN_LOCATION, Location, location_fields
+
+NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +25,8 @@ class Chunk:
         heading_path: headings above the passage, outermost first.
         token_count: cl100k_base tokens in text.
         text_sha256: hash of the text that is embedded (see embedding_text).
-        line_start, line_end: first and last line of the document touched, counted from 1, where
-            the format has lines.
-        page, slide, sheet: of the first block that is not overlap, where the format has them.
-        row_start, row_end: first and last row touched by what is not overlap, counted from 1,
-            where the format has rows.
+        location: where in the document it is.
+        facts: what its chunker knows of it beside; JSON values by name.
     """
 
     ordinal: int
@@ -34,13 +37,27 @@ class Chunk:
     heading_path: tuple[str, ...]
     token_count: int
     text_sha256: str
-    line_start: int | None = None
-    line_end: int | None = None
-    page: int | None = None
-    slide: int | None = None
-    sheet: str | None = None
-    row_start: int | None = None
-    row_end: int | None = None
+    location: Location = UNKNOWN_LOCATION
+    facts: Mapping[str, Any] = field(default_factory=lambda: NO_FACTS, hash=False)
+
+
+_FLAT = tuple(each.name for each in fields(Chunk) if each.name not in ("location", "facts"))
+
+
+def chunk_record(chunk: Chunk) -> dict[str, Any]:
+    """A chunk as a flat row; facts are in it only where there are any."""
+    values = {name: getattr(chunk, name) for name in _FLAT}
+    values["heading_path"] = list(chunk.heading_path)
+    facts = {"facts": dict(chunk.facts)} if chunk.facts else {}
+    return values | location_fields(chunk.location) | facts
+
+
+def chunk_of(record: Mapping[str, Any]) -> Chunk:
+    """The chunk that chunk_record() was given."""
+    values: dict[str, Any] = {name: record[name] for name in _FLAT}
+    values["heading_path"] = tuple(record["heading_path"])
+    facts = record.get("facts") or NO_FACTS
+    return Chunk(**values, location=Location.of(record), facts=facts)
 
 
 def embedding_text(title: str | None, heading_path: tuple[str, ...], text: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Protocol
+from typing import Any
 
-from rag_assets.ingest.chunking.model import Chunk, text_hash
+from rag_assets.ingest.chunking.location import UNKNOWN_LOCATION, Location
+from rag_assets.ingest.chunking.model import NO_FACTS, Chunk, text_hash
 from rag_assets.ingest.parsing.model import Block, ParsedText
 
 
@@ -20,6 +21,7 @@ class Passage:
         new_start: where that begins which the passage before did not hold.
         heading_path: headings above the new text, outermost first.
         token_count: cl100k_base tokens of text[start:end].
+        facts: what the chunker knows of it beside; JSON values by name.
     """
 
     start: int
@@ -27,41 +29,31 @@ class Passage:
     end: int
     heading_path: tuple[str, ...]
     token_count: int
-
-
-class Chunker(Protocol):
-    """Cuts one document into passages."""
-
-    def split(self, parsed: ParsedText) -> list[Passage]:
-        """The passages in order: starts, new starts and ends never decrease."""
-        ...
+    facts: Mapping[str, Any] = field(default_factory=lambda: NO_FACTS, hash=False)
 
 
 def locate(parsed: ParsedText, passages: Iterable[Passage]) -> Iterator[Chunk]:
     """Chunks for passages, in order, numbered from 0; one walk through the text for all."""
     starts, ends = _Cursor(parsed.text), _Cursor(parsed.text)
-    places = _Places(parsed.blocks)
+    locations = _Locations(parsed.blocks)
     for ordinal, passage in enumerate(passages):
         text = parsed.text[passage.start : passage.end]
         starts.advance(passage.start)
         ends.advance(passage.end - 1)
-        place = places.of(passage.new_start, passage.end)
+        location = locations.of(passage.new_start, passage.end)
+        if parsed.has_lines:
+            location = replace(location, line_start=starts.line, line_end=ends.line)
         yield Chunk(
             ordinal=ordinal,
             text=text,
             start=passage.start,
             end=passage.end,
             byte_start=starts.byte,
-            line_start=starts.line if parsed.has_lines else None,
-            line_end=ends.line if parsed.has_lines else None,
-            page=place.page,
-            slide=place.slide,
-            sheet=place.sheet,
-            row_start=place.row_start,
-            row_end=place.row_end,
             heading_path=passage.heading_path,
             token_count=passage.token_count,
             text_sha256=text_hash(parsed.title, passage.heading_path, text),
+            location=location,
+            facts=passage.facts,
         )
 
 
@@ -89,30 +81,29 @@ class _Cursor:
         self._pos = pos
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    page: int | None = None
-    slide: int | None = None
-    sheet: str | None = None
-    row_start: int | None = None
-    row_end: int | None = None
-
-
-class _Places:
-    """Where a span stands, by the blocks it touches; spans only move forward."""
+class _Locations:
+    """Where a span is, by the blocks it touches; spans only move forward."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = blocks
         self._first = 0
 
-    def of(self, start: int, end: int) -> _Place:
+    def of(self, start: int, end: int) -> Location:
         while self._first < len(self._blocks) and self._blocks[self._first].end <= start:
             self._first += 1
         if self._first == len(self._blocks):
-            return _Place()
+            return UNKNOWN_LOCATION
         first = self._blocks[self._first]
         at = range(self._first, len(self._blocks))
         touched = takewhile(lambda block: block.start < end, map(self._blocks.__getitem__, at))
         rows = [b.row for b in touched if b.row is not None and b.sheet == first.sheet]
         row_start, row_end = (rows[0], rows[-1]) if rows else (None, None)
-        return _Place(first.page, first.slide, first.sheet, row_start, row_end)
+        return Location(
+            page=first.page,
+            slide=first.slide,
+            sheet=first.sheet,
+            row_start=row_start,
+            row_end=row_end,
+            line_start=None,
+            line_end=None,
+        )

@@ -1,26 +1,56 @@
-"""Chunkers by name."""
+"""Every chunker that is built in, and parameters by the names that people use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import TypeAlias
 
-from rag_assets.ingest.chunking.heading import HeadingChunker
-from rag_assets.ingest.chunking.parameters import ChunkParameters
-from rag_assets.ingest.chunking.passages import Chunker
-from rag_assets.ingest.chunking.record import RecordChunker
-from rag_assets.ingest.chunking.recursive import RecursiveChunker
-from rag_assets.ingest.chunking.sentence import SentenceChunker
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.kinds import by_name, find_kind
+from rag_assets.ingest.chunking.heading import HEADING
+from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters
+from rag_assets.ingest.chunking.record import RECORD
+from rag_assets.ingest.chunking.recursive import RECURSIVE
+from rag_assets.ingest.chunking.sentence import SENTENCE
 
-# (limit, overlap) → chunker. A new one is a line here and its settings' in parameters; raise
-# CHUNKER_VERSION (chunk_set) when an old one cuts differently.
-CHUNKERS: Mapping[str, Callable[[int, int], Chunker]] = {
-    "heading": HeadingChunker,
-    "recursive": RecursiveChunker,
-    "sentence": SentenceChunker,
-    "record": lambda max_tokens, _: RecordChunker(max_tokens),
-}
+ChunkerKinds: TypeAlias = Mapping[str, ChunkerKind]
+
+CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD))
+"""A new chunker is one value in a module of its own, and its name here."""
+
+DEFAULT_CHUNKER = HEADING.name
 
 
-def chunker_for(parameters: ChunkParameters) -> Chunker:
-    """The chunker that parameters name."""
-    return CHUNKERS[parameters.chunker](parameters.limit, parameters.overlap)
+def chunk_parameters(
+    chunker: str = DEFAULT_CHUNKER,
+    *,
+    max_tokens: int | None = None,
+    max_characters: int | None = None,
+    overlap: int | None = None,
+    chunkers: ChunkerKinds = CHUNKERS,
+) -> ChunkParameters:
+    """Parameters as configurations name them; what is left out takes the chunker's default.
+
+    Args:
+        chunker: its name.
+        max_tokens: the limit of a chunker that counts tokens.
+        max_characters: that of one that counts characters.
+        overlap: in the same unit; by default in proportion to the limit.
+        chunkers: those there are.
+
+    Raises:
+        ConfigurationError: there is no such chunker, it has no such setting, or a value is out of
+            range.
+    """
+    kind = find_kind(chunker, chunkers, "chunker")
+    given = {"max_tokens": max_tokens, "max_characters": max_characters, "overlap": overlap}
+    for name, value in given.items():
+        if value is not None and name not in kind.settings:
+            raise ConfigurationError(
+                f"chunker {chunker}: {name} is none of its settings",
+                hint=f"it takes {' and '.join(kind.settings)}",
+            )
+    chosen = given[f"max_{kind.unit}"]
+    limit = kind.limit if chosen is None else chosen
+    usual = kind.overlap * limit // kind.limit
+    return ChunkParameters(kind, limit, usual if overlap is None else overlap)

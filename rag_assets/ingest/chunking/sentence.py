@@ -7,39 +7,29 @@ from collections.abc import Iterator
 
 from rag_assets.ingest.chunking.cuts import Rank
 from rag_assets.ingest.chunking.graphemes import is_boundary
+from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
 from rag_assets.ingest.chunking.measure import CHARACTERS
 from rag_assets.ingest.chunking.packing import Limits, one_group, pack
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.units import Grammar
-from rag_assets.ingest.parsing.model import ParsedText
 
 # A line end that is no blank line: the text goes on. Bounded, so that blanks are walked once.
 _SOFT_LINE_END = re.compile(r"\r?\n(?![ \t\r]{0,64}\n)")
 _LONGEST_GAP = 64
 
 
-class SentenceChunker:
-    """Cuts a document between sentences, as Unicode's segmentation (UAX 29) finds them.
+def split(request: ChunkRequest) -> list[Passage]:
+    """Cut a document between sentences, as Unicode's segmentation (UAX 29) finds them.
 
     - A sentence is torn only if it leaves no room for a quarter of the overlap beside it; then
       between words. A line of code, of a table, of a list counts as a sentence. Of several places
       the end of a paragraph is best (see pack). Headings stay with the text below them.
     - Every passage but the first repeats the last whole sentences of the one before it, or its
       last words where not even one sentence fits the overlap.
-
-    Args:
-        max_characters: Unicode code points; within the range of ChunkParameters.
-        overlap: Unicode code points, at most half of max_characters.
     """
-
-    def __init__(self, max_characters: int, overlap: int) -> None:
-        self._limits = Limits(max_characters, overlap, by_sentence=True)
-        longest = self._limits.whole
-        self._grammar = Grammar(CHARACTERS, longest, longest, unicode_sentence_cuts)
-
-    def split(self, parsed: ParsedText) -> list[Passage]:
-        """The passages of a document, in order."""
-        return pack(parsed, self._grammar, self._limits, one_group)
+    limits = Limits(request.limit, request.overlap, by_sentence=True)
+    grammar = Grammar(CHARACTERS, limits.whole, limits.whole, unicode_sentence_cuts)
+    return pack(request.parsed, grammar, limits, one_group)
 
 
 def unicode_sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
@@ -66,3 +56,13 @@ def unicode_sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int
 def _follows_blank_line(text: str, at: int) -> bool:
     before = text[max(0, at - _LONGEST_GAP) : at]
     return before.count("\n", len(before.rstrip())) > 1
+
+
+SENTENCE = ChunkerKind(
+    name="sentence",
+    purpose="between sentences, by Unicode's rules",
+    split=split,
+    unit="characters",
+    limit=2000,
+    overlap=200,
+)

@@ -8,11 +8,10 @@ from typing import Any
 
 from rag_assets.common.hashing import key_of, keyed_digest
 from rag_assets.common.times import stamp
+from rag_assets.ingest.chunking.location import location_fields
 from rag_assets.storage.index.identifiers import lexical_terms
 from rag_assets.storage.index.model import Entry, Owner, ScannedEntry, StoredEntry, entry_id
 
-PLACES = ("page", "slide", "sheet", "row_start", "row_end", "line_start", "line_end")
-"""Where in its document a chunk is, as far as the format has such places."""
 _NOT_DIGESTED = frozenset({"digest", "terms", "vector"})
 
 
@@ -53,7 +52,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "metadata": dict(document.metadata),
     }
     optional = {"title": document.title, "language": document.language}
-    optional |= {name: getattr(chunk, name) for name in PLACES}
+    optional |= location_fields(chunk.location)
     fields |= {name: value for name, value in optional.items() if value is not None}
     fields["digest"] = digest_of(fields, owner.digest_key)
     return fields

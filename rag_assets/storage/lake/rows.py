@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from rag_assets.common.errors import BadVectors, DocumentRejected
-from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.chunking.model import chunk_of, chunk_record
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.storage.lake.model import (
     ChunkSetHead,
@@ -195,9 +195,8 @@ def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
         "key": row.key,
         "digest": row.digest,
         "chunks": [
-            {name: getattr(chunk, name) for name in _CHUNK_FIELDS}
-            | {"heading_path": list(chunk.heading_path)}
-            for chunk in row.chunks
+            {name: record[name] for name in _CHUNK_FIELDS}
+            for record in map(chunk_record, row.chunks)
         ],
         "text_sha256": [chunk.text_sha256 for chunk in row.chunks],
         "dropped": [
@@ -214,9 +213,7 @@ def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
         key=record["key"],
         digest=record["digest"],
         chunks=tuple(
-            Chunk(
-                **{**chunk, "heading_path": tuple(chunk["heading_path"])}, text_sha256=text_sha256
-            )
+            chunk_of({**chunk, "text_sha256": text_sha256})
             for chunk, text_sha256 in zip(record["chunks"], record["text_sha256"], strict=True)
         ),
         dropped=tuple(

@@ -31,6 +31,7 @@ from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import Owner, Presence, ScannedEntry, TenantView, entry_id
 from rag_assets.storage.lake.model import ChunkSetRow
+from tests.chunking import lines
 from tests.unit.privacy.secrets import planted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,7 +40,17 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def chunk(ordinal: int, text: str, *headings: str) -> Chunk:
-    return Chunk(ordinal, text, 0, len(text), 0, headings, 3, "0" * 64, 1, 1)
+    return Chunk(
+        ordinal,
+        text,
+        0,
+        len(text),
+        0,
+        headings,
+        3,
+        "0" * 64,
+        lines(1, 1),
+    )
 
 
 def find_marks(text: str) -> Sequence[SecretSpan]:

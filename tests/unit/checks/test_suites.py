@@ -18,10 +18,11 @@ from checks.expectations import ChunkUser, chunk_rows, judge, vector_rows
 from checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.model import Chunk, text_hash
-from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.chunking.registry import chunk_parameters
 from rag_assets.storage.lake.model import ChunkSetRow
 from rag_assets.storage.lake.rows import chunk_sets_frame
 from rag_assets.storage.lake.schemas import EMBEDDINGS
+from tests.chunking import lines, parameters_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMING = ("document", "ordinal")
@@ -157,22 +158,32 @@ def test_the_pages_fetch_nothing_from_elsewhere(tmp_path: Path) -> None:
 def test_chunk_rows_hold_facts_and_no_text() -> None:
     text = "Nobody may read this."
     hashed = text_hash("Title", ("A",), text)
-    made = Chunk(0, text, 3, 24, 3, ("A",), 6, hashed, 1, 2)
+    made = Chunk(0, text, 3, 24, 3, ("A",), 6, hashed, lines(1, 2))
     stored = chunk_sets_frame([ChunkSetRow("k", "d", (made,))])
-    user = ChunkUser("files/a.md", "Title", ChunkParameters("heading", 64, 8))
+    user = ChunkUser("files/a.md", "Title", parameters_of("heading", 64, 8))
     [row] = chunk_rows(stored, {"k": user})
     facts = ("files/a.md", "k", 1, 0, 3, 24, 1, 2, 6)
     assert row == (*facts, 6, 64, len(text), hashed, hashed)
     [other] = chunk_rows(stored, {"k": replace(user, title="Another")})
     assert other[-1] != hashed
-    by_sentence = replace(user, parameters=ChunkParameters("sentence", 100, 0))
+    by_sentence = replace(user, parameters=parameters_of("sentence", 100, 0))
     [characters] = chunk_rows(stored, {"k": by_sentence})
     assert characters == (*facts, len(text), 100, len(text), hashed, hashed)
 
 
 def test_rows_that_a_crash_wrote_twice_count_once() -> None:
-    made = Chunk(0, "text", 0, 4, 0, (), 1, text_hash(None, (), "text"), 1, 1)
-    user = ChunkUser("a", None, ChunkParameters.of("heading"))
+    made = Chunk(
+        0,
+        "text",
+        0,
+        4,
+        0,
+        (),
+        1,
+        text_hash(None, (), "text"),
+        lines(1, 1),
+    )
+    user = ChunkUser("a", None, chunk_parameters("heading"))
     later = ChunkSetRow("k", "d", (made,), created_at=NOW)
     stored = pl.concat(
         [chunk_sets_frame([ChunkSetRow("k", "d", (made,))]), chunk_sets_frame([later])]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.ingest.chunking.places import place_of
+from rag_assets.ingest.chunking.location import describe
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
 
@@ -48,7 +48,7 @@ def hit(**places: object) -> Hit:
 def test_the_place_is_told_in_the_words_of_the_format(
     places: dict[str, object], shown: str
 ) -> None:
-    assert place_of(hit(**places)) == shown
+    assert describe(hit(**places)) == shown
 
 
 def test_an_excerpt_stands_around_the_words_that_were_asked_for() -> None:

@@ -1,15 +1,23 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from rag_assets.ingest.chunking.parameters import ChunkParameters
-from rag_assets.ingest.chunking.registry import CHUNKERS
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.kinds import by_name
+from rag_assets.ingest.chunking.chunk_set import chunk_document
+from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters, ChunkRequest
+from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
 from rag_assets.ingest.parsing.media_types import CSV, MARKDOWN, PDF, PLAIN, TSV, XLSX
+from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.systems.registry import installed_systems
 from rag_assets.tenants.chunkers import ChunkerConfig
+from rag_assets.tenants.kinds import TenantKinds
 from rag_assets.tenants.model import Tenant
+from tests.chunking import parameters_of
 
 SOURCES = [{"name": name, "root": "/tmp"} for name in ("wiki", "exports")]
 RULES = [
@@ -20,7 +28,7 @@ RULES = [
     {"formats": ["text/x-own", "code"], "chunker": "recursive", "max_tokens": 256},
     {"formats": ["md"], "source_types": ["page"], "chunker": "heading", "max_tokens": 400},
 ]
-DEFAULT = ChunkParameters("heading", 220, 32)
+DEFAULT = parameters_of("heading", 220, 32)
 
 
 @pytest.mark.parametrize(
@@ -28,19 +36,19 @@ DEFAULT = ChunkParameters("heading", 220, 32)
     [
         ("wiki", "file", MARKDOWN, DEFAULT),
         ("wiki", "file", PDF, DEFAULT),
-        ("wiki", "file", CSV, ChunkParameters("record", 1200, 0)),
-        ("wiki", "file", XLSX, ChunkParameters("record", 1200, 0)),
-        ("exports", "file", CSV, ChunkParameters("record", 300, 0)),
-        ("exports", "file", XLSX, ChunkParameters("record", 1200, 0)),
-        ("exports", "file", PLAIN, ChunkParameters("sentence", 2000, 200)),
-        ("exports", "message", PLAIN, ChunkParameters("sentence", 2000, 200)),
-        ("wiki", "message", PLAIN, ChunkParameters("sentence", 500, 50)),
-        ("wiki", "message", CSV, ChunkParameters("record", 1200, 0)),
-        ("wiki", "page", MARKDOWN, ChunkParameters("heading", 400, 50)),
+        ("wiki", "file", CSV, parameters_of("record", 1200, 0)),
+        ("wiki", "file", XLSX, parameters_of("record", 1200, 0)),
+        ("exports", "file", CSV, parameters_of("record", 300, 0)),
+        ("exports", "file", XLSX, parameters_of("record", 1200, 0)),
+        ("exports", "file", PLAIN, parameters_of("sentence", 2000, 200)),
+        ("exports", "message", PLAIN, parameters_of("sentence", 2000, 200)),
+        ("wiki", "message", PLAIN, parameters_of("sentence", 500, 50)),
+        ("wiki", "message", CSV, parameters_of("record", 1200, 0)),
+        ("wiki", "page", MARKDOWN, parameters_of("heading", 400, 50)),
         ("wiki", "page", PLAIN, DEFAULT),
-        ("wiki", "file", TSV, ChunkParameters("record", 1200, 0)),
-        ("wiki", "file", "text/x-own", ChunkParameters("recursive", 256, 32)),
-        ("wiki", "file", "text/x-python", ChunkParameters("recursive", 256, 32)),
+        ("wiki", "file", TSV, parameters_of("record", 1200, 0)),
+        ("wiki", "file", "text/x-own", parameters_of("recursive", 256, 32)),
+        ("wiki", "file", "text/x-python", parameters_of("recursive", 256, 32)),
         ("a source that is gone", "file", MARKDOWN, DEFAULT),
     ],
 )
@@ -58,27 +66,71 @@ def test_rows_are_records_unless_a_tenant_says_otherwise(profile: str) -> None:
     rule = {"formats": ["csv"], "chunker": "recursive"}
     default, own = Tenant.from_config(config), Tenant.from_config({**config, "chunkers": [rule]})
     of = {"source": "files", "source_type": "file"}
-    assert default.chunk_parameters(**of, media_type=CSV) == ChunkParameters.of("record")
-    assert own.chunk_parameters(**of, media_type=CSV) == ChunkParameters.of("recursive")
-    assert own.chunk_parameters(**of, media_type=XLSX) == ChunkParameters.of("record")
+    assert default.chunk_parameters(**of, media_type=CSV) == chunk_parameters("record")
+    assert own.chunk_parameters(**of, media_type=CSV) == chunk_parameters("recursive")
+    assert own.chunk_parameters(**of, media_type=XLSX) == chunk_parameters("record")
 
 
 @pytest.mark.parametrize("chunker", CHUNKERS)
 def test_another_chunker_than_the_profiles_takes_its_own_defaults(chunker: str) -> None:
     tenant = Tenant.from_config({"id": "a", "chunker": {"chunker": chunker}})
-    own = DEFAULT if chunker == "heading" else ChunkParameters.of(chunker)
+    own = DEFAULT if chunker == "heading" else chunk_parameters(chunker)
     assert tenant.chunker.parameters == own
 
 
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        ({}, ChunkParameters("heading", 1200, 150)),
-        ({"chunker": "sentence", "max_characters": 640}, ChunkParameters("sentence", 640, 64)),
-        ({"chunker": "recursive", "overlap": 0}, ChunkParameters("recursive", 512, 0)),
+        ({}, parameters_of("heading", 1200, 150)),
+        ({"chunker": "sentence", "max_characters": 640}, parameters_of("sentence", 640, 64)),
+        ({"chunker": "recursive", "overlap": 0}, parameters_of("recursive", 512, 0)),
     ],
 )
 def test_what_is_not_set_takes_the_default(
     config: dict[str, Any], expected: ChunkParameters
 ) -> None:
     assert ChunkerConfig(**config).parameters == expected
+
+
+def paragraphs(request: ChunkRequest) -> list[Passage]:
+    """One passage a paragraph; it tells what it was asked."""
+    facts = {"kind": request.kind, "language": request.language, "minimum": request.minimum}
+    return [
+        Passage(block.start, block.start, block.end, block.heading_path, 1, facts)
+        for block in request.parsed.blocks
+    ]
+
+
+PARAGRAPHS = ChunkerKind("paragraphs", "a paragraph each", paragraphs, "tokens", 100, minimum=7)
+KINDS = TenantKinds(chunkers=by_name(CHUNKERS.values(), [PARAGRAPHS]))
+
+
+def test_a_system_adds_a_chunker() -> None:
+    rule = {"formats": ["md"], "chunker": "paragraphs", "max_tokens": 40}
+    tenant = Tenant.from_config({"id": "a", "chunkers": [rule]}, KINDS)
+    of = {"source": "files", "source_type": "file"}
+    chosen = tenant.chunk_parameters(**of, media_type=MARKDOWN)
+    assert (chosen.kind, chosen.limit) == (PARAGRAPHS, 40)
+    assert chosen.identity() == {
+        "chunker": "paragraphs",
+        "max_tokens": 40,
+        "overlap": 0,
+        "minimum": 7,
+    }
+    text = "The pump runs through the night, and it stops in the morning."
+    block = Block("paragraph", 0, len(text))
+    parsed = ParsedText(text, (block,), has_lines=True, media_type=MARKDOWN)
+    [chunk] = chunk_document(parsed, chosen, parsed_digest="d").chunks
+    assert chunk.facts == {"kind": MARKDOWN, "language": "en", "minimum": 7}
+    assert (chunk.location.line_start, chunk.location.line_end) == (1, 1)
+
+
+def test_a_chunker_of_a_system_is_unknown_without_it() -> None:
+    with pytest.raises(ConfigurationError, match="chunker: choose one of: heading, recursive, s"):
+        Tenant.from_config({"id": "a", "chunker": {"chunker": "paragraphs"}})
+
+
+def test_another_version_or_minimum_has_another_identity() -> None:
+    kinds = [PARAGRAPHS, replace(PARAGRAPHS, version=2), replace(PARAGRAPHS, minimum=0)]
+    identities = [ChunkParameters(kind, 40, 0).identity() for kind in kinds]
+    assert len({str(identity) for identity in identities}) == len(kinds)

@@ -69,7 +69,7 @@ SOURCE = {"name": "files", "type": "files", "root": "/tmp"}
         ({"retention_days": 0}, "retention_days"),
         ({"freshness_minutes": 0}, "freshness_minutes"),
         ({"chunker": {"max_tokens": 1}}, "max_tokens"),
-        ({"chunker": {"chunker": "nope"}}, "'heading', 'recursive', 'sentence' or 'record'"),
+        ({"chunker": {"chunker": "nope"}}, "choose one of: heading, recursive, sentence, record"),
         ({"chunker": {"max_characters": 100}}, "max_characters"),
         ({"chunkers": [{"formats": ["csv"]}]}, "chunkers.0.chunker"),
         ({"chunkers": [{"chunker": "record"}]}, "neither formats, sources nor source_types"),

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from rag_assets.ingest.chunking.parameters import ChunkParameters
 from rag_assets.ingest.parsing.model import Block, BlockKind, MaskedSpan, ParsedText
+from tests.chunking import parameters_of
 
 WORDS = [
     *(
@@ -163,7 +163,7 @@ def prose(sentences: int) -> str:
 limits = st.sampled_from([(16, 0), (16, 8), (24, 5), (64, 16), (128, 20), (256, 32), (300, 150)])
 parameters = st.sampled_from(
     [
-        ChunkParameters(*fields)
+        parameters_of(*fields)
         for fields in [
             *[("heading", 16, 0), ("heading", 24, 5), ("heading", 220, 32), ("heading", 300, 150)],
             *[("recursive", 16, 8), ("recursive", 64, 16), ("recursive", 512, 64)],

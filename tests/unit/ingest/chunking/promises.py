@@ -7,10 +7,10 @@ from itertools import pairwise
 from hypothesis import HealthCheck, settings
 
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.passages import Passage
-from rag_assets.ingest.chunking.registry import chunker_for
 from rag_assets.ingest.parsing.model import ParsedText
+from tests.chunking import passages_of
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -29,12 +29,12 @@ def uncovered(parsed: ParsedText, passages: list[Passage]) -> str:
 
 
 def size(text: str, parameters: ChunkParameters) -> int:
-    return count_text(text) if parameters.unit == "tokens" else len(text)
+    return count_text(text) if parameters.kind.unit == "tokens" else len(text)
 
 
 def check_promises(parsed: ParsedText, parameters: ChunkParameters) -> list[Passage]:
     """Split the document and hold the passages to what was promised."""
-    passages = chunker_for(parameters).split(parsed)
+    passages = passages_of(parsed, parameters)
     assert uncovered(parsed, passages) == ""
     for passage, text in zip(passages, texts(parsed, passages), strict=True):
         assert size(text, parameters) <= parameters.limit

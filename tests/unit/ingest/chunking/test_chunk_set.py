@@ -6,15 +6,22 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from rag_assets.ingest.chunking.chunk_set import ChunkSet, chunk_document, chunk_set_key
-from rag_assets.ingest.chunking.model import text_hash
-from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.chunking.chunk_set import (
+    CHUNKER_VERSION,
+    ChunkSet,
+    chunk_document,
+    chunk_set_key,
+)
+from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters
+from rag_assets.ingest.chunking.model import chunk_of, chunk_record, text_hash
+from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
 from rag_assets.ingest.parsing import languages
-from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
+from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
+from tests.chunking import parameters_of
 
 from .documents import documents, parsed_from, prose, with_masks
 
-SMALL = ChunkParameters("heading", 64, 16)
+SMALL = parameters_of("heading", 64, 16)
 
 
 def chunked(parsed: ParsedText, parameters: ChunkParameters = SMALL) -> ChunkSet:
@@ -55,15 +62,64 @@ def test_a_credential_over_many_lines_names_each_rule_once() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(documents())
-def test_a_record_survives_json(parsed: ParsedText) -> None:
-    made = chunked(parsed)
-    assert ChunkSet.from_record(json.loads(json.dumps(made.to_record()))) == made
+def test_a_chunk_survives_json(parsed: ParsedText) -> None:
+    for chunk in chunked(parsed).chunks:
+        assert chunk_of(json.loads(json.dumps(chunk_record(chunk)))) == chunk
 
 
-def test_dropped_chunks_survive_a_record() -> None:
-    made = chunked(with_masks(parsed_from([("paragraph", "Key k3y.")]), ("k3y", "rule")))
-    assert made.dropped
-    assert ChunkSet.from_record(made.to_record()) == made
+def test_facts_are_part_of_a_chunk_and_of_no_other_chunks_digest() -> None:
+    parsed = parsed_from([("paragraph", "def pump(): ...")])
+    plain = chunked(parsed)
+    symbols = ChunkerKind(
+        name="heading",
+        purpose="with facts",
+        split=lambda request: [
+            replace(passage, facts={"symbol": request.kind})
+            for passage in SMALL.kind.split(request)
+        ],
+        unit="tokens",
+        limit=64,
+    )
+    known = chunked(replace(parsed, media_type="code"), ChunkParameters(symbols, 64, 16))
+    assert [chunk.facts for chunk in known.chunks] == [{"symbol": "code"}]
+    assert "facts" not in chunk_record(plain.chunks[0])
+    assert chunk_of(chunk_record(known.chunks[0])) == known.chunks[0]
+    assert known.digest != plain.digest
+
+
+MANUAL = "# Pumps\n\nThe pump runs. It stops.\n\n| a | b |\n| 1 | 2 |\n\n## Valves\n\n" + (
+    "The valve opens at 4 bar. " * 60
+)
+ROW, SECOND, PROSE = map(MANUAL.index, ("| 1", "## V", "The valve"))
+STORED = {
+    "heading": ("2bd5e8121b72f3488783d3153d92778d", "296937f609221f57eaedb2c6a772087e", 12),
+    "recursive": ("2d96a26c960129ebe94bb5da471a510d", "9159e0236c1929b10d58d7712ad61ec9", 12),
+    "sentence": ("1eb522f223433fbb1c5e52abb7d091ed", "4935818e9424d7fd6c56a73373359953", 22),
+    "record": ("7c418a8a801fd46190c58d36f93dbb08", "b7b87d1c9e357730fd1d7e1ea587c0b0", 11),
+}
+
+
+@pytest.mark.parametrize("chunker", STORED)
+def test_what_is_stored_is_not_cut_again(chunker: str) -> None:
+    """The keys, digests and numbers that the lakes of version 1 hold."""
+    assert CHUNKER_VERSION == 1
+    parsed = ParsedText(
+        MANUAL,
+        (
+            Block("heading", 0, 7, ("Pumps",), 1, page=1),
+            Block("paragraph", 9, 33, ("Pumps",), page=1),
+            Block("row", ROW, ROW + 9, ("Pumps",), page=2, sheet="S", row=2),
+            Block("heading", SECOND, SECOND + 9, ("Pumps", "Valves"), 2, page=3),
+            Block("paragraph", PROSE, len(MANUAL), ("Pumps", "Valves"), page=3),
+        ),
+        title="Manual",
+        has_lines=True,
+        media_type="text/markdown",
+        masked=(MaskedSpan(20, 23, "rule"),),
+    )
+    limit = {"max_characters": 100} if chunker == "sentence" else {"max_tokens": 64}
+    made = chunk_document(parsed, chunk_parameters(chunker, **limit), parsed_digest="parsed")
+    assert (made.key, made.digest, len(made.chunks)) == STORED[chunker]
 
 
 def test_the_hash_covers_title_and_headings() -> None:
@@ -79,7 +135,7 @@ def test_the_key_depends_on_all_that_decides_the_chunks() -> None:
         chunk_set_key("a", "text/markdown", SMALL),
         chunk_set_key("a", "text/plain", replace(SMALL, limit=65)),
         chunk_set_key("a", "text/plain", replace(SMALL, overlap=15)),
-        chunk_set_key("a", "text/plain", replace(SMALL, chunker="recursive")),
+        chunk_set_key("a", "text/plain", replace(SMALL, kind=CHUNKERS["recursive"])),
     }
     assert len(keys) == 6
     # What is in the lake already stays where it is.
@@ -100,7 +156,7 @@ def test_another_detector_of_languages_asks_for_prose_again(
 def test_the_digest_is_of_the_chunks_and_not_of_what_made_them() -> None:
     parsed = parsed_from([("heading", "# H"), ("paragraph", "One two.")])
     base = chunked(parsed)
-    wider = chunked(parsed, ChunkParameters("heading", 128, 16))
+    wider = chunked(parsed, parameters_of("heading", 128, 16))
     assert wider.key != base.key
     assert wider.digest == base.digest
     shifted = parsed_from(

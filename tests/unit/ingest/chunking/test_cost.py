@@ -9,10 +9,10 @@ import pytest
 
 from rag_assets.ingest.chunking import packing
 from rag_assets.ingest.chunking.packing import Grouping, Limits
-from rag_assets.ingest.chunking.parameters import ChunkParameters
-from rag_assets.ingest.chunking.registry import CHUNKERS, chunker_for
+from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
 from rag_assets.ingest.chunking.units import Grammar
 from rag_assets.ingest.parsing.model import Block, ParsedText
+from tests.chunking import passages_of
 
 SHAPES = {
     "prose": "The quick tenant keeps nine vectors in its lake. ",
@@ -46,7 +46,7 @@ def work(text: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int,
 
     monkeypatch.setattr(f"rag_assets.ingest.chunking.{chunker}.pack", spied)
     parsed = ParsedText(text, (Block("paragraph", 0, len(text)),))
-    chunker_for(ChunkParameters.of(chunker)).split(parsed)
+    passages_of(parsed, chunk_parameters(chunker))
     return calls, chars
 
 

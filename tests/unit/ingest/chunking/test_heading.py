@@ -9,17 +9,16 @@ from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.graphemes import is_boundary
-from rag_assets.ingest.chunking.heading import HeadingChunker
-from rag_assets.ingest.chunking.parameters import ChunkParameters
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.parsing.model import Block, ParsedText
+from tests.chunking import parameters_of, passages_of
 
 from .documents import documents, parsed_from, prose, with_masks
 from .promises import check_promises, quick, texts, uncovered
 
 
 def split(parsed: ParsedText, max_tokens: int = 64, overlap: int = 16) -> list[Passage]:
-    return HeadingChunker(max_tokens, overlap).split(parsed)
+    return passages_of(parsed, parameters_of("heading", max_tokens, overlap))
 
 
 @quick
@@ -170,7 +169,7 @@ def test_a_long_heading_keeps_the_beginning_of_a_long_sentence() -> None:
 def test_the_limit_holds_where_the_first_word_costs_more_without_its_space(max_tokens: int) -> None:
     assert count_text("retrieval") > count_text(" retrieval")
     parsed = parsed_from([("paragraph", "retrieval " * 200)])
-    check_promises(parsed, ChunkParameters("heading", max_tokens, 0))
+    check_promises(parsed, parameters_of("heading", max_tokens, 0))
 
 
 def test_a_space_that_carries_a_mark_stays_with_it() -> None:
@@ -199,7 +198,7 @@ def test_text_that_no_block_covers_is_not_lost() -> None:
 
 def test_a_cluster_longer_than_a_passage_is_torn_between_code_points() -> None:
     parsed = ParsedText("a" + "\u0301" * 2000, ())
-    passages = check_promises(parsed, ChunkParameters("heading", 64, 16))
+    passages = check_promises(parsed, parameters_of("heading", 64, 16))
     assert all(unicodedata.normalize("NFC", text) for text in texts(parsed, passages))
 
 

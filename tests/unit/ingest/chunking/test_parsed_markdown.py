@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.ingest.chunking.heading import HeadingChunker
-from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.text.markdown import parse_markdown
+from tests.chunking import parameters_of, passages_of
 
 from .documents import documents, parameters, wild_texts
 from .promises import check_promises, quick, texts
@@ -42,7 +42,7 @@ Setext
 | 1 | 2 |
 """
     parsed = parse_markdown(page)
-    passages = HeadingChunker(32, 8).split(parsed)
+    passages = passages_of(parsed, parameters_of("heading", 32, 8))
     found = list(zip([p.heading_path for p in passages], texts(parsed, passages), strict=True))
     assert "Front" not in "".join(text for _, text in found)
     assert found[0] == (

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.graphemes import is_boundary
-from rag_assets.ingest.chunking.parameters import ChunkParameters
+from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.passages import locate
-from rag_assets.ingest.chunking.registry import CHUNKERS, chunker_for
+from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
 from rag_assets.ingest.parsing.model import Block, ParsedText
+from tests.chunking import parameters_of, passages_of
 
 from .documents import documents, masked_documents, parameters, wild_documents
 from .promises import check_promises, quick, texts
@@ -27,15 +28,16 @@ def test_documents_keep_every_promise(parsed: ParsedText, chosen: ChunkParameter
     chunks = list(locate(parsed, passages))
     assert [chunk.ordinal for chunk in chunks] == list(range(len(passages)))
     for chunk, passage in zip(chunks, passages, strict=True):
+        at = chunk.location
         assert chunk.text == parsed.text[chunk.start : chunk.end]
         assert chunk.byte_start == len(parsed.text[: chunk.start].encode())
-        assert chunk.line_start == parsed.text.count("\n", 0, chunk.start) + 1
-        assert chunk.line_end == parsed.text.count("\n", 0, chunk.end) + 1
+        assert at.line_start == parsed.text.count("\n", 0, chunk.start) + 1
+        assert at.line_end == parsed.text.count("\n", 0, chunk.end) + 1
         new = [b for b in parsed.blocks if b.start < passage.end and passage.new_start < b.end]
         place = (new[0].page, new[0].slide, new[0].sheet)
-        assert (chunk.page, chunk.slide, chunk.sheet) == place
+        assert (at.page, at.slide, at.sheet) == place
         rows = [b.row for b in new if b.row is not None and b.sheet == new[0].sheet]
-        assert (chunk.row_start, chunk.row_end) == ((rows[0], rows[-1]) if rows else (None, None))
+        assert (at.row_start, at.row_end) == ((rows[0], rows[-1]) if rows else (None, None))
         paths = [b.heading_path for b in new if b.kind != "heading"]
         for path in paths:
             assert path[: len(chunk.heading_path)] == chunk.heading_path
@@ -70,7 +72,7 @@ def test_a_masked_span_takes_no_other_line_along(
 def test_visible_characters_stay_whole(parsed: ParsedText, chunker: str) -> None:
     edges = {edge for block in parsed.blocks for edge in (block.start, block.end)}
     clusters = max((len(cluster) for cluster in _clusters(parsed.text)), default=0)
-    for passage in chunker_for(ChunkParameters.of(chunker)).split(parsed):
+    for passage in passages_of(parsed, chunk_parameters(chunker)):
         for at in {passage.start, passage.new_start, passage.end} - edges:
             assert is_boundary(parsed.text, at) or clusters > 10
 
@@ -83,7 +85,7 @@ def _clusters(text: str) -> list[str]:
 @quick
 @given(documents(), parameters)
 def test_the_same_text_gives_the_same_passages(parsed: ParsedText, chosen: ChunkParameters) -> None:
-    assert chunker_for(chosen).split(parsed) == chunker_for(chosen).split(parsed)
+    assert passages_of(parsed, chosen) == passages_of(parsed, chosen)
 
 
 @quick
@@ -94,28 +96,28 @@ def test_the_same_text_gives_the_same_passages(parsed: ParsedText, chosen: Chunk
 def test_every_passage_but_the_first_overlaps_where_headings_do_not_count(
     parsed: ParsedText, fields: tuple[str, int, int]
 ) -> None:
-    for before, after in pairwise(chunker_for(ChunkParameters(*fields)).split(parsed)):
+    for before, after in pairwise(passages_of(parsed, parameters_of(*fields))):
         assert after.start < before.end
 
 
 @quick
 @given(documents())
 def test_a_record_repeats_nothing(parsed: ParsedText) -> None:
-    for passage in chunker_for(ChunkParameters("record", 64, 0)).split(parsed):
+    for passage in passages_of(parsed, parameters_of("record", 64, 0)):
         assert passage.start == passage.new_start
 
 
 @pytest.mark.parametrize("chunker", CHUNKERS)
 @pytest.mark.parametrize("text", ["", " \n\t\n ", "\u2003"])
 def test_blank_documents_have_no_passages(chunker: str, text: str) -> None:
-    made = chunker_for(ChunkParameters.of(chunker))
-    assert made.split(ParsedText(text, ())) == []
-    assert made.split(ParsedText(text, (Block("paragraph", 0, len(text)),))) == []
+    chosen = chunk_parameters(chunker)
+    assert passages_of(ParsedText(text, ()), chosen) == []
+    assert passages_of(ParsedText(text, (Block("paragraph", 0, len(text)),)), chosen) == []
 
 
 @pytest.mark.parametrize("chunker", CHUNKERS)
 def test_front_matter_is_no_prose_and_a_lone_surrogate_no_obstacle(chunker: str) -> None:
     text = "---\na: 1\n---\n" + "broken \ud800 name. " * 20
     parsed = ParsedText(text, (Block("front_matter", 0, 12), Block("paragraph", 13, len(text))))
-    chosen = ChunkParameters.of(chunker)
+    chosen = chunk_parameters(chunker)
     assert texts(parsed, check_promises(parsed, chosen)) == [text[13:].strip()]

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.parameters import ChunkParameters
 from rag_assets.ingest.chunking.passages import Passage, locate
-from rag_assets.ingest.chunking.record import RecordChunker
 from rag_assets.ingest.parsing.model import BlockKind, ParsedText
+from tests.chunking import parameters_of, passages_of
 
 from .documents import parsed_from, prose, with_masks
 from .promises import texts
@@ -20,7 +19,7 @@ SHEET: list[tuple[BlockKind, str]] = [
 
 
 def split(parsed: ParsedText, max_tokens: int = 64) -> list[Passage]:
-    return RecordChunker(max_tokens).split(parsed)
+    return passages_of(parsed, parameters_of("record", max_tokens, 0))
 
 
 def test_every_row_is_a_passage_with_the_headings_above_it() -> None:
@@ -33,7 +32,9 @@ def test_every_row_is_a_passage_with_the_headings_above_it() -> None:
         "# Owners\n\nservice 0 | platform",
     ]
     assert [p.heading_path for p in passages[:5]] == [("Services", "name | port")] * 5
-    rows = [(chunk.row_start, chunk.row_end) for chunk in locate(parsed, passages)]
+    rows = [
+        (chunk.location.row_start, chunk.location.row_end) for chunk in locate(parsed, passages)
+    ]
     assert rows == [(3, 3), (4, 4), (5, 5), (6, 6), (None, None), (9, 9)]
 
 
@@ -61,7 +62,7 @@ def test_a_document_without_rows_is_one_entry_if_it_fits() -> None:
 
 def test_only_the_row_with_a_credential_is_dropped() -> None:
     parsed = with_masks(parsed_from(SHEET), ("service 2", "rule"))
-    made = chunk_document(parsed, ChunkParameters("record", 64, 0), parsed_digest="d")
+    made = chunk_document(parsed, parameters_of("record", 64, 0), parsed_digest="d")
     [dropped] = made.dropped
     assert parsed.text[dropped.start : dropped.end] == "********* | 8002"
     assert len(made.chunks) == 5

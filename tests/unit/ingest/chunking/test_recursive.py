@@ -6,15 +6,15 @@ import pytest
 
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.passages import Passage
-from rag_assets.ingest.chunking.recursive import RecursiveChunker
 from rag_assets.ingest.parsing.model import ParsedText
+from tests.chunking import parameters_of, passages_of
 
 from .documents import parsed_from, prose, with_masks
 from .promises import texts
 
 
 def split(parsed: ParsedText, max_tokens: int = 64, overlap: int = 16) -> list[Passage]:
-    return RecursiveChunker(max_tokens, overlap).split(parsed)
+    return passages_of(parsed, parameters_of("recursive", max_tokens, overlap))
 
 
 def endings(parsed: ParsedText, passages: list[Passage]) -> set[str]:

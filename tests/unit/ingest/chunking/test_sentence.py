@@ -8,15 +8,16 @@ from unicode_segmentation_rs import unicode_sentences
 
 from rag_assets.ingest.chunking.cuts import Rank
 from rag_assets.ingest.chunking.passages import Passage
-from rag_assets.ingest.chunking.sentence import SentenceChunker, unicode_sentence_cuts
+from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
 from rag_assets.ingest.parsing.model import ParsedText
+from tests.chunking import parameters_of, passages_of
 
 from .documents import parsed_from, prose, wild_texts, with_masks
 from .promises import quick, texts
 
 
 def split(parsed: ParsedText, max_characters: int = 300, overlap: int = 60) -> list[Passage]:
-    return SentenceChunker(max_characters, overlap).split(parsed)
+    return passages_of(parsed, parameters_of("sentence", max_characters, overlap))
 
 
 def sentences(text: str) -> list[str]:

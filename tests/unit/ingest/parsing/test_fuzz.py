@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.parameters import ChunkParameters
-from rag_assets.ingest.chunking.registry import CHUNKERS
+from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.records import from_record, to_record
 from rag_assets.ingest.parsing.registry import PARSERS
@@ -142,7 +141,7 @@ def check_parsed(parsed: ParsedText) -> None:
 
 
 def check_chunks(parsed: ParsedText, chunker: str) -> None:
-    parameters = ChunkParameters.of(chunker)
+    parameters = chunk_parameters(chunker)
     passages = check_promises(parsed, parameters)
     made = chunk_document(parsed, parameters, parsed_digest="d")
     assert len(made.chunks) + len(made.dropped) == len(passages)

@@ -12,6 +12,7 @@ from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
 from rag_assets.storage.lake.store import Lake, TenantLake
+from tests.chunking import lines
 
 
 @pytest.fixture
@@ -47,7 +48,17 @@ def parsed_row() -> Callable[[str], ParsedRow]:
 def chunk_set() -> Callable[..., ChunkSetRow]:
     def make(*texts: str) -> ChunkSetRow:
         chunks = tuple(
-            Chunk(n, text, n, n + len(text), n, ("A", text[:3]), 3, sha256_hex(text), 1, 2)
+            Chunk(
+                n,
+                text,
+                n,
+                n + len(text),
+                n,
+                ("A", text[:3]),
+                3,
+                sha256_hex(text),
+                lines(1, 2),
+            )
             for n, text in enumerate(texts)
         )
         dropped = (DroppedRow(len(texts), 5, 9, ("aws-key", "pem")),)

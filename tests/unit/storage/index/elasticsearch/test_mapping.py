@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.chunking.model import Chunk, chunk_of
 from rag_assets.storage.index.elasticsearch.mapping import (
     Names,
     fits,
@@ -57,10 +57,7 @@ def chunk(**changes: Any) -> Chunk:
         "token_count": 4,
         "text_sha256": "a" * 64,
     }
-    return Chunk(**{name: v for name, v in {**values, **changes}.items() if name in FIELDS})
-
-
-FIELDS = set(Chunk.__dataclass_fields__)
+    return chunk_of({**values, **changes})
 
 
 def entry(**changes: Any) -> Entry:

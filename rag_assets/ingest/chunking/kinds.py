@@ -1,0 +1,142 @@
+"""What a chunker is: one value with its name, its limits and the function that cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.parsing.model import ParsedText
+
+MAX_TOKENS = 8191  # what the embedding models with the longest input take, less one
+_TOKENS_A_CHARACTER = 4  # at most: a token has a byte or more, a character four or fewer
+
+Unit: TypeAlias = Literal["tokens", "characters"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRequest:
+    """One document to be cut. Keys of chunk sets hash all that is in it.
+
+    Attributes:
+        parsed: its text and blocks.
+        limit: the size that no passage exceeds, in the unit of the chunker.
+        overlap: what a passage repeats at most of the one before it, in the same unit.
+        minimum: the size below which a passage is joined with a neighbour, where the chunker can.
+        kind: what the content is, as a media type.
+        language: what it is written in; None where that is not sure.
+    """
+
+    parsed: ParsedText
+    limit: int
+    overlap: int
+    minimum: int = 0
+    kind: str = ""
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkerKind:
+    """One chunker.
+
+    Attributes:
+        name: what configurations call it.
+        purpose: how it cuts, for the reference of the configuration.
+        split: the passages of a document, in order: their starts, new starts and ends never
+            decrease. The same request always gives the same passages.
+        unit: what its limits count: cl100k_base tokens, or Unicode code points.
+        limit, overlap: its defaults.
+        overlaps: whether its passages may repeat something.
+        minimum: see ChunkRequest.
+        version: raised whenever the same request would give other passages; the built-in chunkers
+            share CHUNKER_VERSION and stay at 1.
+    """
+
+    name: str
+    purpose: str
+    split: Callable[[ChunkRequest], list[Passage]]
+    unit: Unit
+    limit: int
+    overlap: int = 0
+    overlaps: bool = True
+    minimum: int = 0
+    version: int = 1
+
+    @property
+    def smallest(self) -> int:
+        """The least that its limit may be."""
+        return 16 if self.unit == "tokens" else 64
+
+    @property
+    def largest(self) -> int:
+        """The most that its limit may be: every chunk stays within MAX_TOKENS."""
+        return MAX_TOKENS if self.unit == "tokens" else MAX_TOKENS // _TOKENS_A_CHARACTER
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The names of its settings."""
+        return (f"max_{self.unit}", "overlap") if self.overlaps else (f"max_{self.unit}",)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkParameters:
+    """How a document is cut.
+
+    Attributes:
+        kind: the chunker.
+        limit: cl100k_base tokens, or characters (Unicode code points), that no chunk exceeds; the
+            chunker decides which.
+        overlap: in the same unit, what a chunk repeats at most of the one before it.
+
+    Raises:
+        ConfigurationError: a limit is out of range, or the overlap is over half of it.
+    """
+
+    kind: ChunkerKind
+    limit: int
+    overlap: int
+
+    def __post_init__(self) -> None:
+        kind = self.kind
+        if not kind.smallest <= self.limit <= kind.largest:
+            raise ConfigurationError(
+                f"chunker {kind.name}: max_{kind.unit} is {self.limit}",
+                hint=f"choose {kind.smallest} to {kind.largest} {kind.unit}",
+            )
+        most = self.limit // 2 if kind.overlaps else 0
+        if not 0 <= self.overlap <= most:
+            raise ConfigurationError(
+                f"chunker {kind.name}: overlap is {self.overlap} with max_{kind.unit} {self.limit}",
+                hint=f"choose 0 to {most} {kind.unit}",
+            )
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens that no chunk exceeds, whatever the unit."""
+        return self.limit if self.kind.unit == "tokens" else self.limit * _TOKENS_A_CHARACTER
+
+    def request(self, parsed: ParsedText, language: str | None = None) -> ChunkRequest:
+        """What the chunker is given for a document.
+
+        Args:
+            parsed: the document.
+            language: what it is written in, as far as that is known.
+        """
+        return ChunkRequest(
+            parsed, self.limit, self.overlap, self.kind.minimum, parsed.media_type, language
+        )
+
+    def identity(self) -> dict[str, str | int]:
+        """Everything that decides the chunks; keys hash it."""
+        identity: dict[str, str | int] = {
+            "chunker": self.kind.name,
+            f"max_{self.kind.unit}": self.limit,
+            "overlap": self.overlap,
+        }
+        if self.kind.minimum:
+            identity["minimum"] = self.kind.minimum
+        if self.kind.version != 1:
+            identity["version"] = self.kind.version
+        return identity

@@ -1,0 +1,64 @@
+"""Where in its document a chunk is, as far as the format has such places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """A place in a document. All numbers count from 1; None where the format has no such thing.
+
+    Hits and citations extend it, so that the fields are theirs in what interfaces return.
+
+    Attributes:
+        page, slide, sheet: of the first block that is not overlap.
+        row_start, row_end: first and last row touched by what is not overlap.
+        line_start, line_end: first and last line touched, overlap included.
+    """
+
+    page: int | None
+    slide: int | None
+    sheet: str | None
+    row_start: int | None
+    row_end: int | None
+    line_start: int | None
+    line_end: int | None
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Self:
+        """The location in a stored record, whatever else that holds."""
+        return cls(**{name: record.get(name) for name in LOCATION_FIELDS})
+
+
+LOCATION_FIELDS = tuple(field.name for field in fields(Location))
+"""Names of the columns and index fields that hold a location."""
+
+
+UNKNOWN_LOCATION = Location.of({})
+"""Of a chunk of a format that has no such places."""
+
+
+def location_fields(location: Location) -> dict[str, Any]:
+    """A location by the names of its columns and index fields."""
+    return {name: getattr(location, name) for name in LOCATION_FIELDS}
+
+
+def describe(location: Location) -> str:
+    """A location in words: "page 3", "sheet Costs, rows 2 to 7"; empty where there is none."""
+    if location.page is not None:
+        return f"page {location.page}"
+    if location.slide is not None:
+        return f"slide {location.slide}"
+    rows = _span("row", location.row_start, location.row_end)
+    if location.sheet is not None:
+        return ", ".join(filter(None, (f"sheet {location.sheet}", rows)))
+    return rows or _span("line", location.line_start, location.line_end)
+
+
+def _span(name: str, first: int | None, last: int | None) -> str:
+    if first is None:
+        return ""
+    return f"{name} {first}" if last in {None, first} else f"{name}s {first} to {last}"

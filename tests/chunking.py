@@ -1,0 +1,21 @@
+"""Chunkers for tests: their parameters as exact numbers, and the passages that they cut."""
+
+from __future__ import annotations
+
+from rag_assets.ingest.chunking.kinds import ChunkParameters
+from rag_assets.ingest.chunking.location import Location
+from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.registry import CHUNKERS
+from rag_assets.ingest.parsing.model import ParsedText
+
+
+def parameters_of(chunker: str, limit: int, overlap: int) -> ChunkParameters:
+    return ChunkParameters(CHUNKERS[chunker], limit, overlap)
+
+
+def passages_of(parsed: ParsedText, parameters: ChunkParameters) -> list[Passage]:
+    return parameters.kind.split(parameters.request(parsed))
+
+
+def lines(first: int, last: int) -> Location:
+    return Location.of({"line_start": first, "line_end": last})
