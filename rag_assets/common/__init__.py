@@ -1,5 +1,5 @@
-"""What every package uses and none owns: errors, settings, hashing, times, tokens, formatting.
+"""Modules that every package uses: errors, settings, hashing, times, tokens, formatting.
 
-Belongs here: small modules without knowledge of tenants, documents or servers. Does not: what has
-one user, which lives beside it.
+Belongs here: small modules without knowledge of tenants, documents or servers. Does not: a module
+with a single user, which lives beside it.
 """

@@ -11,41 +11,41 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── UnknownSource
     │   ├── NoRecordsSource       no source, or not just one, takes a tenant's records
     │   ├── UnknownProfile
-    │   ├── NoReranker            the tenant has none, and a search asks for it
-    │   └── NoChatModel           the tenant has none that could be asked
-    ├── ServiceUnavailable        Postgres or Elasticsearch is away
-    │   └── TenantBusy            others write for the tenant, and do not end
+    │   ├── NoReranker            the tenant has none, and a search requires it
+    │   └── NoChatModel           the tenant has no usable one
+    ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
+    │   └── TenantBusy            other writers keep the tenant's lock for too long
     ├── ListingFailed             a source could not be listed: never the same as an empty one
     ├── DeletionsHeld             a sync would delete suspiciously much
-    ├── TenantLocked              somebody else writes for this tenant
+    ├── TenantLocked              another process writes for this tenant
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
     │   ├── DocumentTooLarge
-    │   ├── DocumentVanished      gone since it was listed: the next listing decides
+    │   ├── DocumentVanished      removed since it was listed: the next listing decides
     │   ├── DocumentTimeout
     │   └── DocumentTooCostly     it needs more memory than a document may use
     ├── EmbeddingError
-    │   ├── EmbeddingStopped       nothing more can be embedded for this tenant for now
-    │   │   ├── EmbedderUnavailable   passing: try again later
+    │   ├── EmbeddingStopped      nothing more can be embedded for this tenant for now
+    │   │   ├── EmbedderUnavailable   transient: try again later
     │   │   ├── EmbedderRefused       until a person changes something: key, model, quota
     │   │   │   ├── NoProviderKey     what HTTP calls 402
-    │   │   │   └── KeyUnreadable     there is one, and it does not decrypt
-    │   │   └── CapReached            the tenant's own cap on spending
+    │   │   │   └── KeyUnreadable     the stored key cannot be decrypted
+    │   │   └── CapReached            the tenant's spending cap
     │   ├── InputRejected         this text cannot be embedded: quarantine its documents
-    │   ├── BatchLost             what a provider's batch came to cannot be had any more
-    │   ├── OutOfTime             the deadline came before its turn: nothing was sent
+    │   ├── BatchLost             the results of a provider's batch are gone
+    │   ├── OutOfTime             the deadline passed before the call began: nothing was sent
     │   └── BadVectors            malformed, not finite, zeros: stop the tenant for now
     │       └── WrongShape        wrong count or dimension: until a person changes something
-    ├── RerankFailed              a search goes on without: never seen by who asks
-    ├── ChatError                 a chat model wrote nothing that could be used
-    │   ├── ChatUnavailable       passing: try again later
+    ├── RerankFailed              the search continues without: callers never see it
+    ├── ChatError                 a chat model returned no usable answer
+    │   ├── ChatUnavailable       transient: try again later
     │   │   └── ChatTimeout          it took longer than it may
     │   ├── ChatRefused           until a person changes something: key, model, quota
-    │   ├── PromptRejected        what it was asked is too long, or not to its liking
+    │   ├── PromptRejected        the prompt is too long, or violates the provider's policy
     │   └── ChatFailed            its answer is malformed
-    ├── PassagesWithdrawn         what an answer rests on may not be read any more
-    ├── SearchRejected            a search is more than the index takes
-    └── IndexInconsistent         the live index is not the one the catalog knows
+    ├── PassagesWithdrawn         a source of an answer may not be read any more
+    ├── SearchRejected            a search has more words and filters than the index takes
+    └── IndexInconsistent         the serving index is not the one that the catalog records
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 Fault: TypeAlias = Literal["key", "model", "quota"]
-"""What a provider refuses a request for, as far as it says so."""
+"""Why a provider refuses a request, as far as it says so."""
 
 RerankFault: TypeAlias = Literal[
     "late", "unavailable", "refused", "malformed", "not usable", "resting"
 ]
-"""Why a search was not reranked; "resting": it failed several times and is left alone for now."""
+"""Why a search was not reranked; "resting": the circuit breaker is open after failures."""
 
 
 class RagAssetsError(Exception):
@@ -110,11 +110,11 @@ class UnknownProfile(ConfigurationError):
 
 
 class NoReranker(ConfigurationError):
-    """The tenant has no reranker, and a search asks for one."""
+    """The tenant has no reranker, and a search requires one."""
 
 
 class NoChatModel(ConfigurationError):
-    """The tenant has no chat model, or none that could be asked as it is configured."""
+    """The tenant has no chat model, or its configuration does not make one usable."""
 
 
 class ServiceUnavailable(RagAssetsError):
@@ -122,7 +122,7 @@ class ServiceUnavailable(RagAssetsError):
 
 
 class TenantBusy(ServiceUnavailable):
-    """A request waited too long for others that write for the same tenant."""
+    """A request waited too long for other writers of the same tenant."""
 
 
 class ListingFailed(RagAssetsError):
@@ -130,7 +130,7 @@ class ListingFailed(RagAssetsError):
 
 
 class DeletionsHeld(RagAssetsError):
-    """A source lost so many documents at once that a person should look first."""
+    """A source lost so many documents at once that a person must confirm the deletions."""
 
 
 class TenantLocked(RagAssetsError):
@@ -138,7 +138,7 @@ class TenantLocked(RagAssetsError):
 
 
 class TenantGone(RagAssetsError):
-    """The tenant was removed, disabled or re-created while this writer was at work."""
+    """The tenant was removed, disabled or re-created while this writer was working."""
 
 
 class DocumentRejected(RagAssetsError):
@@ -150,7 +150,7 @@ class DocumentTooLarge(DocumentRejected):
 
 
 class DocumentVanished(DocumentRejected):
-    """The document went away after it was listed; leave it to the next listing."""
+    """The document was removed after it was listed; the next listing decides."""
 
 
 class DocumentTimeout(DocumentRejected):
@@ -165,8 +165,8 @@ class EmbeddingError(RagAssetsError):
     """Texts could not be turned into vectors.
 
     Attributes:
-        requests: attempts made before it was raised; 0 where it was not even asked.
-        tokens: that they were charged for: an answer is paid for, whatever is in it.
+        requests: attempts made before it was raised; 0 if nothing was sent.
+        tokens: charged for them: a malformed answer is charged, too.
     """
 
     requests: int = 1
@@ -174,15 +174,15 @@ class EmbeddingError(RagAssetsError):
 
 
 class EmbeddingStopped(EmbeddingError):
-    """Nothing more can be embedded for a tenant for now, whatever the text."""
+    """No text of a tenant can be embedded for now."""
 
 
 class EmbedderUnavailable(EmbeddingStopped):
-    """The embedder does not answer for now; the work is kept for a later run.
+    """The embedder is unavailable; the work is left for a later run.
 
     Args:
         message, hint: see RagAssetsError.
-        retry_after: seconds after which it asked to be tried again, if it did.
+        retry_after: seconds to wait, if the provider says so.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class EmbedderRefused(EmbeddingStopped):
 
     Args:
         message, hint: see RagAssetsError.
-        fault: what it refuses the request for; None if that is something else, or not known.
+        fault: why it refuses; None if the reason is another one, or unknown.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class EmbedderRefused(EmbeddingStopped):
 
 
 class NoProviderKey(EmbedderRefused):
-    """The tenant has no key for its provider: what HTTP calls 402, payment required."""
+    """The tenant has no key for its provider."""
 
     requests = 0
 
@@ -220,11 +220,11 @@ class KeyUnreadable(EmbedderRefused):
 
 
 class CapReached(EmbeddingStopped):
-    """The tenant's cap on spending is reached; what was done is kept.
+    """The tenant's spending cap is reached; completed work is kept.
 
     Args:
         message, hint: see RagAssetsError.
-        until: when it goes on by itself; None if a person must say so.
+        until: when the cap starts anew; None if a person has to continue.
     """
 
     requests = 0
@@ -241,11 +241,11 @@ class InputRejected(EmbeddingError):
 
 
 class BatchLost(EmbeddingError):
-    """What a provider's batch came to cannot be had any more: its texts are to be sent again."""
+    """The results of a provider's batch are gone: its texts are to be sent again."""
 
 
 class OutOfTime(EmbeddingError):
-    """A call could not begin before its deadline; nothing was sent, and nothing is wrong."""
+    """A call could not begin before its deadline; nothing was sent."""
 
     requests = 0
 
@@ -255,15 +255,15 @@ class BadVectors(EmbeddingError):
 
 
 class WrongShape(BadVectors):
-    """Not one vector for each text, or not of the length that was asked for: another model's."""
+    """Not one vector for each text, or of other dimensions: those of another model."""
 
 
 class RerankFailed(RagAssetsError):
-    """Passages could not be reranked; they keep the order in which they were found.
+    """Passages could not be reranked; they keep the order of the search.
 
     Args:
         message, hint: see RagAssetsError.
-        fault: in a word, as a search's answer tells it.
+        fault: in a word, as search responses have it.
     """
 
     def __init__(self, message: str, fault: RerankFault, *, hint: str | None = None) -> None:
@@ -272,21 +272,21 @@ class RerankFailed(RagAssetsError):
 
 
 class ChatError(RagAssetsError):
-    """A chat model wrote nothing that could be used.
+    """A chat model returned no usable answer.
 
     Attributes:
-        requests: attempts made before it was raised; 0 where it was not even asked.
+        requests: attempts made before it was raised; 0 if nothing was sent.
     """
 
     requests: int = 1
 
 
 class ChatUnavailable(ChatError):
-    """The chat model does not answer for now.
+    """The chat model is unavailable.
 
     Args:
         message, hint: see RagAssetsError.
-        retry_after: seconds after which it asked to be tried again, if it did.
+        retry_after: seconds to wait, if the provider says so.
     """
 
     def __init__(
@@ -297,7 +297,7 @@ class ChatUnavailable(ChatError):
 
 
 class ChatTimeout(ChatUnavailable):
-    """The chat model took longer than an answer may."""
+    """The chat model took longer than allowed."""
 
 
 class ChatRefused(ChatError):
@@ -305,7 +305,7 @@ class ChatRefused(ChatError):
 
     Args:
         message, hint: see RagAssetsError.
-        fault: what it refuses the request for; None if that is something else, or not known.
+        fault: why it refuses; None if the reason is another one, or unknown.
     """
 
     def __init__(
@@ -316,7 +316,7 @@ class ChatRefused(ChatError):
 
 
 class PromptRejected(ChatError):
-    """The chat model takes this request never: it is too long, or its provider minds it."""
+    """The chat model rejects this prompt: it is too long, or violates the provider's policy."""
 
 
 class ChatFailed(ChatError):
@@ -324,7 +324,7 @@ class ChatFailed(ChatError):
 
 
 class PassagesWithdrawn(RagAssetsError):
-    """Something that an answer was written from may not be read any more by whoever asked."""
+    """A source of an answer may not be read any more by the caller."""
 
 
 class SearchRejected(RagAssetsError):
@@ -332,4 +332,4 @@ class SearchRejected(RagAssetsError):
 
 
 class IndexInconsistent(RagAssetsError):
-    """The live index was lost, replaced or altered behind the catalog's back."""
+    """The serving index was lost, replaced or altered outside of rag-assets."""

@@ -1,4 +1,4 @@
-"""Numbers in words."""
+"""Formatting of numbers for people."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ Hashable: TypeAlias = (
     "str | int | float | bool | Sequence[Hashable] | Mapping[str, Hashable] | None"
 )
 
-# Made once: json.dumps makes an encoder for each call that says how, and searches hash a lot.
+# Created once: json.dumps creates an encoder for each call with options.
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 
 
@@ -26,14 +26,14 @@ def sha256_hex(data: bytes | str) -> str:
 
 
 def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
-    """128 bits, as 32 hexadecimal digits, that only who has the key can make of these parts.
+    """A digest of these parts with a secret key: 128 bits, as 32 hexadecimal digits.
 
     Args:
         key: at most 64 bytes.
         kind, parts: as for key_of().
     """
-    told = _canonical([kind, *parts]).encode()
-    return hashlib.blake2b(told, key=key, digest_size=16).hexdigest()
+    content = _canonical([kind, *parts]).encode()
+    return hashlib.blake2b(content, key=key, digest_size=16).hexdigest()
 
 
 def key_of(kind: str, *parts: Hashable) -> str:

@@ -1,4 +1,4 @@
-"""Servers inside the operator's own network that tenants' embedders may be sent to."""
+"""Servers in the operator's private network that tenants' models may be reached at."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LAST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class PrivateEndpoints:
-    """What the operator lets through that is not on the public internet, or not encrypted.
+    """Endpoints that the operator allows although they are private or unencrypted.
 
     Attributes:
         hosts: names or literal addresses in lower case, each with its port; None for any port.
-        networks: whose addresses are let through, whatever the name and the port.
+        networks: whose addresses are allowed, whatever the name and the port.
     """
 
     hosts: frozenset[tuple[str, int | None]] = frozenset()
@@ -47,17 +47,17 @@ class PrivateEndpoints:
         return cls(frozenset(hosts), tuple(networks))
 
     def names(self, host: str, port: int) -> bool:
-        """Whether a host is let through by its name, wherever that leads.
+        """Whether a host is allowed by its name, whatever it resolves to.
 
         Args:
             host: as a URL has it, without brackets.
-            port: that is connected to.
+            port: of the connection.
         """
         name = host.lower()
         return (name, port) in self.hosts or (name, None) in self.hosts
 
     def holds(self, address: Address) -> bool:
-        """Whether an address is let through."""
+        """Whether an address is allowed."""
         return any(address in network for network in self.networks)
 
 
@@ -80,6 +80,6 @@ def _host(item: str) -> tuple[str, int | None]:
 
 def _malformed(item: str) -> ConfigurationError:
     return ConfigurationError(
-        f"RAG_ASSETS_PRIVATE_ENDPOINTS holds something that is no endpoint: {item}",
-        hint="host, host:port or a network such as 10.1.0.0/16, separated by commas",
+        f"RAG_ASSETS_PRIVATE_ENDPOINTS has an item that is not an endpoint: {item}",
+        hint="list host, host:port or networks such as 10.1.0.0/16, separated by commas",
     )

@@ -1,4 +1,4 @@
-"""Settings that name an environment variable, so that no secret stands in a file or a database."""
+"""Settings that name an environment variable, so that no file or table holds a secret."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 
 
 def require_reference(setting: str, value: str) -> None:
-    """Refuse anything but `$NAME`.
+    """Require a value of the form `$NAME`.
 
     Raises:
         ConfigurationError: names the setting, and does not quote the value.
     """
     if _REFERENCE.fullmatch(value) is None:
         raise ConfigurationError(
-            f"{setting} holds something that is not the name of an environment variable",
-            hint="write $NAME, and set the variable NAME: a secret itself may not stand here",
+            f"{setting} is not a reference to an environment variable",
+            hint="write $NAME and set the variable NAME; a secret may not be written here",
         )
 
 
@@ -36,6 +36,6 @@ def resolved(setting: str, reference: str, environ: Mapping[str, str] | None = N
         raise ConfigurationError(
             f"{setting} names the environment variable {name}, which is not set",
             hint="set it where rag-assets runs, before `rag-assets up` for the daemon as well,"
-            " or take it out of tenants.yaml",
+            " or remove it from tenants.yaml",
         )
     return value

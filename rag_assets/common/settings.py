@@ -1,4 +1,4 @@
-"""Where the project keeps things, and which servers it uses, from the environment.
+"""Folders and servers of an installation, from environment variables.
 
 | variable | default | meaning |
 |---|---|---|
@@ -33,7 +33,7 @@ _LAST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One installation: its folder, and servers given from outside (None: embedded)."""
+    """One installation: its folder and its external servers (None: embedded)."""
 
     home: Path
     database_url: str | None = None

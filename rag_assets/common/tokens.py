@@ -1,4 +1,4 @@
-"""Counting cl100k_base tokens: the unit of every chunk limit, and of what providers charge for."""
+"""Counts of cl100k_base tokens: the unit of chunk limits and of providers' charges."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 ENCODING = "cl100k_base"
 
 _FEW = 64
-"""Texts up to which one after the other is faster: a batch takes 25 µs to set up."""
+"""Up to so many texts, counting one by one is faster: a batch takes 25 µs to set up."""
 
 
 def count_tokens(texts: Sequence[str]) -> list[int]:
