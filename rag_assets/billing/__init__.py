@@ -1,5 +1,5 @@
-"""A tenant's account at its embedding provider: whose key, which embedder, how much money.
+"""Tenants' accounts at providers of models: keys, the models they get, spending.
 
-Belongs here: keys and their encryption, the choice of an embedder, caps on spending.
-Does not: talking to providers (embedding), rows (catalog).
+Belongs here: keys and their encryption, the choice of an embedder, spending caps.
+Does not: requests to providers (models), rows (storage.catalog).
 """

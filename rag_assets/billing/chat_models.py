@@ -1,4 +1,4 @@
-"""A tenant's chat model: configuration, key, network and money put together."""
+"""Tenants' chat models, built from configuration, key, network and spending caps."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class TenantChat:
 
     Attributes:
         id: provider and model.
-        model: pays for what it is asked out of the tenant's account.
-        config: says how much it may write, and for how long.
+        model: bills the tenant.
+        config: has the limits of an answer.
     """
 
     id: str
@@ -43,10 +43,10 @@ class TenantChat:
 
 
 class ChatModels:
-    """The chat models of an installation's tenants; each keeps its connections, for one event loop.
+    """The chat models of an installation's tenants, with their connections, for one event loop.
 
     Args:
-        catalog: holds the tenants, their keys and what they spend.
+        catalog: holds tenants, keys and usage.
         settings: of the installation.
     """
 
@@ -57,10 +57,10 @@ class ChatModels:
         self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantChat]] = {}
 
     async def of(self, record: TenantRecord) -> TenantChat:
-        """A tenant's chat model; its key is looked for when it is needed.
+        """A tenant's chat model; its key is read when it is needed.
 
         Raises:
-            NoChatModel: it has none, or none that could be asked as it is configured.
+            NoChatModel: it has none, or none that is usable as configured.
             ConfigurationError: something in its configuration is not usable.
         """
         former = self._made.get(record.ref)
@@ -73,7 +73,7 @@ class ChatModels:
         return made
 
     async def close(self) -> None:
-        """Let go of this loop's connections."""
+        """Close this event loop's connections."""
         for _, chat in list(self._made.values()):
             await chat.model.close()
 
@@ -139,9 +139,9 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]
     if provider is not None and provider.chat is not None:
         return config, provider, provider.chat
     raise NoChatModel(
-        f"tenant {tenant.id!r}: it is not known whom to ask for the chat model {config.model!r}",
+        f"tenant {tenant.id!r}: the provider of the chat model {config.model!r} is not known",
         hint="set chat_model: {model: …, provider: openai-compatible, base_url: …} for a server"
-        " that speaks OpenAI's language",
+        " that implements OpenAI's API",
     )
 
 

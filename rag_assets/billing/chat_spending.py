@@ -1,4 +1,4 @@
-"""What answers cost: held against the tenant's caps before a model is asked, recorded after it."""
+"""Costs of answers: checked against the tenant's caps before a request, recorded after it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _FREE = ChatPrice(input_per_million=0, output_per_million=0)
 
 
 class ChatSpending:
-    """What answers that are being written may cost, by tenant.
+    """The costs reserved for answers in progress, by tenant.
 
-    The most that an answer can cost is set aside until what it did cost is recorded, so that
-    answers that are written at once break no cap together.
+    The highest possible cost of an answer is reserved until its real cost is recorded, so that
+    concurrent answers do not exceed a cap together.
 
     Args:
         catalog: where usage is recorded.
@@ -35,48 +35,48 @@ class ChatSpending:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._lock = threading.Lock()
-        self._under_way: dict[TenantRef, float] = {}
+        self._in_progress: dict[TenantRef, float] = {}
 
     def reserve(self, ref: TenantRef, tenant: Tenant, cost: float) -> None:
-        """Set dollars aside.
+        """Reserve dollars.
 
         Raises:
-            CapReached: they would break a cap of the day or the month.
+            CapReached: they would exceed a cap of the day or the month.
         """
         with self._lock:
-            under_way = self._under_way.get(ref, 0.0)
+            in_progress = self._in_progress.get(ref, 0.0)
             if tenant.caps.per_day is not None or tenant.caps.per_month is not None:
                 present = present_caps(self._catalog, ref, tenant, run=0.0)
-                lasting = [cap.after(under_way) for cap in present if cap.until is not None]
+                lasting = [cap.after(in_progress) for cap in present if cap.until is not None]
                 if (cap := cap_that_stops(lasting, cost)) is not None:
                     raise _reached(cap, cost)
-            self._under_way[ref] = under_way + cost
+            self._in_progress[ref] = in_progress + cost
 
     def settle(
         self, ref: TenantRef, reserved: float, provider: str, model: str, used: Used
     ) -> None:
-        """Record what was used, then give back what was set aside for it."""
+        """Record what was used, then release its reservation."""
         try:
             if used:
                 self._catalog.usage.add(ref, provider, model, used)
         except Exception as error:
-            # The answer is paid for and written: it is not lost over a number.
+            # The answer is complete and charged: it is not lost because of a failed record.
             _LOG.warning(f"{ref.id}: usage was not recorded: {type(error).__name__}")
         finally:
             with self._lock:
-                left = self._under_way.pop(ref, 0.0) - reserved
+                left = self._in_progress.pop(ref, 0.0) - reserved
                 if left > 0:
-                    self._under_way[ref] = left
+                    self._in_progress[ref] = left
 
 
 class BilledChat:
-    """A chat model that a tenant pays for; see ChatModel.
+    """A chat model whose costs are billed to a tenant; see ChatModel.
 
     Args:
-        model: writes.
+        model: answers.
         spending: of the process.
-        ref: who pays.
-        tenant: its caps.
+        ref: the tenant billed.
+        tenant: has the caps.
         provider, name: what usage is recorded under.
         price: None if none is known, and there are no caps.
     """
@@ -105,7 +105,7 @@ class BilledChat:
         """See ChatModel.
 
         Raises:
-            CapReached: the most that it can cost would break a cap; nothing was sent.
+            CapReached: its highest possible cost would exceed a cap; nothing was sent.
         """
         read = tokens_of(instructions, prompt)
         most = (self._price or _FREE).of(read, max_tokens)
@@ -119,12 +119,12 @@ class BilledChat:
                 completion.requests, completion.input_tokens, completion.output_tokens, self._price
             )
         except ChatError as error:
-            # A provider charges for what it could not deliver, too: at least for what it read.
+            # A provider also charges for an answer that failed: at least for its input.
             paid = error.requests and isinstance(error, ChatFailed | ChatTimeout)
             used = _used(error.requests, read if paid else 0, 0, self._price)
             raise
         finally:
-            # Goes on where whoever asked goes away meanwhile.
+            # Continues if the caller is cancelled meanwhile.
             await asyncio.shield(
                 asyncio.to_thread(self._spending.settle, self._ref, most, *self._name, used)
             )
@@ -135,7 +135,7 @@ class BilledChat:
         await self._model.close()
 
     async def _reserve(self, amount: float) -> None:
-        """Set dollars aside; whoever goes away meanwhile leaves nothing set aside."""
+        """Reserve dollars; a caller that is cancelled meanwhile leaves nothing reserved."""
         reserving = asyncio.ensure_future(
             asyncio.to_thread(self._spending.reserve, self._ref, self._tenant, amount)
         )
@@ -163,9 +163,9 @@ def _used(requests: int, read: int, written: int, price: ChatPrice | None) -> Us
 
 
 def _reached(cap: Cap, cost: float) -> CapReached:
-    when = f"after {cap.until:%Y-%m-%d %H:%M} UTC there are answers again"
+    when = f"answers are available again after {cap.until:%Y-%m-%d %H:%M} UTC"
     return CapReached(
         f"the cap of {cap.words} is reached: {cap.gone}, and an answer may cost {dollars(cost)}",
-        hint=f"{when}; to have them now, raise caps.{cap.name}",
+        hint=f"{when}; to get them now, raise caps.{cap.name}",
         until=cap.until,
     )

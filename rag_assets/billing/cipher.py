@@ -1,4 +1,4 @@
-"""Provider keys as the catalog keeps them: encrypted, and good for one tenant and provider only."""
+"""Encryption of provider keys, bound to one tenant and provider."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def seal(master: MasterKey, ref: TenantRef, provider: str, secret: SecretStr) ->
 
     Args:
         master: encrypts it.
-        ref: whose it is; a row that is moved to another tenant does not decrypt.
-        provider: what it is for; likewise.
+        ref: of the tenant; a row that is moved to another tenant does not decrypt.
+        provider: whose key it is; likewise.
         secret: the key.
     """
     nonce = os.urandom(_NONCE_BYTES)
@@ -36,7 +36,7 @@ def unseal(master: MasterKey, ref: TenantRef, provider: str, sealed: Sealed) -> 
     """Decrypt a provider key.
 
     Raises:
-        KeyUnreadable: it was altered, or sealed by another key or for somebody else.
+        KeyUnreadable: it was altered, or encrypted with another key or for another tenant.
     """
     bound = _bound(ref, provider)
     try:
@@ -50,5 +50,5 @@ def unseal(master: MasterKey, ref: TenantRef, provider: str, sealed: Sealed) -> 
 
 
 def _bound(ref: TenantRef, provider: str) -> bytes:
-    """What is authenticated beside the key; as JSON, so that no two lists of parts are equal."""
+    """The associated data; as JSON, so that different parts never give equal bytes."""
     return json.dumps(["rag-assets provider key", 1, ref.id, ref.incarnation, provider]).encode()

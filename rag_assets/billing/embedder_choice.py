@@ -1,4 +1,4 @@
-"""Which embedder a tenant gets that leaves the choice to us, and where its key comes from."""
+"""The embedder of a tenant whose provider is "auto", and the source of its key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Choice:
 
     Attributes:
         embedder: with a provider that is not "auto".
-        key: where the provider's key comes from; "missing": nothing can be embedded yet.
+        key: the source of the provider's key; "missing": nothing can be embedded yet.
     """
 
     embedder: EmbedderConfig
@@ -37,18 +37,18 @@ def choose(
     stored: Set[str] = frozenset(),
     serving: str | None = None,
 ) -> Choice:
-    """Find a tenant's embedder.
+    """Choose a tenant's embedder.
 
-    What is configured is taken. "auto" goes by the tenant's chat model, whose key the tenant has
-    anyway; a tenant with Anthropic's, or with none that is known, gets whichever it has a key for.
-    A build that answers keeps its provider while that one's key is there: another would cost the
-    tenant all its embeddings again.
+    A configured provider is used. "auto" follows from the chat model, whose key the tenant has
+    anyway; a tenant whose chat model's provider offers no embeddings, or is not known, gets the
+    first provider that it has a key for. The serving generation's provider is kept while the
+    tenant has its key, since another one would cost all embeddings again.
 
     Args:
         embedder: as configured.
-        chat_model: the name of the model that the tenant chats with.
+        chat_model: the name of the tenant's chat model.
         stored: the providers that the tenant has a stored key for.
-        serving: the provider of the build that answers now.
+        serving: the provider of the serving generation.
     """
     if embedder.provider == AUTO:
         preferred = _preferred(provider_of_chat_model(chat_model))
@@ -59,7 +59,7 @@ def choose(
 
 
 def _preferred(chat_provider: Provider | None) -> tuple[str, ...]:
-    """Whose embeddings suit a tenant with a chat model of that provider, in order."""
+    """Providers of embeddings for a tenant with a chat model of that provider, in order."""
     offered = auto_embeddings()
     if chat_provider is None:
         return tuple(offered)

@@ -1,4 +1,4 @@
-"""A tenant's embedder: configuration, key, network and limits put together, in this one place."""
+"""Tenants' embedders, built from configuration, key, network and limits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Embedders:
         return tenant.model_copy(update={"embedder": self._choice(record, tenant).embedder})
 
     def choice(self, record: TenantRecord) -> Choice:
-        """The embedder that a tenant gets, and where its key comes from.
+        """The embedder that a tenant gets, and the source of its key.
 
         Raises:
             ConfigurationError: something in its configuration is not usable.
@@ -55,13 +55,13 @@ class Embedders:
         return self._choice(record, Tenant.from_config(record.config))
 
     def of(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
-        """A tenant's embedder of that configuration; its key is looked for when it is needed.
+        """A tenant's embedder of that configuration; its key is read when it is needed.
 
         Raises:
             ConfigurationError: its model is missing or not usable.
         """
         if isinstance(config.offer, LocalEmbedding):
-            return _on_this_machine(config)
+            return _local_embedder(config)
         embedder = build_embedder(
             config,
             credentials=self._keys.credentials(ref, config.provider, config.api_key),
@@ -75,12 +75,12 @@ class Embedders:
         )
 
     def that_built(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
-        """What a build's questions are embedded by: its own embedder, with present key and limits.
+        """The embedder of a generation's queries: its own, with the present key and limits.
 
         Args:
             ref: whose.
             tenant: its present configuration.
-            generation: whose vectors are to be compared with.
+            generation: the one that is searched.
 
         Raises:
             ConfigurationError: its model is missing or not usable.
@@ -109,8 +109,8 @@ class Embedders:
 
         Args:
             ref: whose.
-            config: as it was when the batch was handed over; the tenant's present key is used
-                where it is for the same server.
+            config: as it was when the batch was submitted; the tenant's present key is used
+                if it is for the same server.
 
         Raises:
             ConfigurationError: its provider has none, or the tenant's configuration is not usable.
@@ -131,14 +131,14 @@ class Embedders:
 
 
 @lru_cache(maxsize=16)
-def _on_this_machine(config: EmbedderConfig) -> Embedder:
-    """Loaded once for all tenants: what needs no key is nobody's own."""
+def _local_embedder(config: EmbedderConfig) -> Embedder:
+    """Loaded once for all tenants: an embedder without a key is shared."""
     return build_embedder(config)
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """A tenant's way to a provider, whichever model is asked there."""
+    """What requests of a tenant to a provider share, whatever the model."""
 
     ref: TenantRef
     provider: str
@@ -161,7 +161,7 @@ class _Route:
 
 @lru_cache(maxsize=4096)
 def _traffic(way: _Route) -> Traffic:
-    """Shared by all embedders of a process: a provider counts what an account sends, by any way."""
+    """Shared by all embedders of a process: a provider limits the account, not the model."""
     return Traffic(
         concurrency=way.concurrency,
         requests_per_minute=way.requests_per_minute,

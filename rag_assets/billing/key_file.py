@@ -1,4 +1,4 @@
-"""The file that holds the master key where the environment does not."""
+"""The file of the master key, where the environment does not hold one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST_BYTES = 65_536
 
 
 def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
-    """Where the file is, or would be.
+    """The path of the file, which may not exist.
 
     By default below the user's configuration folder, one per installation.
 
@@ -37,7 +37,7 @@ def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
         folder = Path(given) if Path(given).is_absolute() else Path.home() / ".config"
     except RuntimeError:
         raise ConfigurationError(
-            "no folder is known that a master key could be kept in",
+            "there is no folder for the master key: the user has no home folder",
             hint=f"set {VARIABLE} to a file, or RAG_ASSETS_MASTER_KEY to a key",
         ) from None
     installation = key_of("installation", str(settings.home))[:12]
@@ -45,7 +45,7 @@ def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
 
 
 def existing_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    """The file, if there is one: no source may hold it."""
+    """The file, if it exists; no source may contain it."""
     try:
         path = key_file_path(settings, environ)
     except ConfigurationError:
@@ -54,11 +54,11 @@ def existing_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | 
 
 
 class KeyFile:
-    """Reads, makes and replaces the file; the first line that is no comment is the present key.
+    """Reads, creates and replaces the file; its first line after comments is the present key.
 
     Args:
-        path: where it is, or is to be.
-        forbidden: folders that it may not lie in: the data that it protects, and what is indexed.
+        path: of the file.
+        forbidden: folders that it may not be in: the data that it protects, and sources.
     """
 
     def __init__(self, path: Path, forbidden: Iterable[Path] = ()) -> None:
@@ -69,10 +69,10 @@ class KeyFile:
         """The keys in the file; None if there is no file.
 
         Raises:
-            ConfigurationError: it lies where it must not, others may read it, or it holds no key.
+            ConfigurationError: its folder is forbidden, others may read it, or it holds no key.
         """
         try:
-            # Not to wait where somebody put a pipe in its place.
+            # Do not block on a pipe at this path.
             handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
@@ -95,9 +95,9 @@ class KeyFile:
         return MasterKeys(keys[0], tuple(keys[1:]))
 
     def make(self) -> MasterKeys:
-        """The keys in the file, which is made with a new key if there is none.
+        """The keys in the file, which is created with a new key if it does not exist.
 
-        Of several processes at once, all return the key of the one that came first.
+        Concurrent processes all return the key of the first one.
 
         Raises:
             ConfigurationError: as `read`, or it cannot be written.
@@ -110,7 +110,7 @@ class KeyFile:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             temporary = self._written(MasterKeys(MasterKey.random()))
             try:
-                # A file appears complete or not at all, and never in the place of another.
+                # The file appears complete or not at all, and never replaces another.
                 os.link(temporary, self.path)
             except FileExistsError:
                 pass
@@ -121,16 +121,16 @@ class KeyFile:
             raise self._unusable(f"cannot be written: {type(error).__name__}") from None
         made = self.read()
         if made is None:
-            raise self._unusable("is gone as soon as it is made")
+            raise self._unusable("was removed right after it was created")
         return made
 
     def replace(self, keys: MasterKeys) -> None:
-        """Put these keys into the file, at one stroke; only while no other process does.
+        """Write these keys to the file atomically; callers exclude each other.
 
         Raises:
             ConfigurationError: it cannot be written.
         """
-        path = self.path.resolve()  # where it is a link, what that leads to is replaced
+        path = self.path.resolve()  # the target of a link is replaced
         try:
             for abandoned in path.parent.glob(f"{_temporary(path)}*"):
                 abandoned.unlink()  # by a rotation that was killed
@@ -162,22 +162,20 @@ class KeyFile:
         for folder in self._forbidden:
             if path.is_relative_to(folder.resolve()):
                 raise self._unusable(
-                    f"lies in {folder}, which holds data or documents",
-                    hint=f"move it elsewhere, and name its place in {VARIABLE}",
+                    f"is in {folder}, which holds data or documents",
+                    hint=f"move it elsewhere, and set {VARIABLE} to its path",
                 )
 
     def _require_private(self, facts: os.stat_result) -> None:
         if not stat.S_ISREG(facts.st_mode):
             raise self._unusable("is not a file")
         if facts.st_mode & 0o077:
-            raise self._unusable(
-                "may be read by others than its owner", hint=f"chmod 600 {self.path}"
-            )
+            raise self._unusable("can be read by other users", hint=f"chmod 600 {self.path}")
 
     def _unusable(self, why: str, hint: str | None = None) -> ConfigurationError:
         return ConfigurationError(
             f"the master key file {self.path} {why}",
-            hint=hint or f"mend that, or name another file in {VARIABLE}",
+            hint=hint or f"repair it, or set {VARIABLE} to another file",
         )
 
 

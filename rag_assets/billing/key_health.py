@@ -1,4 +1,4 @@
-"""Noting whether a tenant's stored key still works, without a statement for every call."""
+"""Whether tenants' stored keys still work, recorded without a statement for every call."""
 
 from __future__ import annotations
 
@@ -14,72 +14,72 @@ from rag_assets.models.embedding.batch_api import BatchApi, BatchResult, BatchSt
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, Purpose
 
-_QUIET_SECONDS = 600.0
+_REPORT_SECONDS = 600.0
 
 
 class _KeyHealth:
-    """What calls tell of a key, until it is noted."""
+    """Whether calls with a key succeed, until it is recorded."""
 
-    def __init__(self, note: Callable[[bool], None]) -> None:
-        self._note = note
+    def __init__(self, record: Callable[[bool], None]) -> None:
+        self._record = record
         self._worked: bool | None = None
-        self._noted: tuple[bool, float] | None = None
+        self._recorded: tuple[bool, float] | None = None
 
     @contextmanager
-    def of_call(self) -> Iterator[None]:
-        """Hear what the call in this block tells."""
+    def observe(self) -> Iterator[None]:
+        """Observe the call in this block."""
         try:
             yield
         except (EmbedderRefused, ChatRefused) as error:
-            # A model, a quota or an address that is refused says nothing of the key; nor does a
-            # request that was never sent.
+            # A refused model, quota or address tells nothing about the key; nor does a request
+            # that was never sent.
             if error.fault == "key" and error.requests:
                 self._worked = False
             raise
         self._worked = True
 
-    def write(self) -> None:
-        """Note what was heard, where it is news."""
+    def report(self) -> None:
+        """Record the last observation, if it is due."""
         worked, now = self._worked, time.monotonic()
-        if worked is None or not self._is_news(worked, now):
+        if worked is None or not self._is_due(worked, now):
             return
-        # A note is not worth a search.
+        # A search must not fail because of this record.
         with suppress(ServiceUnavailable):
-            self._note(worked)
-            self._noted = (worked, now)
+            self._record(worked)
+            self._recorded = (worked, now)
 
-    def _is_news(self, worked: bool, now: float) -> bool:
-        if self._noted is None:
+    def _is_due(self, worked: bool, now: float) -> bool:
+        if self._recorded is None:
             return True
-        before, at = self._noted
-        return worked != before or now - at > _QUIET_SECONDS
+        before, at = self._recorded
+        return worked != before or now - at > _REPORT_SECONDS
 
 
 class KeyReportingChat:
-    """A chat model that has it noted whether its provider takes the key.
+    """A chat model that records whether its provider accepts the key.
 
-    It is noted every ten minutes, or when it changes.
+    It records every ten minutes, or when the outcome changes.
 
     Args:
-        model: does the work.
-        note: records whether the key worked just now.
+        model: answers.
+        record: stores whether the key worked.
     """
 
-    def __init__(self, model: ChatModel, note: Callable[[bool], None]) -> None:
+    def __init__(self, model: ChatModel, record: Callable[[bool], None]) -> None:
         self._model = model
-        self._notes = _KeyHealth(note)
+        self._health = _KeyHealth(record)
 
     async def complete(
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
     ) -> Completion:
         """See ChatModel."""
         try:
-            with self._notes.of_call():
+            with self._health.observe():
                 return await self._model.complete(
                     instructions, prompt, max_tokens=max_tokens, seconds=seconds
                 )
         finally:
-            await asyncio.to_thread(self._notes.write)
+            await asyncio.to_thread(self._health.report)
 
     async def close(self) -> None:
         """See ChatModel."""
@@ -87,16 +87,16 @@ class KeyReportingChat:
 
 
 class KeyReportingBatchApi:
-    """A batch API that has it noted, when it is closed, whether its provider takes the key.
+    """A batch API that records, when it is closed, whether its provider accepts the key.
 
     Args:
-        api: does the work.
-        note: records whether the key worked just now.
+        api: submits and fetches.
+        record: stores whether the key worked.
     """
 
-    def __init__(self, api: BatchApi, note: Callable[[bool], None]) -> None:
+    def __init__(self, api: BatchApi, record: Callable[[bool], None]) -> None:
         self._api = api
-        self._notes = _KeyHealth(note)
+        self._health = _KeyHealth(record)
 
     @property
     def dimensions(self) -> int:
@@ -105,45 +105,45 @@ class KeyReportingBatchApi:
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
         """See BatchApi."""
-        with self._notes.of_call():
+        with self._health.observe():
             return await self._api.submit(items, tag)
 
     async def find(self, tag: str, since: datetime) -> str | None:
         """See BatchApi."""
-        with self._notes.of_call():
+        with self._health.observe():
             return await self._api.find(tag, since)
 
     async def status(self, batch_id: str) -> BatchStatus:
         """See BatchApi."""
-        with self._notes.of_call():
+        with self._health.observe():
             return await self._api.status(batch_id)
 
     async def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
         """See BatchApi."""
-        with self._notes.of_call():
+        with self._health.observe():
             async for result in self._api.results(batch_id):
                 yield result
 
     async def close(self) -> None:
         """See BatchApi."""
         await self._api.close()
-        self._notes.write()
+        self._health.report()
 
 
 class KeyReportingEmbedder:
-    """An embedder that has it noted whether its provider takes the key.
+    """An embedder that records whether its provider accepts the key.
 
-    It is noted when connections are closed, so once in a run; and by one that answers many
-    questions every ten minutes, or when it changes.
+    It records when connections are closed, so once in a run; for queries, which keep connections
+    open, every ten minutes or when the outcome changes.
 
     Args:
-        embedder: does the work.
-        note: records whether the key worked just now.
+        embedder: embeds.
+        record: stores whether the key worked.
     """
 
-    def __init__(self, embedder: Embedder, note: Callable[[bool], None]) -> None:
+    def __init__(self, embedder: Embedder, record: Callable[[bool], None]) -> None:
         self._embedder = embedder
-        self._notes = _KeyHealth(note)
+        self._health = _KeyHealth(record)
 
     @property
     def embedder_id(self) -> str:
@@ -168,7 +168,7 @@ class KeyReportingEmbedder:
         deadline: float | None = None,
     ) -> Answer:
         """See Embedder."""
-        with self._notes.of_call():
+        with self._health.observe():
             return await self._embedder.embed(texts, purpose=purpose, deadline=deadline)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -178,4 +178,4 @@ class KeyReportingEmbedder:
     async def close(self) -> None:
         """See Embedder."""
         await self._embedder.close()
-        self._notes.write()
+        self._health.report()

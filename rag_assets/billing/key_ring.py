@@ -1,4 +1,4 @@
-"""Tenants' keys at their providers: kept, found when they are needed, encrypted anew."""
+"""Tenants' keys at their providers: stored, read, rotated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rag_assets.storage.catalog.provider_keys import Sealed, StoredKey
 from rag_assets.storage.lake.location import Location
 
 RERANK = "rerank"
-"""What the key of a rerank endpoint is kept for, in the place of a provider's name."""
+"""The purpose of a rerank endpoint's key, in place of a provider's name."""
 
 PURPOSES = (*WITH_KEYS, RERANK)
 """What a tenant may have a stored key for."""
@@ -40,19 +40,19 @@ KeyState = Literal["set", "not set", "unreadable", "missing"]
 
 _SHOWN_CHARACTERS = 4
 _LEAST_SHOWN = 16
-"""Of a shorter key, four characters would be too much to tell."""
+"""Of a shorter key, no characters are shown."""
 _LONGEST = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """What may be shown of a key.
+    """The displayable part of a key.
 
     Attributes:
         shown: its last four characters as "…abcd", or the variable that holds it as "$NAME".
-        state: "not set": the variable; "unreadable": its master key is not there; "missing": the
-            tenant's provider takes a key, and there is none.
-        worked: whether the provider took it when it was last used.
+        state: "not set": the variable; "unreadable": its master key is missing; "missing": the
+            tenant's provider requires a key, and there is none.
+        worked: whether the provider accepted it when it was last used.
     """
 
     tenant: str
@@ -68,9 +68,9 @@ class KeyRing:
     """The keys of one installation's tenants.
 
     Args:
-        catalog: keeps them, encrypted.
-        settings: say where the master key's file is.
-        environ: gives master keys, and keys by reference.
+        catalog: stores them encrypted.
+        settings: have the path of the master key's file.
+        environ: has master keys, and keys by reference.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class KeyRing:
         self._environ = os.environ if environ is None else environ
 
     def set(self, ref: TenantRef, provider: str, secret: SecretStr) -> None:
-        """Keep a tenant's key for a provider, in place of its former one.
+        """Store a tenant's key for a provider, in place of its former one.
 
         Raises:
             ConfigurationError: it cannot be a key, or the master key's file cannot be used.
@@ -98,7 +98,7 @@ class KeyRing:
         )
 
     def remove(self, ref: TenantRef, provider: str) -> bool:
-        """Forget a tenant's key for a provider; returns whether there was one."""
+        """Delete a tenant's key for a provider; returns whether there was one."""
         return self._table.remove(ref, provider)
 
     def stored(self, ref: TenantRef) -> frozenset[str]:
@@ -106,7 +106,7 @@ class KeyRing:
         return frozenset(key.provider for key in self._table.all(ref.id) if key.ref == ref)
 
     def entries(self, tenant_id: str | None = None) -> list[KeyEntry]:
-        """What may be shown of all keys, or of a tenant's, by tenant and provider."""
+        """All keys in displayable form, or a tenant's, by tenant and provider."""
         stored = self._table.all(tenant_id)
         keys = self._master_keys() if stored else None
         entries = [_entry(key, keys) for key in stored]
@@ -122,20 +122,20 @@ class KeyRing:
         *,
         setting: str = "embedder.api_key",
     ) -> Credentials:
-        """What gives a tenant's embedder, or its chat model, its key when it is asked.
+        """The credentials of a tenant's model; the key is read when they are called.
 
         Args:
-            ref: whose.
-            provider: what it is for.
+            ref: of the tenant.
+            provider: whose key it is.
             reference: the environment variable that is named instead of a stored key, as $NAME.
-            setting: where it is named, for messages.
+            setting: the setting that names it, for messages.
         """
         if reference is not None:
             return partial(self._of_variable, ref, provider, reference, setting)
         return partial(self._of_catalog, ref, provider, setting)
 
     def record_use(self, ref: TenantRef, provider: str, *, worked: bool) -> None:
-        """Record that the stored key was used just now, and whether the provider took it."""
+        """Record that the stored key was used, and whether the provider accepted it."""
         key = self._table.find(ref, provider)
         if key is not None:
             self._table.note(key, worked=worked)
@@ -143,8 +143,8 @@ class KeyRing:
     def rotate(self) -> int:
         """Encrypt every key with another master key; returns how many there are.
 
-        A new one is made in the file. Where the environment gives master keys, the present one is
-        taken. Broken off anywhere, every key can still be read.
+        A new one is created in the file; if the environment has master keys, its present one is
+        used. After an interruption at any point every key can still be read.
 
         Raises:
             KeyUnreadable: a key cannot be decrypted; nothing was changed.
@@ -163,7 +163,7 @@ class KeyRing:
         if held is None:
             return 0
         keys = MasterKeys(MasterKey.random(), (held.present, *held.former))
-        # On the disk before anything needs it; and the former ones until nothing does.
+        # Written before anything needs it; the former ones stay until nothing needs them.
         file.replace(keys)
         count = self._reseal(keys)
         file.replace(MasterKeys(keys.present))
@@ -182,7 +182,7 @@ class KeyRing:
             file = self._key_file(self._roots())
             keys = file.read()
             if keys is None:
-                # A new one in the place of a lost one would only make the loss harder to see.
+                # A new master key in place of a lost one would hide the loss.
                 for key in self._table.all():
                     if (key.ref, key.provider) != (ref, provider):
                         self._master_of(key, None)
@@ -199,7 +199,7 @@ class KeyRing:
         return KeyFile(path, (self._settings.local, *data, *roots))
 
     def _roots(self) -> Iterator[Path]:
-        """What is indexed, of anybody. Sources look themselves that they do not hold the file."""
+        """Folders of all tenants' sources. Sources themselves refuse to contain the file."""
         for record in self._catalog.tenants.all():
             for source in record.config.get("sources", ()):
                 if "root" in source:  # pushed records lie in no folder
@@ -263,7 +263,7 @@ class KeyRing:
 
 
 def _named(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The keys that a tenant's configuration names: what for, and the variable."""
+    """The keys by reference in a tenant's configuration: purpose and variable."""
     for user in (config.get("embedder"), config.get("chat_model")):
         # A chat model may be no more than a name.
         if isinstance(user, Mapping) and user.get("api_key"):
@@ -289,8 +289,8 @@ def require_key(secret: SecretStr) -> None:
         raise ConfigurationError("the key is empty", hint="paste it at the prompt, or pipe it in")
     if value.startswith("$"):
         raise ConfigurationError(
-            "this is the name of a variable, and no key",
-            hint="keys by reference stand in tenants.yaml, as embedder.api_key: $NAME",
+            "this is the name of a variable, not a key",
+            hint="write keys by reference in tenants.yaml, as embedder.api_key: $NAME",
         )
     if len(value) > _LONGEST or not all("!" <= character <= "~" for character in value):
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""What a run of a tenant spends, held against its caps and recorded as it happens."""
+"""Spending of a tenant's run: checked against its caps, recorded as it occurs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rag_assets.tenants.model import Tenant
 
 
 def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float) -> list[Cap]:
-    """A tenant's caps as they stand now: what batches under way will cost is as good as spent.
+    """A tenant's caps at present; the costs of submitted batches count as spent.
 
     Args:
         catalog: where usage is recorded.
-        ref: whose they are.
-        tenant: how high they are.
+        ref: of the tenant.
+        tenant: has the caps.
         run: dollars that the sync under way has spent.
     """
     day = today()
@@ -30,9 +30,9 @@ class Ledger:
 
     Args:
         catalog: where usage is recorded.
-        ref: whose it is.
-        tenant: its caps, and the price of its embedder.
-        embedder_id: what is asked.
+        ref: of the tenant.
+        tenant: has the caps and the price of its embedder.
+        embedder_id: of the run.
         before: dollars that the same sync spent in runs before this one.
 
     Raises:
@@ -57,22 +57,22 @@ class Ledger:
 
     @property
     def total(self) -> Used:
-        """All that was used by now."""
+        """All usage so far."""
         return self.budget.total
 
     @property
     def promised(self) -> float:
-        """Dollars that batches handed over by now will cost."""
+        """Dollars that the batches submitted so far will cost."""
         return self.budget.promised
 
     def record(self) -> None:
-        """Record what was used since the last time: one statement, whatever the requests."""
+        """Record the usage since the last call, in one statement."""
         used = self.budget.take()
         if used:
             self._catalog.usage.add(self._ref, self._provider, self._model, used, run=self._run)
 
     def close(self) -> None:
-        """Record the rest, and note the cap that stopped the run, if one did."""
+        """Record the rest, and the cap that stopped the run, if any."""
         self.record()
         if self.promised:
             self._catalog.usage.note_run(self._ref, self._run)
@@ -84,5 +84,5 @@ class Ledger:
 
     @property
     def _run(self) -> float:
-        """Dollars that the sync has spent by now; what it has promised is as good as spent."""
+        """Dollars that the sync has spent so far, submitted batches included."""
         return self._before + self.total.cost + self.promised

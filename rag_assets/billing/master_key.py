@@ -1,4 +1,4 @@
-"""Master keys, which encrypt the provider keys that the catalog keeps."""
+"""Master keys, which encrypt the provider keys in the catalog."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MasterKey:
     """One master key.
 
     Attributes:
-        id: names the key in the catalog and tells nothing of it.
+        id: names the key in the catalog and reveals nothing of it.
         secret: 32 bytes.
     """
 
@@ -43,10 +43,10 @@ class MasterKey:
 
     @classmethod
     def parse(cls, text: str, where: str) -> MasterKey:
-        """Read a key as it stands in a variable or a file.
+        """Read a key from a variable or a line of a file.
 
         Raises:
-            ConfigurationError: it is not base64 of 32 bytes; names where it stands, not what does.
+            ConfigurationError: it is not base64 of 32 bytes; names the place and does not quote it.
         """
         try:
             secret = base64.b64decode(text.strip(), validate=True)
@@ -67,7 +67,7 @@ class MasterKeys:
 
     Attributes:
         present: encrypts.
-        former: decrypt what was encrypted before, until a rotation is done.
+        former: decrypt older keys, until a rotation is complete.
     """
 
     present: MasterKey
@@ -79,7 +79,7 @@ class MasterKeys:
 
 
 def keys_of_environment(environ: Mapping[str, str]) -> MasterKeys | None:
-    """The keys that the environment gives; None where it gives none, and a file is used.
+    """The keys in the environment; None if there are none, and the file is used.
 
     Raises:
         ConfigurationError: a variable holds no key.

@@ -1,4 +1,4 @@
-"""A tenant's reranker: configuration, key and network put together."""
+"""Tenants' rerankers, built from configuration, key and network."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Rerankers:
         self._keys = KeyRing(catalog, settings)
 
     def of(self, ref: TenantRef, config: RerankConfig) -> Reranker:
-        """A tenant's reranker of that configuration, which rests when it keeps failing.
+        """A tenant's reranker of that configuration, behind a circuit breaker.
 
         Raises:
             ConfigurationError: its folder is missing or not usable.
         """
         if config.folder is not None:
-            return _on_this_machine(config.folder, config.threads)
+            return _local_reranker(config.folder, config.threads)
         from rag_assets.models.reranking.endpoint import RerankEndpoint
 
         credentials = self._keys.credentials(
@@ -45,8 +45,8 @@ class Rerankers:
 
 
 @lru_cache(maxsize=16)
-def _on_this_machine(folder: Path, threads: int | None) -> Reranker:
-    """Loaded once for all tenants: its threads are this machine's, and it rests for all."""
+def _local_reranker(folder: Path, threads: int | None) -> Reranker:
+    """Loaded once for all tenants, which share its threads and its circuit breaker."""
     from rag_assets.models.reranking.cross_encoder import CrossEncoder
 
     return CircuitBreakerReranker(CrossEncoder(folder, threads))

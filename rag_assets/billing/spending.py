@@ -1,4 +1,4 @@
-"""A tenant's money: what a call may cost before it is made, and what it did cost after it."""
+"""Spending caps of a tenant, and the budget of one of its runs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from rag_assets.tenants.model import CapsConfig, Tenant
 
 CapName: TypeAlias = Literal["per_month", "per_day", "per_run"]
 
-_A: dict[CapName, str] = {"per_month": "a month", "per_day": "a day", "per_run": "a run"}
-_WHEN: dict[CapName, str] = {
+_PERIODS: dict[CapName, str] = {"per_month": "a month", "per_day": "a day", "per_run": "a run"}
+_SPENT: dict[CapName, str] = {
     "per_month": "spent this month",
     "per_day": "spent today",
     "per_run": "spent by this sync",
 }
-# What adding up floats may be off by, far below any price.
-_NOTHING = 1e-12
+# Rounding of sums of floats, far below any price.
+_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Cap:
 
     Attributes:
         most: dollars that may be spent.
-        spent: dollars that were.
-        until: when it is a new one, by itself; None if a person must say so.
+        spent: dollars spent so far.
+        until: when it starts anew; None if a person has to continue.
     """
 
     name: CapName
@@ -44,38 +44,38 @@ class Cap:
     until: datetime | None
 
     def stops(self, cost: float) -> bool:
-        """Whether so many dollars are too many."""
-        return self.spent + cost > self.most + _NOTHING
+        """Whether so many further dollars would exceed it."""
+        return self.spent + cost > self.most + _TOLERANCE
 
     def after(self, cost: float) -> Cap:
-        """The same cap with so many dollars spent besides."""
+        """The same cap with so many further dollars spent."""
         return Cap(self.name, self.most, self.spent + cost, self.until)
 
     @property
     def share(self) -> float:
-        """How much of it is gone, from 0 to 1, or above where an estimate was too low."""
+        """The share that is spent, from 0 to 1; above 1 if an estimate was too low."""
         return self.spent / self.most if self.most else 1.0
 
     @property
     def words(self) -> str:
-        """How high it is, for how long."""
-        return f"{dollars(self.most)} {_A[self.name]}"
+        """The limit and its period."""
+        return f"{dollars(self.most)} {_PERIODS[self.name]}"
 
     @property
     def gone(self) -> str:
-        """How much of it is gone."""
-        return f"{dollars(self.spent)} {_WHEN[self.name]}"
+        """The amount spent."""
+        return f"{dollars(self.spent)} {_SPENT[self.name]}"
 
     def reached(self, tenant_id: str, cost: float) -> CapReached:
-        """What to tell of a call that would cost so many dollars and was not made."""
+        """The error for a request that would cost so many dollars and was not sent."""
         return CapReached(
             f"the cap of {self.words} is reached: {self.gone},"
             f" and the next request would cost about {dollars(cost)}",
-            hint=self._way_out(tenant_id, cost),
+            hint=self._remedy(tenant_id, cost),
             until=self.until,
         )
 
-    def _way_out(self, tenant_id: str, cost: float) -> str:
+    def _remedy(self, tenant_id: str, cost: float) -> str:
         if cost > self.most:
             return f"raise caps.{self.name}: a single request costs more, then sync"
         if self.until is None:
@@ -88,11 +88,11 @@ class Cap:
 
 
 def caps_of(config: CapsConfig, spent: Spent, today: date) -> list[Cap]:
-    """A tenant's caps, the one that lasts longest first.
+    """A tenant's caps, the longest period first.
 
     Args:
-        config: how high they are; those that are not set are left out.
-        spent: on that day, in its month, by the sync under way.
+        config: limits; those that are not set are left out.
+        spent: on that day, in its month, by the running sync.
         today: of UTC.
     """
     next_month = (today.replace(day=1) + timedelta(days=32)).replace(day=1)
@@ -105,7 +105,7 @@ def caps_of(config: CapsConfig, spent: Spent, today: date) -> list[Cap]:
 
 
 def cap_that_stops(caps: list[Cap], cost: float) -> Cap | None:
-    """The cap that so many dollars would break, the one that lasts longest; None if none."""
+    """The cap of the longest period that so many dollars would exceed; None if none."""
     return next((cap for cap in caps if cap.stops(cost)), None)
 
 
@@ -113,7 +113,7 @@ def require_price(tenant: Tenant) -> Price | None:
     """The price of a tenant's embedder; None if none is known, and none is needed.
 
     Raises:
-        ConfigurationError: it has caps, and nobody knows what is spent.
+        ConfigurationError: it has caps, which cannot be enforced without a price.
     """
     price = price_of(tenant.embedder)
     set_ = [name for name, most in tenant.caps if most is not None]
@@ -129,12 +129,12 @@ def require_price(tenant: Tenant) -> Price | None:
 class Spending:
     """The budget of one run of a tenant.
 
-    What calls under way may cost is set aside before they are made, so that together they go over
-    no cap by more than estimates are wrong. Calls are made in one thread, and what they used is
-    taken in another.
+    The estimated costs of requests are reserved before they are sent, so that concurrent ones
+    exceed no cap by more than the estimates are wrong. Requests are sent in one thread, and their
+    usage is taken in another.
 
     Args:
-        tenant_id: whose.
+        tenant_id: of the tenant.
         price: of its embedder; None if none is known, and there are no caps.
         caps: what may be spent, and was spent before.
     """
@@ -152,32 +152,32 @@ class Spending:
 
     @property
     def total(self) -> Used:
-        """All that was used by now."""
+        """All usage so far."""
         return self._total
 
     @property
     def promised(self) -> float:
-        """Dollars that were set aside for good by now."""
+        """Dollars that the batches submitted so far will cost."""
         return self._promised
 
     def reserve(self, tokens: int) -> None:
-        """Set the price of a call aside.
+        """Reserve the price of a request.
 
         Raises:
-            CapReached: it would break a cap, together with the calls that are under way.
+            CapReached: it would exceed a cap, together with the requests in progress.
         """
         with self._lock:
             self._require((self._price or FREE).of(tokens))
             self._reserved_tokens += tokens
 
     def promise(self, tokens: int) -> float | None:
-        """Set the batch price of texts aside for good: it is charged when their batch has ended.
+        """Commit the batch price of texts, which is charged when their batch has ended.
 
         Returns:
-            that price in dollars; None if none is known.
+            the price in dollars; None if none is known.
 
         Raises:
-            CapReached: it would break a cap.
+            CapReached: it would exceed a cap.
         """
         with self._lock:
             cost = (self._price or FREE).of(tokens, batch=True)
@@ -186,7 +186,7 @@ class Spending:
         return None if self._price is None else cost
 
     def settle(self, reserved: int, charge: Charge) -> None:
-        """Give back the tokens that were set aside for a call, and take what it was charged."""
+        """Release the reservation of a request, and add its charge."""
         used = used_of(charge, self._price)
         with self._lock:
             self._reserved_tokens -= reserved
@@ -194,26 +194,26 @@ class Spending:
             self._total += used
 
     def _require(self, cost: float) -> None:
-        under_way = (
+        in_progress = (
             self._total.cost + self._promised + (self._price or FREE).of(self._reserved_tokens)
         )
-        cap = cap_that_stops([cap.after(under_way) for cap in self._caps], cost)
+        cap = cap_that_stops([cap.after(in_progress) for cap in self._caps], cost)
         if cap is not None:
             self.stopped_by = cap
             raise cap.reached(self._tenant_id, cost)
 
     def take(self) -> Used:
-        """What was used since this was last asked: to be recorded."""
+        """The usage since the last call, to be recorded."""
         with self._lock:
             new, self._new = self._new, Used()
             return new
 
 
 def used_of(charge: Charge, price: Price | None, *, batch: bool = False) -> Used:
-    """What a call that ended counts for.
+    """The usage of a finished request.
 
     Args:
-        charge: what the provider says.
+        charge: as the provider reports it.
         price: of a million tokens; None if none is known.
         batch: whether it went through the provider's batch API.
     """

@@ -1,4 +1,4 @@
-"""What questions cost: counted beside the search, which neither waits for it nor fails by it."""
+"""Usage of searches, recorded in the background."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _Account: TypeAlias = tuple[TenantRef, str]
 
 
 class Meter:
-    """Adds to the usage of tenants from a thread of its own.
+    """Adds to the usage of tenants in a background thread.
 
-    What comes while a statement is under way is added up for the next: however many questions
-    are asked, statements never queue.
+    Usage that arrives during a statement is summed up for the next one: statements never queue,
+    whatever the number of searches.
 
     Args:
         catalog: where usage is recorded.
@@ -36,7 +36,7 @@ class Meter:
         )
 
     def count(self, ref: TenantRef, embedder_id: str, charge: Charge, price: Price | None) -> None:
-        """Count what one question was charged; what is free is not worth a statement."""
+        """Add the charge of one query; free ones are not recorded."""
         if price != FREE:
             self._batcher.put(((ref, embedder_id), used_of(charge, price)))
 
@@ -44,9 +44,9 @@ class Meter:
         """Wait until everything is recorded."""
         self._batcher.close()
 
-    def _write(self, lot: Sequence[tuple[_Account, Used]]) -> None:
+    def _write(self, batch: Sequence[tuple[_Account, Used]]) -> None:
         sums: dict[_Account, Used] = {}
-        for account, used in lot:
+        for account, used in batch:
             sums[account] = sums.get(account, Used()) + used
         for (ref, embedder_id), used in sums.items():
             try:

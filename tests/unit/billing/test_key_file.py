@@ -60,7 +60,7 @@ def test_it_may_not_lie_with_what_it_protects(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(documents)
     for place in (documents / "master.key", tmp_path / "link" / "deep" / "master.key"):
         refused = refusal(KeyFile(place, [tmp_path / "elsewhere", documents]))
-        assert f"lies in {documents}" in refused.message
+        assert f"is in {documents}" in refused.message
         assert "RAG_ASSETS_MASTER_KEY_FILE" in (refused.hint or "")
     assert names_in(documents) == []
     KeyFile(documents / "master.key").make()
@@ -74,7 +74,7 @@ def test_nobody_else_may_have_access(tmp_path: Path, mode: int) -> None:
     file.make()
     file.path.chmod(mode)
     refused = refusal(file)
-    assert "others than its owner" in refused.message
+    assert "read by other users" in refused.message
     assert refused.hint == f"chmod 600 {file.path}"
 
 
