@@ -150,7 +150,7 @@ def test_what_an_answer_did_not_cost_may_be_spent_again() -> None:
         (NoProviderKey("none"), 0, False),
     ],
 )
-def test_what_failed_is_paid_for_where_it_was_read(
+def test_a_failed_answer_is_charged_for_its_input(
     error: RagAssetsError, requests: int, paid_for: bool
 ) -> None:
     books = Books()
@@ -158,10 +158,10 @@ def test_what_failed_is_paid_for_where_it_was_read(
     assert ask(chat) == [error]
     assert sum(used.requests for used in books.used) == requests
     assert (sum(used.tokens for used in books.used) > 0) == paid_for
-    assert spending._under_way == {}
+    assert spending._in_progress == {}
 
 
-def test_whoever_goes_away_leaves_nothing_set_aside() -> None:
+def test_a_cancelled_caller_leaves_nothing_reserved() -> None:
     model = Model(Completion("Yes.", 1, 1), at_once=2)  # waits for another, who never comes
     for moment in (0, 0.05):
         chat, spending = paid(Books(), model, per_day=MOST)
@@ -176,10 +176,10 @@ def test_whoever_goes_away_leaves_nothing_set_aside() -> None:
             await asyncio.sleep(0.05)
 
         asyncio.run(given_up())
-        assert spending._under_way == {}
+        assert spending._in_progress == {}
 
 
-def test_an_answer_is_not_lost_over_a_number() -> None:
+def test_an_answer_is_not_lost_when_its_usage_cannot_be_recorded() -> None:
     chat, spending = paid(Books(error=RuntimeError("no")), Model(Completion("Yes.", 1, 1)))
     assert isinstance(ask(chat)[0], Completion)
-    assert spending._under_way == {}
+    assert spending._in_progress == {}

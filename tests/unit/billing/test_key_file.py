@@ -54,7 +54,7 @@ def test_many_at_once_end_up_with_one_key(tmp_path: Path) -> None:
         assert names_in(tmp_path / str(attempt)) == ["master.key"]
 
 
-def test_it_may_not_lie_with_what_it_protects(tmp_path: Path) -> None:
+def test_it_may_not_be_in_a_folder_of_data(tmp_path: Path) -> None:
     documents = tmp_path / "documents"
     documents.mkdir()
     (tmp_path / "link").symlink_to(documents)
@@ -65,7 +65,7 @@ def test_it_may_not_lie_with_what_it_protects(tmp_path: Path) -> None:
     assert names_in(documents) == []
     KeyFile(documents / "master.key").make()
     (tmp_path / "outside.key").symlink_to(documents / "master.key")
-    assert "lies in" in refusal(KeyFile(tmp_path / "outside.key", [documents])).message
+    assert "is in" in refusal(KeyFile(tmp_path / "outside.key", [documents])).message
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o620, 0o601])
