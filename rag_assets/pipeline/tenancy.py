@@ -8,9 +8,9 @@ from typing import Any
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.tenants.directory import plan_tenants
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.reconciliation import plan_tenants
 
 
 def reconcile_tenants(catalog: Catalog, settings: Settings) -> list[TenantRecord]:

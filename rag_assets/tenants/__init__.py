@@ -1,5 +1,5 @@
-"""Who the knowledge belongs to, and how theirs is to be indexed.
+"""Tenants: their configuration, and how their documents are indexed and searched.
 
 Belongs here: the Tenant model, profiles, reading and editing tenants.yaml.
-Does not: the tenants' state and incarnation (catalog).
+Does not: the state and incarnation of tenants (catalog).
 """

@@ -1,4 +1,4 @@
-"""How a tenant's documents are cut, and which of them are cut otherwise."""
+"""The chunker of a tenant, and rules that choose another one for some documents."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from rag_assets.tenants.kinds import installed_kinds, kinds_of
 ChunkerName = Annotated[str, WithJsonSchema({"type": "string", "enum": [*CHUNKERS]})]
 
 
-@lru_cache(maxsize=256)  # asked for every document
+@lru_cache(maxsize=256)  # called for every document
 def _media_types(name: str) -> frozenset[str]:
-    """The media types that are meant by the name of a format; none if it is not known."""
+    """The media types of a format's name; none if the name is unknown."""
     if name == "code":
         return SOURCE_CODE
     media_type = name if "/" in name else media_type_of(f"name.{name}")
@@ -43,7 +43,7 @@ def _media_types(name: str) -> frozenset[str]:
 def _known_format(name: str) -> str:
     if not _media_types(name):
         raise ConfigurationError(
-            f"chunkers: {name!r} is no format",
+            f"chunkers: {name!r} is not a known format",
             hint="write a file's suffix without its dot, such as csv, or a media type, or code",
         )
     return name
@@ -76,7 +76,7 @@ class ChunkerConfig(BaseModel):
 
     @property
     def parameters(self) -> ChunkParameters:
-        """What was set, with the chunker's defaults for what was not."""
+        """The settings, completed with the defaults of the chunker."""
         return chunk_parameters(
             self.chunker,
             max_tokens=self.max_tokens,
@@ -100,14 +100,14 @@ class ChunkerConfig(BaseModel):
 
 
 class ChunkerRule(ChunkerConfig):
-    """How some documents are cut: those for which everything holds that the rule asks.
+    """How some documents are cut: those that meet every condition of the rule.
 
     Attributes:
         chunker, max_tokens, max_characters, overlap: as for all documents.
-        formats: what the content is, by a file's suffix (csv), by media type (text/csv), or
+        formats: of the content, by a file's suffix (csv), by media type (text/csv), or
             code for source code of every language.
-        sources: the names of the sources that documents are from.
-        source_types: what kind of documents the sources hold, as the index tells it (file).
+        sources: names of the documents' sources.
+        source_types: of the documents, as the index has them (file).
     """
 
     chunker: ChunkerName
@@ -120,7 +120,7 @@ class ChunkerRule(ChunkerConfig):
         if not (self.formats or self.sources or self.source_types):
             raise ConfigurationError(
                 "chunkers: a rule names neither formats, sources nor source_types",
-                hint="say which documents it is for, or set chunker for all",
+                hint="name the documents that the rule is for, or set chunker for all",
             )
         return self
 
@@ -130,7 +130,7 @@ class ChunkerRule(ChunkerConfig):
         return frozenset().union(*map(_media_types, self.formats))
 
     def matches(self, *, source: str, source_type: str, media_type: str) -> bool:
-        """Whether the rule is for such a document."""
+        """Whether the rule applies to such a document."""
         return (
             (not self.formats or media_type in self.media_types)
             and (not self.sources or source in self.sources)
@@ -138,7 +138,7 @@ class ChunkerRule(ChunkerConfig):
         )
 
     def identity(self) -> dict[str, Any]:
-        """Everything that decides what becomes of whose documents; keys hash it."""
+        """Everything that decides which documents are cut how; keys hash it."""
         return {
             **self.parameters.identity(),
             "media_types": sorted(self.media_types),

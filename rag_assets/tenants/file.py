@@ -1,4 +1,4 @@
-"""tenants.yaml: the operator's list of tenants, read and edited with its comments kept."""
+"""tenants.yaml: the operator's list of tenants, read, and edited without loss of comments."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.model import Tenant
 
 _HEADER = """\
-# Who is indexed, from where, and how: docs/configuration.md explains every field.
-# A tenant that is taken out of this list is disabled; only `rag-assets tenants remove` purges it.
+# Tenants, their sources and settings: docs/configuration.md explains every field.
+# A tenant that is taken out of this list is disabled; `rag-assets tenants remove` deletes it.
 tenants: []
 """
 
@@ -41,7 +41,7 @@ class TenantsFile:
         """Configuration of every tenant by id, paths made absolute, each validated.
 
         Raises:
-            ConfigurationError: the file or a tenant in it is not usable.
+            ConfigurationError: the file or a tenant in it is not valid.
         """
         document = self._read()
         tenants: dict[str, dict[str, Any]] = {}
@@ -86,7 +86,7 @@ class TenantsFile:
             self._entry(document, tenant_id)["enabled"] = enabled
 
     def remove(self, tenant_id: str) -> None:
-        """Take a tenant off the list, if it is on it."""
+        """Remove a tenant from the list, if it is listed."""
         with self._edited() as document:
             kept = [entry for entry in document["tenants"] if entry.get("id") != tenant_id]
             if len(kept) < len(document["tenants"]):
@@ -118,7 +118,7 @@ class TenantsFile:
             where = f", line {mark.line + 1}" if mark else ""
             problem = getattr(error, "problem", None) or "not valid YAML"
             raise ConfigurationError(
-                f"{self.path}{where}: {problem}", hint="mend the YAML there"
+                f"{self.path}{where}: {problem}", hint="correct the YAML there"
             ) from None
         document = {} if document is None else document
         if not isinstance(document, dict) or not isinstance(document.get("tenants", []), list):
@@ -136,7 +136,7 @@ class TenantsFile:
 
     @contextmanager
     def _edited(self) -> Iterator[dict[str, Any]]:
-        # Two commands at once must not undo each other's edit.
+        # Concurrent commands must not undo each other's edits.
         with self.path.with_name(f".{self.path.name}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             document = self._read()
@@ -161,7 +161,7 @@ class TenantsFile:
             return source
         try:
             fields = kind_of(source, self._kinds.sources).path_fields
-        except ConfigurationError:  # which its validation tells with its place
+        except ConfigurationError:  # its validation reports the place
             return source
         written = {field: source[field] for field in fields if isinstance(source.get(field), str)}
         return {**source, **{field: self._path(path) for field, path in written.items()}}
@@ -177,7 +177,7 @@ def _yaml() -> YAML:
 
 
 def _plain(value: Any) -> Any:
-    """The value without ruamel's own types, fit for JSON."""
+    """The value in plain types that JSON can hold."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

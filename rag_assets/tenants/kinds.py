@@ -1,4 +1,4 @@
-"""What a tenant's configuration may choose from: the built-in kinds, and those of systems."""
+"""The kinds that a tenant's configuration can name: built-in ones and those of systems."""
 
 from __future__ import annotations
 

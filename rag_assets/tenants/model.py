@@ -1,4 +1,4 @@
-"""A tenant: whose knowledge it is, where it comes from, and how it is indexed."""
+"""The configuration of a tenant: its sources, and how they are indexed and searched."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class ParserConfig(_Model):
 
     @property
     def limits(self) -> ParseLimits:
-        """What one document may use."""
+        """The limits of one document."""
         return ParseLimits(seconds=self.seconds, memory_bytes=self.memory_mb * 1024 * 1024)
 
     @property
     def options(self) -> ParseOptions:
-        """What is chosen apart from limits.
+        """The options of parsing, apart from limits.
 
         Raises:
             ConfigurationError: what it takes is missing: a variable, a package, a language's data.
@@ -105,7 +105,7 @@ class ParserConfig(_Model):
 
 
 class IndexConfig(_Model):
-    """Where and how a tenant's entries are kept.
+    """The index of a tenant.
 
     Attributes:
         placement: "shared" with tenants of equal dimensions, or "dedicated": an index alone,
@@ -125,8 +125,8 @@ class RetrievalConfig(_Model):
         min_score: cosine below which a hit is left out; null for no threshold. Unless it is given,
             what suits the profile with the embedder, which is none for the local model.
         mode: vectors, words, or both fused.
-        rerank: a second stage that reads the first candidates again; without it, there is none.
-        events_days: how long the events of searches, which hold their questions, are kept.
+        rerank: the reranker of the top hits; without it, hits are not reranked.
+        events_days: days that the events of searches, which hold their questions, are kept.
     """
 
     top_k: int = Field(default=5, ge=1, le=100)
@@ -137,25 +137,25 @@ class RetrievalConfig(_Model):
 
 
 class AccessConfig(_Model):
-    """Who may read what: the scope that a tenant's documents carry unless a source says more."""
+    """The access scope of a tenant's documents where a source names none."""
 
     scope: str = Field(default="public", min_length=1, max_length=256)
 
 
 class PrivacyConfig(_Model):
-    """What of callers' words leaves the installation.
+    """Which words of callers leave the installation.
 
     Attributes:
         send_unmasked_questions: send questions to the embedder, the reranker and the chat model
-            as they were asked; otherwise credentials in them are masked before. What is stored
-            or logged of a question is masked in any case.
+            as they are; otherwise credentials in them are masked first. What is stored
+            or logged of a question is always masked.
     """
 
     send_unmasked_questions: bool = False
 
 
 class CapsConfig(_Model):
-    """How much a tenant may spend, in dollars; searches and answers count too.
+    """Spending caps of a tenant, in dollars; searches and answers count too.
 
     Attributes:
         per_run: of one `rag-assets sync`, or of one run of the daemon.
@@ -173,14 +173,14 @@ class Tenant(_Model):
 
     Attributes:
         id: also the name of its partition.
-        profile: the named set of defaults it started from.
-        organization, project: whose it is, for applications that know it by these.
+        profile: of the system that its defaults come from.
+        organization, project: for applications that identify the tenant by these.
         chat_model: the model that its application chats with and that writes answers: its name,
             or more about it. A provider "auto" of embeddings goes by it.
         enabled: a disabled tenant neither indexes nor answers.
-        sources: where its documents come from, each with a name of its own.
-        chunkers: documents that are cut otherwise; the first rule that is for a document counts.
-        caps: how much may be spent on embeddings and answers; what is done by then is kept.
+        sources: of its documents, each with a unique name.
+        chunkers: rules that choose another chunker; the first that applies counts.
+        caps: spending caps for embeddings and answers; finished work is kept.
         retention_days: documents whose content is older than this are pruned; None keeps them as
             long as their source does.
         freshness_minutes: how far behind its source the index may be before a check fails.
@@ -221,7 +221,7 @@ class Tenant(_Model):
     def chunk_parameters(
         self, *, source: str, source_type: str, media_type: str
     ) -> ChunkParameters:
-        """How a document is cut: by the first rule that is for it, else as all are.
+        """How a document is cut: by the first rule that applies, else by the tenant's chunker.
 
         Args:
             source: the name of its source.
@@ -236,7 +236,7 @@ class Tenant(_Model):
         return next(rules, self.chunker).parameters
 
     def min_score(self, embedder_id: str) -> float | None:
-        """The cosine below which a hit is left out; None for no threshold.
+        """The cosine below which a hit is left out; None: there is no threshold.
 
         Args:
             embedder_id: of the vectors that are searched.
@@ -255,7 +255,7 @@ class Tenant(_Model):
 
         Raises:
             UnknownProfile: there is no profile of that name.
-            ConfigurationError: something in it is not usable; names the field.
+            ConfigurationError: a field is not valid; names it.
         """
         filled = with_profile(config)
         try:

@@ -1,9 +1,9 @@
-"""The ways to search, by which tenants are configured and questions asked.
+"""The search modes of tenants and requests.
 
-By itself, since programs that only ask need nothing else of what a tenant is.
+A module of its own, since clients need nothing else of a tenant.
 """
 
 from typing import Literal
 
 SearchMode = Literal["knn", "text", "hybrid"]
-"""By vectors, by words, or by both fused."""
+"""By vectors, by words, or by both, fused."""

@@ -1,4 +1,4 @@
-"""What Pydantic refuses in tenants.yaml, in the words of people who write YAML."""
+"""Pydantic's validation errors in plain words, for people who write YAML."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _MEANINGS: Mapping[str, str] = {
 
 
 def problem_of(error: Mapping[str, Any]) -> str:
-    """Where a value stands that is refused, and why, in one line without the value.
+    """Describe a validation error in one line: the place and the reason, without the value.
 
     Args:
         error: one of `ValidationError.errors()`.
     """
-    # Keys of a mapping are anybody's: no line end or escape of theirs belongs into a message.
+    # Keys of a mapping are foreign text: no line end or escape of theirs may enter a message.
     where = ".".join(_printable(str(part)) for part in error["loc"]) or "configuration"
     context = error.get("ctx", {})
     if error["type"] == "value_error":

@@ -73,7 +73,7 @@ SOURCE = {"name": "files", "type": "files", "root": "/tmp"}
         ({"chunker": {"max_characters": 100}}, "max_characters"),
         ({"chunkers": [{"formats": ["csv"]}]}, "chunkers.0.chunker"),
         ({"chunkers": [{"chunker": "record"}]}, "neither formats, sources nor source_types"),
-        ({"chunkers": [{"chunker": "record", "formats": ["nope"]}]}, "'nope' is no format"),
+        ({"chunkers": [{"chunker": "record", "formats": ["nope"]}]}, "is not a known format"),
         ({"chunkers": [{"chunker": "record", "sources": ["x"]}]}, "no source is named 'x'"),
         ({"retrieval": {"top_k": 101}}, "top_k"),
         ({"retrieval": {"min_score": 2}}, "min_score"),

@@ -92,7 +92,7 @@ def test_who_is_listed_cannot_be_added_nor_a_bad_one(file: TenantsFile) -> None:
 def test_a_new_file_explains_itself_and_keeps_its_mode(tmp_path: Path) -> None:
     file = TenantsFile(tmp_path / "tenants.yaml")
     file.add({"id": "first"})
-    assert file.path.read_text().startswith("# Who is indexed")
+    assert file.path.read_text().startswith("# Tenants, their sources")
     assert file.path.stat().st_mode & 0o777 == 0o644
     file.path.chmod(0o600)
     file.set_enabled("first", enabled=False)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.tenants.directory import plan_tenants
+from rag_assets.tenants.reconciliation import plan_tenants
 
 
 @dataclass

@@ -1,6 +1,6 @@
-"""Bringing the catalog's tenants in line with tenants.yaml.
+"""Reconciliation of the catalog's tenants with tenants.yaml.
 
-Absence is not an order: a tenant that is no longer listed is disabled and keeps its data.
+A tenant that is no longer listed is disabled, and keeps its data.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class _Record(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TenantChanges:
-    """What must change in the catalog.
+    """The changes that the catalog needs.
 
     Attributes:
-        put: tenants to make or update, with whether they are enabled.
+        put: tenants to create or update, and whether they are enabled.
         disable: ids that the file no longer lists.
     """
 
@@ -37,7 +37,7 @@ class TenantChanges:
 def plan_tenants(
     listed: Mapping[str, Mapping[str, Any]], known: Mapping[str, _Record]
 ) -> TenantChanges:
-    """Compare the file with the catalog; tenants made over the API are none of its business.
+    """Compare the file with the catalog; tenants of another origin are left alone.
 
     Args:
         listed: configuration by id, from tenants.yaml.
