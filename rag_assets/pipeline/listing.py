@@ -51,7 +51,7 @@ def list_documents(
             continue
         known = plan.known
         if settings_changed(syncs.get(plan.source.name), plan.settings):
-            update_masks(ctx, known, masker, pushed=ctx.tenant.source_kind(plan.config).pushed)
+            update_masks(ctx, known, masker)
             known = list(ctx.catalog.documents.known(ctx.ref.id, plan.source.name))
         total = total.plus(_record(ctx, plan, plan.listing, known, MaskedNames(known, masker)))
     require_any_listed(failures, len(ctx.tenant.sources))
@@ -78,7 +78,7 @@ def _record(
         ctx.catalog.events.write(ctx.ref, "deletions_held", [payload])
     scope = config.scope or ctx.tenant.access.scope
     _write_changes(ctx, listing, names, scope)
-    _rescope(ctx, listing, known, scope, pushed=ctx.tenant.source_kind(config).pushed)
+    _rescope(ctx, listing, known, scope)
     ctx.catalog.syncs.listed(
         ctx.ref,
         config.name,
@@ -116,9 +116,7 @@ def _write_changes(
         written += len(rows)
 
 
-def _rescope(
-    ctx: TenantContext, listing: SourceListing, known: list[Known], scope: str, *, pushed: bool
-) -> None:
+def _rescope(ctx: TenantContext, listing: SourceListing, known: list[Known], scope: str) -> None:
     settled = listing.removed | listing.scoped
     settled |= {change.document.document_id for change in listing.changes}
     moved = [
@@ -128,7 +126,7 @@ def _rescope(
     ]
     for batch in batched(moved, _BATCH):
         rows = ctx.catalog.documents.find(ctx.ref.id, batch)
-        changes = [replace(change_of(row, pushed=pushed), access_scope=scope) for row in rows]
+        changes = [replace(change_of(row), access_scope=scope) for row in rows]
         ctx.catalog.documents.record(ctx.ref, changes, lane=0)
 
 
@@ -177,6 +175,5 @@ def _row(change: Change, listed_at_ns: int, names: MaskedNames, scope: str) -> D
         tags=metadata.tags,
         metadata=metadata.metadata,
         said_title=metadata.title,
-        revision=document.revision,
         error=error,
     )

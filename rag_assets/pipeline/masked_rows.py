@@ -22,23 +22,20 @@ def settings_changed(last: Sync | None, settings: str) -> bool:
     return bool(digest) and not str(digest).endswith(settings[:8])
 
 
-def update_masks(
-    ctx: TenantContext, known: Sequence[Known], masker: Masker, *, pushed: bool
-) -> int:
+def update_masks(ctx: TenantContext, known: Sequence[Known], masker: Masker) -> int:
     """Mask what the present rules find in the rows of documents; returns in how many.
 
     Args:
         ctx: the tenant.
         known: the documents of one source.
         masker: by the present rules.
-        pushed: whether they are an application's records.
     """
     changed = 0
     living = [row.document_id for row in known if row.status != "DELETED"]
     for document_ids in batched(living, _BATCH):
         rows = ctx.catalog.documents.find(ctx.ref.id, document_ids)
         masker.prime(text for row in rows for text in _texts(row))
-        changes = [change for row in rows if (change := _change(row, masker, pushed=pushed))]
+        changes = [change for row in rows if (change := _change(row, masker))]
         if changes:
             ctx.guard()
             ctx.catalog.documents.record(ctx.ref, changes, lane=1)
@@ -46,12 +43,11 @@ def update_masks(
     return changed
 
 
-def change_of(row: Document, *, pushed: bool) -> DocumentChange:
+def change_of(row: Document) -> DocumentChange:
     """The change by which a listing would have written this row.
 
     Args:
         row: of a document.
-        pushed: whether it is an application's record.
     """
     return DocumentChange(
         document_id=row.document_id,
@@ -68,7 +64,6 @@ def change_of(row: Document, *, pushed: bool) -> DocumentChange:
         tags=row.tags,
         metadata=row.metadata,
         said_title=row.said_title,
-        revision=int(row.facts.inode) if pushed else None,
         error=row.error_message if row.content_sha256 is None else None,
     )
 
@@ -83,9 +78,9 @@ def _path(row: Document) -> str:
     return row.path.decode("utf-8", "surrogateescape")
 
 
-def _change(row: Document, masker: Masker, *, pushed: bool) -> DocumentChange | None:
+def _change(row: Document, masker: Masker) -> DocumentChange | None:
     """The row as it should be; None if it is right already."""
-    now = change_of(row, pushed=pushed)
+    now = change_of(row)
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
     shown = MaskedNames((), masker).source_metadata(metadata)
     then = replace(

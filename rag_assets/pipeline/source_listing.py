@@ -59,7 +59,7 @@ class ListingDigest:
         for document in listed:
             facts = document.facts
             line = f"{document.document_id}/{facts.size}/{facts.mtime_ns}/{facts.ctime_ns}"
-            self._sum += int(sha256_hex(f"{line}/{facts.inode}")[:32], 16)
+            self._sum += int(sha256_hex(f"{line}/{facts.identity}")[:32], 16)
             self._count += 1
             yield document
 

@@ -28,13 +28,21 @@ class ListingFacts:
     Attributes:
         size: bytes.
         mtime_ns, ctime_ns: nanoseconds since the epoch, by the file system's clock.
-        inode: number of the file within its file system.
+        inode: number of the file within its file system; 0 where there is no file.
+        revision: of a pushed record, new whenever anything of it changes; None for all else.
     """
 
     size: int
     mtime_ns: int
     ctime_ns: int
     inode: int
+    revision: int | None = None
+
+    @property
+    def identity(self) -> int:
+        """What tells one state from another of the same size and times."""
+        # Records once had their revision in place of the inode: hashes of both stay what they were.
+        return self.inode if self.revision is None else self.revision
 
     def unchanged_since(self, other: ListingFacts, listed_at_ns: int) -> bool:
         """Whether the content is surely what it was when the other facts were listed.
@@ -118,7 +126,7 @@ class ListedDocument:
     @property
     def facts(self) -> ListingFacts:
         """The facts that decide whether the document must be hashed again."""
-        return ListingFacts(self.size, self.mtime_ns, self.ctime_ns, self.inode)
+        return ListingFacts(self.size, self.mtime_ns, self.ctime_ns, self.inode, self.revision)
 
 
 @dataclass(frozen=True, slots=True)

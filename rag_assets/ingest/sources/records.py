@@ -64,7 +64,7 @@ class RecordsSource:
                 size=record.size,
                 mtime_ns=0,
                 ctime_ns=record.changed_ns,
-                inode=record.revision,
+                inode=0,
                 source_type=record.source_type,
                 content_sha256=record.content_sha256,
                 revision=record.revision,

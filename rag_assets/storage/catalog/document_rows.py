@@ -30,7 +30,6 @@ class DocumentChange:
     Attributes:
         modified_at: when its present content was made, as far as its source says.
         said_title: what its source calls it.
-        revision: that was listed, of a pushed record; None for all else.
         error: why it could not be read.
     """
 
@@ -48,7 +47,6 @@ class DocumentChange:
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     said_title: str | None = None
-    revision: int | None = None
     error: str | None = None
 
     @property
@@ -57,7 +55,7 @@ class DocumentChange:
         # A document that could not be read has no content hash: its facts stand in, so that it
         # is tried again when, and only when, it changes.
         facts = self.facts
-        content = self.content_sha256 or f"{facts.size}/{facts.mtime_ns}/{facts.inode}"
+        content = self.content_sha256 or f"{facts.size}/{facts.mtime_ns}/{facts.identity}"
         # Only where there is one: documents without keep the key that they always had.
         title = [] if self.said_title is None else [self.said_title]
         return key_of(
@@ -149,6 +147,7 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
         "mtime_ns": change.facts.mtime_ns,
         "ctime_ns": change.facts.ctime_ns,
         "inode": change.facts.inode,
+        "revision": change.facts.revision,
         "listed_at_ns": change.listed_at_ns,
         "content_sha256": change.content_sha256,
         "modified_at": change.modified_at,
@@ -181,7 +180,8 @@ def recorded() -> Insert:
     listed = {
         name: new.excluded[name]
         for name in (
-            *("size", "mtime_ns", "ctime_ns", "inode", "listed_at_ns"),
+            *("size", "mtime_ns", "ctime_ns", "inode", "revision"),
+            "listed_at_ns",
             *("path", "uri", "media_type", "content_sha256", "modified_at"),
             *("said_title", "access_scope", "tags", "metadata", "updated_at"),
         )
@@ -219,7 +219,7 @@ def document_of(row: Row[Any]) -> Document:
         uri=row.uri,
         title=row.title,
         media_type=row.media_type,
-        facts=ListingFacts(row.size, row.mtime_ns, row.ctime_ns, int(row.inode)),
+        facts=ListingFacts(row.size, row.mtime_ns, row.ctime_ns, int(row.inode), row.revision),
         listed_at_ns=row.listed_at_ns,
         content_sha256=row.content_sha256,
         modified_at=row.modified_at,

@@ -37,13 +37,14 @@ class DocumentTable:
         table = documents.c
         query = select(
             *(table.document_id, table.uri, table.size, table.mtime_ns, table.ctime_ns),
-            *(table.inode, table.listed_at_ns, table.content_sha256, table.modified_at),
-            *(table.access_scope, table.status, table.error_message),
+            *(table.inode, table.revision, table.listed_at_ns, table.content_sha256),
+            *(table.modified_at, table.access_scope, table.status, table.error_message),
         ).where(table.tenant == tenant_id, table.source == source)
         with self._database.begin() as connection:
             rows = connection.execution_options(yield_per=_BATCH).execute(query)
-            for id_, uri, size, mtime, ctime, inode, *rest in rows:
-                yield Known(id_, uri, ListingFacts(size, mtime, ctime, int(inode)), *rest)
+            for id_, uri, size, mtime, ctime, inode, revision, *rest in rows:
+                facts = ListingFacts(size, mtime, ctime, int(inode), revision)
+                yield Known(id_, uri, facts, *rest)
 
     def record(self, ref: TenantRef, changes: Sequence[DocumentChange], *, lane: int) -> None:
         """Write what a listing found; unchanged content keeps the document's standing.

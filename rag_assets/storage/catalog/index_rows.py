@@ -200,7 +200,7 @@ def is_pushed_anew() -> ColumnElement[bool]:
     return exists().where(
         source_records.c.tenant == documents.c.tenant,
         source_records.c.document_id == documents.c.document_id,
-        source_records.c.revision != documents.c.inode,
+        source_records.c.revision.is_distinct_from(documents.c.revision),
     )
 
 

@@ -115,12 +115,12 @@ def not_overtaken(
 ) -> list[DocumentChange]:
     """Those of a listing's documents that were not deleted, or pushed anew, since it was taken."""
     buried = _buried(connection, ref, [change.document_id for change in changes])
-    pushed = [change.document_id for change in changes if change.revision is not None]
+    pushed = [change.document_id for change in changes if change.facts.revision is not None]
     revisions = _revisions(connection, ref, pushed) if pushed else {}
     return [
         change
         for change in changes
-        if revisions.get(change.document_id) == change.revision
+        if revisions.get(change.document_id) == change.facts.revision
         and buried.get(change.document_id) != (change.content_sha256 or UNREADABLE)
     ]
 

@@ -70,6 +70,8 @@ documents = Table(
     Column("mtime_ns", BigInteger, nullable=False),
     Column("ctime_ns", BigInteger, nullable=False),
     Column("inode", Numeric(20, 0), nullable=False),
+    # Of the pushed record that was listed; null for all else.
+    Column("revision", BigInteger),
     Column("listed_at_ns", BigInteger, nullable=False),
     Column("content_sha256", Text),
     # When that content was made; a file that is merely touched keeps it.

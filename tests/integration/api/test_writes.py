@@ -189,7 +189,6 @@ def test_a_sync_under_way_brings_nothing_back_that_is_deleted(door: Door, kind: 
         listed_at_ns=row.listed_at_ns,
         content_sha256=row.content_sha256,
         modified_at=row.modified_at,
-        revision=int(row.facts.inode) if kind == "record" else None,
     )
     serving = catalog.generations.serving("acme")
     assert serving is not None
