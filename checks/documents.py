@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checks.verdict import batches
+from rag_assets.common.batches import batched
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
 from rag_assets.storage.catalog.document_rows import Document
@@ -25,8 +25,12 @@ def documents_to_check(ctx: TenantContext, run_id: str) -> list[Document]:
 def parsed_batches(ctx: TenantContext, run_id: str) -> Iterator[list[ParsedDocument]]:
     """The documents to check that have been parsed, few enough at a time to hold their chunks."""
     documents = documents_to_check(ctx, run_id)
-    sizes = [document.facts.size for document in documents]
-    for batch in batches(documents, _BATCH_DOCUMENTS, sizes, _BATCH_BYTES):
+    for batch in batched(
+        documents,
+        _BATCH_DOCUMENTS,
+        weight=lambda document: document.facts.size,
+        most=_BATCH_BYTES,
+    ):
         parsed = parsed_documents(ctx, batch)
         if parsed:
             yield parsed

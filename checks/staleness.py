@@ -7,6 +7,7 @@ from typing import Literal
 
 from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Severity, Verdict
+from rag_assets.common.batches import batched
 from rag_assets.common.errors import ListingFailed
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument, uri_of
@@ -172,8 +173,8 @@ def _made_from(ctx: TenantContext, documents: Sequence[Document]) -> dict[str, s
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     made: dict[str, str] = {}
     if serving is not None:
-        for start in range(0, len(documents), _BATCH):
-            ids = [document.document_id for document in documents[start : start + _BATCH]]
+        for batch in batched(documents, _BATCH):
+            ids = [document.document_id for document in batch]
             made |= ctx.catalog.index.made_from(ctx.ref.id, serving.number, ids)
     return made
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 Severity: TypeAlias = Literal["ERROR", "WARN"]
 Cell: TypeAlias = str | int | float | bool | None
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +40,3 @@ class Verdict:
     offenders: tuple[tuple[Cell, ...], ...] = ()
     severity: Severity = "ERROR"
     notes: Mapping[str, Cell] = field(default_factory=dict)
-
-
-def batches(
-    items: Sequence[_T], size: int, weights: Sequence[int] | None = None, most: int = 0
-) -> Iterator[Sequence[_T]]:
-    """Cut a sequence into runs of bounded length and weight.
-
-    Args:
-        items: what to cut.
-        size: items that a run holds at most.
-        weights: of each item.
-        most: weight that a run holds at most; a heavier item makes a run of its own.
-    """
-    start = weight = 0
-    for position in range(len(items)):
-        heavy = weights[position] if weights is not None else 0
-        if position > start and (position - start >= size or weight + heavy > most > 0):
-            yield items[start:position]
-            start, weight = position, 0
-        weight += heavy
-    if start < len(items):
-        yield items[start:]

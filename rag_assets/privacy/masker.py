@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from threading import Event, Lock
@@ -11,6 +11,7 @@ from typing import Any
 
 from cachetools import LRUCache
 
+from rag_assets.common.batches import batched
 from rag_assets.privacy.decoding import decodings
 from rag_assets.privacy.secrets.masking import redact
 from rag_assets.privacy.secrets.scanner import SecretScanner
@@ -96,7 +97,7 @@ class Masker:
         with self._lock:
             unknown = [text for text in dict.fromkeys(texts) if text not in self._known]
         plain = [text for text in unknown if not might_hold_credential(text)]
-        for batch in _batches(plain):
+        for batch in batched(plain, None, weight=len, most=_BATCH_CHARACTERS):
             if not self._scanner.scan(_APART.join(batch)):
                 for text in batch:
                     self._keep(text, text)
@@ -142,16 +143,3 @@ def masker_of(local: Path | None) -> Masker:
         local: the installation's own folder, which keeps compiled rules; None: nothing does.
     """
     return Masker(SecretScanner(None if local is None else local / "cache"))
-
-
-def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if size > _BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
+from rag_assets.common.batches import batched
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
 
@@ -36,7 +37,9 @@ def hash_documents(
     """
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    todo = _batches(documents)
+    todo = batched(
+        documents, _BATCH_DOCUMENTS, weight=lambda document: document.size, most=_BATCH_BYTES
+    )
     pool = ThreadPoolExecutor(workers, thread_name_prefix="hash")
     under_way: deque[Future[list[Digest]]] = deque()
     try:
@@ -48,19 +51,6 @@ def hash_documents(
             yield from under_way.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _batches(documents: Iterable[ListedDocument]) -> Iterator[list[ListedDocument]]:
-    batch: list[ListedDocument] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += document.size
-        if len(batch) == _BATCH_DOCUMENTS or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def _hash_batch(source: DocumentSource, batch: list[ListedDocument]) -> list[Digest]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy.typing as npt
 
+from rag_assets.common.batches import batched
 from rag_assets.models.embedding.batches import EmbedItem
 
 BATCH_WINDOW = timedelta(hours=24)
@@ -101,17 +102,13 @@ class BatchApi(Protocol):
         ...
 
 
-def in_batches(items: Sequence[EmbedItem]) -> Iterator[Sequence[EmbedItem]]:
+def in_batches(items: Iterable[EmbedItem]) -> Iterator[Sequence[EmbedItem]]:
     """Split texts into batches, in order, each as large as a provider accepts."""
-    start = size = 0
-    for end, item in enumerate(items):
-        length = len(item.text.encode("utf-8", "replace"))
-        if end > start and (end - start >= MAX_TEXTS or size + length > MAX_BYTES):
-            yield items[start:end]
-            start, size = end, 0
-        size += length
-    if start < len(items):
-        yield items[start:]
+
+    def size(item: EmbedItem) -> int:
+        return len(item.text.encode("utf-8", "replace"))
+
+    return batched(items, MAX_TEXTS, weight=size, most=MAX_BYTES)
 
 
 async def closing(api: BatchApi, work: Coroutine[Any, Any, T]) -> T:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import and_, delete, exists, or_, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
+from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS, ListingFacts
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import (
@@ -57,7 +57,7 @@ class DocumentTable:
             lane: 0 where somebody is waiting, 1 for a bulk import.
         """
         statement = recorded()
-        for batch in _batches(changes, _BATCH):
+        for batch in batched(changes, _BATCH):
             with self._database.begin_for(ref) as connection:
                 rows = [row_of(ref, c, lane) for c in not_overtaken(connection, ref, batch)]
                 if rows:
@@ -65,7 +65,7 @@ class DocumentTable:
 
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Documents that their source no longer has; answers leave them out from now on."""
-        for batch in _batches(document_ids, _BATCH):
+        for batch in batched(document_ids, _BATCH):
             with self._database.begin_for(ref) as connection:
                 connection.execute(marked_deleted(ref, batch))
 
@@ -200,8 +200,3 @@ class DocumentTable:
                     ~held,
                 )
             ).rowcount
-
-
-def _batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from sqlalchemy import and_, case, delete, func, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.index_rows import (
@@ -236,8 +237,7 @@ class IndexTable:
     def forget(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Drop rows of documents whose entries are confirmed to be gone."""
         with self._database.begin_for(ref) as connection:
-            for start in range(0, len(document_ids), _BATCH):
-                batch = document_ids[start : start + _BATCH]
+            for batch in batched(document_ids, _BATCH):
                 connection.execute(
                     delete(document_index).where(of_generation(ref.id, generation, batch))
                 )

@@ -1,32 +1,12 @@
-"""Cutting work into bounded batches, and what a verdict looks like to Dagster."""
+"""What a verdict looks like to Dagster."""
 
 from __future__ import annotations
 
 import dagster as dg
-from hypothesis import given
-from hypothesis import strategies as st
 
 from checks.results import result_of
-from checks.verdict import Compared, Verdict, batches
+from checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
-
-
-@given(
-    st.lists(st.integers(0, 100), max_size=60),
-    st.integers(1, 10),
-    st.integers(1, 200),
-)
-def test_batches_keep_order_and_bounds(weights: list[int], size: int, most: int) -> None:
-    items = list(range(len(weights)))
-    cut = list(batches(items, size, weights, most))
-    assert [item for batch in cut for item in batch] == items
-    for batch in cut:
-        assert 1 <= len(batch) <= size
-        assert len(batch) == 1 or sum(weights[item] for item in batch) <= most
-
-
-def test_batches_without_weights_are_full() -> None:
-    assert [list(batch) for batch in batches("abcde", 2)] == [["a", "b"], ["c", "d"], ["e"]]
 
 
 def test_counted() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from typing import Any
 
 from elasticsearch import Elasticsearch, NotFoundError
 from elasticsearch.helpers import streaming_bulk
 
+from rag_assets.common.batches import batched
 from rag_assets.storage.index.elasticsearch.errors import (
     TRANSIENT,
     bulk_item_error,
@@ -34,7 +34,7 @@ def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
         IndexInconsistent: an action was refused for good.
         ServiceUnavailable: Elasticsearch does not answer, or is too busy for too long.
     """
-    parts = _parts(actions)
+    parts = batched(actions, _BULK_ACTIONS)
     first = next(parts, [])
     if len(first) < _BULK_ACTIONS:
         return _send(client, first)
@@ -50,12 +50,6 @@ def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
         return done + sum(part_sent.result() for part_sent in sent)
     finally:
         sender.shutdown(wait=True, cancel_futures=True)
-
-
-def _parts(actions: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    iterator = iter(actions)
-    while part := list(islice(iterator, _BULK_ACTIONS)):
-        yield part
 
 
 def _send(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
