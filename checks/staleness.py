@@ -200,7 +200,7 @@ def _behind_at_sources(
                 yield from behind_at_source(
                     source.list(),
                     rows,
-                    ctx.catalog.documents.buried(ctx.ref.id),
+                    ctx.catalog.documents.tombstones(ctx.ref.id),
                     last_listing=last,
                     first=sync is None or sync.listed_at_ns is None,
                     now=now,

@@ -146,9 +146,9 @@ def _reindexing(
 ) -> Callable[[], Reindexed]:
     def renew() -> Reindexed:
         tenant, known = _tenant(backend, tenant_id)
-        editions = backend.catalog.editions
+        requests = backend.catalog.reindex_requests
         if isinstance(asked, ReindexDocument):
-            documents = editions.renew_document(known.ref, asked.id, by)
+            documents = requests.request_document(known.ref, asked.id, by)
             if not documents:
                 raise UnknownDocument(
                     f"tenant {tenant_id!r} has no such document",
@@ -161,9 +161,9 @@ def _reindexing(
                     f"tenant {tenant_id!r} has no such source",
                     hint=f"its sources are: {', '.join(names) or 'none'}",
                 )
-            documents = editions.renew_source(known.ref, asked.id, by)
+            documents = requests.request_source(known.ref, asked.id, by)
         else:
-            documents = editions.renew_all(known.ref, by)
+            documents = requests.request_tenant(known.ref, by)
         return Reindexed(documents=documents)
 
     return renew

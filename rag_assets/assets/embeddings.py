@@ -43,7 +43,7 @@ def embeddings(
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
         report = embed_chunks(ctx, work, spent=config.spent)
-        waiting = ctx.catalog.quarantine.set_aside_count(ctx.ref.id)
+        waiting = ctx.catalog.quarantine.deferred_count(ctx.ref.id)
         usage = usage_table(ctx, report.used, config.spent + report.promised)
     if report.outage:
         context.log.error(f"the embedder stopped: {report.outage}")

@@ -12,7 +12,7 @@ from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.quarantine import DocumentNote, remedy_of
 from rag_assets.storage.catalog.document_rows import Status
-from rag_assets.storage.catalog.overview import TenantStanding
+from rag_assets.storage.catalog.overview import TenantSummary
 
 _MOST_FAILED, _MOST_ADVICE = 50, 3
 _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSING": "waiting"}
@@ -55,7 +55,7 @@ def failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     )
 
 
-def _headline(tenant: TenantStanding) -> str:
+def _headline(tenant: TenantSummary) -> str:
     counts, id_ = tenant.documents, tenant.tenant_id
     failed = documents_link(id_, f"{counts.get('FAILED', 0):,} failed", "FAILED")
     ready = documents_link(id_, counted(counts.get("READY", 0), "document"), "READY")
@@ -63,7 +63,7 @@ def _headline(tenant: TenantStanding) -> str:
     return f"{ready} in {counted(tenant.entries, 'entry', 'entries')}; {failed}, {waiting}"
 
 
-def _facts(ctx: TenantContext, tenant: TenantStanding, alias: str) -> list[tuple[str, str]]:
+def _facts(ctx: TenantContext, tenant: TenantSummary, alias: str) -> list[tuple[str, str]]:
     if tenant.index_name is None:
         serves = "nothing answers yet: the first build is not complete"
     else:

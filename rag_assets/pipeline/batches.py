@@ -101,7 +101,7 @@ def defer_documents(
             last = max((batches[submitted[text]] for text in lacking), key=lambda b: b.submitted_at)
             waits.append(_wait(document, last))
     ctx.guard()
-    ctx.catalog.quarantine.set_aside(ctx.ref, waits, config_key=work.config_key)
+    ctx.catalog.quarantine.defer(ctx.ref, waits, config_key=work.config_key)
     return len(waits)
 
 

@@ -90,7 +90,7 @@ class TenantContext:
             document.content_sha256 or "",
             document.media_type,
             self.parse_options,
-            document.edition,
+            document.reindex_requests,
         )
 
     def chunk_set_key(self, document: Document, parsed_digest: str, media_type: str) -> str:

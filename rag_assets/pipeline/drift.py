@@ -214,7 +214,7 @@ def _repair(ctx: TenantContext, state: IndexState) -> None:
     wrong = [*drift.orphans, *drift.foreign]
     ctx.store.entries.delete(generation.index_name, ctx.ref.id, wrong)
     damaged = sorted({*drift.missing, *drift.altered})
-    ctx.catalog.index.unsettle(ctx.ref, generation.number, damaged)
+    ctx.catalog.index.invalidate(ctx.ref, generation.number, damaged)
 
 
 def _repair_other(ctx: TenantContext, state: IndexState) -> None:

@@ -173,7 +173,7 @@ def preview(ctx: TenantContext) -> Preview:
         per_million=None if price is None else price.of(1_000_000, batch=batch),
         cost=cost,
         batch=batch,
-        waiting=ctx.catalog.quarantine.set_aside_count(ctx.ref.id),
+        waiting=ctx.catalog.quarantine.deferred_count(ctx.ref.id),
         unlisted=tuple(failure.message for failure in failures),
         cap=cap_that_stops(present_caps(ctx.catalog, ctx.ref, ctx.tenant, run=0.0), cost or 0.0),
     )
@@ -208,7 +208,7 @@ def _due(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> Iterator[_D
                 row.media_type,
                 ctx.parse_options,
                 row.content_sha256,
-                row.edition,
+                row.reindex_requests,
             )
 
 

@@ -72,7 +72,7 @@ def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
     deleted += clean_up(ctx)
     complete = complete_versions(ctx, work)
     move_scopes(ctx, work, {version.document.document_id for version in complete})
-    intact = ctx.catalog.index.intact(
+    intact = ctx.catalog.index.up_to_date(
         ctx.ref.id, generation.number, [v.document.document_id for v in complete]
     )
     unchanged = [v for v in complete if intact.get(v.document.document_id) == v.key]
@@ -169,7 +169,7 @@ def _publish_batch(
     index_name = generation.index_name
     document_ids = [version.document.document_id for version in batch]
     ctx.guard()
-    before = ctx.catalog.index.intend(ctx.ref, generation.number, document_ids)
+    before = ctx.catalog.index.mark_writing(ctx.ref, generation.number, document_ids)
     ctx.guard()
     try:
         ctx.store.entries.write(index_name, entries)

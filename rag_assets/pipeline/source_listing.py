@@ -141,7 +141,7 @@ def without_pruned(ctx: TenantContext, listing: SourceListing) -> SourceListing:
     """Leave out what was pruned for its age, or deleted, and is in the source still, unchanged."""
     if not listing.changes:
         return listing
-    buried = ctx.catalog.documents.buried(ctx.ref.id)
+    buried = ctx.catalog.documents.tombstones(ctx.ref.id)
     changes = tuple(change for change in listing.changes if not _is_buried(change, buried))
     unchanged = listing.unchanged + len(listing.changes) - len(changes)
     return replace(listing, changes=changes, unchanged=unchanged)

@@ -55,7 +55,7 @@ def delete_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:
     cutoff = (now or datetime.now(UTC)) - timedelta(days=ctx.tenant.retention_days)
     due = ctx.catalog.documents.indexed_before(ctx.ref.id, cutoff)
     ctx.guard()
-    ctx.catalog.documents.bury(ctx.ref, due)
+    ctx.catalog.documents.add_tombstones(ctx.ref, due)
     ctx.catalog.events.write(ctx.ref, "pruned", [{"uri": document.uri} for document in due])
     return len(due)
 

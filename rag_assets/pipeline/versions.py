@@ -93,7 +93,7 @@ def _version(ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead) -> Ve
         access_scope=document.access_scope,
         tags=document.tags,
         metadata=document.metadata,
-        edition=document.edition,
+        reindex_requests=document.reindex_requests,
     )
     return Version(
         document=document,

@@ -12,7 +12,7 @@ from rag_assets.retrieval.altered_entries import AlteredEntries
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import ReadableVersion
-from rag_assets.storage.catalog.questions import QuestionReader
+from rag_assets.storage.catalog.search_state import SearchStateReader
 from rag_assets.storage.index.model import (
     Candidate,
     EntryFilter,
@@ -76,7 +76,7 @@ class CandidateSearch:
         altered: told of entries that are not what was written.
     """
 
-    reader: QuestionReader
+    reader: SearchStateReader
     searcher: EntrySearcher
     serving: Generation
     owner: Owner

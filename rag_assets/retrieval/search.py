@@ -27,7 +27,7 @@ from rag_assets.retrieval.timings import Clock
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.questions import QuestionReader, Standing
+from rag_assets.storage.catalog.search_state import SearchState, SearchStateReader
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
@@ -52,7 +52,7 @@ class AsyncRetriever:
         self._masker = masker_of(embedders.settings.local)
         self._vectors = QuestionVectors(embedders, self._meter)
         self._second_stage = SecondStage(Rerankers(catalog, embedders.settings))
-        self._reader = QuestionReader(catalog.database)
+        self._reader = SearchStateReader(catalog.database)
         self._searcher = store.searcher()
         self._altered = AlteredEntries()
         # Equal text is equal configuration, which is validated once.
@@ -140,7 +140,7 @@ class AsyncRetriever:
         await run_sync(self._journal.close)
 
     async def _candidates(
-        self, standing: Standing, serving: Generation, asked: Asked, clock: Clock
+        self, standing: SearchState, serving: Generation, asked: Asked, clock: Clock
     ) -> CandidateSearch:
         vector = None
         if asked.needs_vector:
@@ -163,7 +163,7 @@ class AsyncRetriever:
         )
 
     async def _ranked(
-        self, standing: Standing, search: CandidateSearch, asked: Asked, clock: Clock
+        self, standing: SearchState, search: CandidateSearch, asked: Asked, clock: Clock
     ) -> Ranked:
         found = await ranked(search, clock)
         if asked.rerank is not None and found.order:

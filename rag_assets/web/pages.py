@@ -14,7 +14,7 @@ from rag_assets.common.errors import RagAssetsError, UnknownTenant
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.document_rows import Status
-from rag_assets.storage.catalog.overview import TenantStanding
+from rag_assets.storage.catalog.overview import TenantSummary
 from rag_assets.web.renderer import render
 from resources.stores import PostgresResource
 
@@ -141,7 +141,7 @@ class Pages:
         held = self._catalog().overview.held(tenant.tenant_id, document_id)
         return render("document.html", tenant=tenant, document=found[0], held=held)
 
-    def _tenant(self, request: Request) -> TenantStanding:
+    def _tenant(self, request: Request) -> TenantSummary:
         return self._catalog().overview.tenant(_name(request.path_params["tenant"]))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.storage.catalog.access import PUBLIC
-from rag_assets.storage.catalog.questions import QuestionReader, Standing
+from rag_assets.storage.catalog.search_state import SearchState, SearchStateReader
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -93,13 +93,15 @@ def test_an_index_that_still_says_otherwise_is_not_believed(
     shared: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Entries that carry a scope the catalog has changed are verified against the catalog."""
-    true = QuestionReader.standing
+    true = SearchStateReader.standing
 
-    async def everything(self: QuestionReader, tenant_id: str, principals: list[str]) -> Standing:
+    async def everything(
+        self: SearchStateReader, tenant_id: str, principals: list[str]
+    ) -> SearchState:
         return replace(await true(self, tenant_id, principals), scopes=frozenset(SCOPES))
 
     # As if the filter inside the search were missing: the catalog's look at each hit remains.
-    monkeypatch.setattr(QuestionReader, "standing", everything)
+    monkeypatch.setattr(SearchStateReader, "standing", everything)
     assert scopes_found(shared) == {PUBLIC}
 
 

@@ -225,7 +225,7 @@ def test_a_cap_holds_back_what_a_batch_would_cost(
     [failed] = {d.error_message for d in backfill.documents if d.status == "FAILED"}
     assert "the cap of" in (failed or "")
     shared_installation.configure(backfill.tenant, caps={"per_day": promised * 3})
-    catalog.quarantine.retry_passing_failures(catalog.tenants.get(backfill.tenant).ref)
+    catalog.quarantine.retry_transient_failures(catalog.tenants.get(backfill.tenant).ref)
     backfill.sync()
     assert len(backfill.server.batches) == 2
     assert backfill.statuses() == {"PROCESSING": 12}
@@ -250,11 +250,11 @@ def test_a_sync_says_what_waits_and_the_sensor_makes_it_due(
     ):
         # A batch is looked at a minute after it was handed over, not at once.
         embedding_batches_sensor(context, postgres=PostgresResource())
-        assert session.catalog.quarantine.set_aside_count(backfill.tenant) == 6
+        assert session.catalog.quarantine.deferred_count(backfill.tenant) == 6
         age_batches(backfill)
         skipped = embedding_batches_sensor(context, postgres=PostgresResource())
         assert isinstance(skipped, dg.SkipReason)
-        assert session.catalog.quarantine.set_aside_count(backfill.tenant) == 0
+        assert session.catalog.quarantine.deferred_count(backfill.tenant) == 0
         due = source_files_sensor(context, postgres=PostgresResource())
     assert backfill.tenant in {request.partition_key for request in due.run_requests}
     fetched = shared_installation.command("sync", backfill.tenant, "--json")

@@ -104,7 +104,7 @@ def test_a_cap_stops_what_costs_and_nothing_else(
     [event] = driver.session.catalog.events.latest(tenant, kind="cap_reached")
     assert event.payload["cap"] == "per_day"
     shared_installation.configure(tenant, caps={"per_day": 10 * row.used.cost})
-    driver.session.catalog.quarantine.retry_passing_failures(
+    driver.session.catalog.quarantine.retry_transient_failures(
         driver.session.catalog.tenants.get(tenant).ref
     )
     driver.sync(tenant)

@@ -41,7 +41,7 @@ def set_key(session: Session, tenant_id: str, provider: str, *, as_json: bool) -
     ref = session.catalog.tenants.get(tenant_id).ref
     ring = _ring(session)
     ring.set(ref, provider, _read_key(f"Key of {tenant_id} for {provider}: "))
-    waiting = session.catalog.quarantine.retry_passing_failures(ref)
+    waiting = session.catalog.quarantine.retry_transient_failures(ref)
     if as_json:
         print_json({"tenant": tenant_id, "provider": provider, "set": True, "waiting": waiting})
         return

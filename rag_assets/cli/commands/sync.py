@@ -138,7 +138,7 @@ def sync_tenant(
             result.nothing_to_do = True
         else:
             _drain(session, result, repair=repair, allow_deletes=allow_deletes)
-        result.waiting = session.catalog.quarantine.set_aside_count(tenant_id)
+        result.waiting = session.catalog.quarantine.deferred_count(tenant_id)
     except RagAssetsError as error:
         result.error = error
     result.seconds = monotonic() - started
@@ -202,7 +202,7 @@ def _is_due(session: Session, tenant_id: str) -> bool:
 
     catalog = session.catalog
     record = session.active(tenant_id)
-    catalog.quarantine.retry_passing_failures(record.ref)
+    catalog.quarantine.retry_transient_failures(record.ref)
     for trouble in poll(catalog, session.embedders, catalog.batches.open(tenant_id)):
         warn(trouble)
     tenant = session.embedders.tenant(record)

@@ -7,7 +7,6 @@ from rag_assets.storage.catalog.batches import BatchTable
 from rag_assets.storage.catalog.check_results import CheckResultTable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.documents import DocumentTable
-from rag_assets.storage.catalog.editions import EditionTable
 from rag_assets.storage.catalog.events import EventTable
 from rag_assets.storage.catalog.freshness import FreshnessQuery
 from rag_assets.storage.catalog.generations import GenerationTable
@@ -19,6 +18,7 @@ from rag_assets.storage.catalog.probes import ProbeTable
 from rag_assets.storage.catalog.provider_keys import ProviderKeyTable
 from rag_assets.storage.catalog.quarantine import QuarantineTable
 from rag_assets.storage.catalog.records import RecordTable
+from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
 from rag_assets.storage.catalog.removals import RemovalTable
 from rag_assets.storage.catalog.service_tokens import ServiceTokenTable
 from rag_assets.storage.catalog.syncs import SyncTable
@@ -37,7 +37,7 @@ class Catalog:
         self.quarantine = QuarantineTable(database)
         self.records = RecordTable(database)
         self.removals = RemovalTable(database)
-        self.editions = EditionTable(database)
+        self.reindex_requests = ReindexRequestTable(database)
         self.index = IndexTable(database)
         self.generations = GenerationTable(database)
         self.syncs = SyncTable(database)

@@ -86,7 +86,7 @@ class Database:
             yield connection
 
     @contextmanager
-    def begin_alone(self, ref: TenantRef) -> Iterator[Connection]:
+    def begin_exclusive(self, ref: TenantRef) -> Iterator[Connection]:
         """The same, and while it lasts no other transaction for this tenant does.
 
         For requests that change what a sync under way may be writing too: keep it short.

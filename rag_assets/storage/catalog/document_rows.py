@@ -92,7 +92,7 @@ class Document:
 
     Attributes:
         said_title: what its source calls it; None: its title is found in its content.
-        edition: how often somebody asked for it to be read, parsed and indexed anew.
+        reindex_requests: how often reindexing it was requested.
     """
 
     document_id: str
@@ -119,7 +119,7 @@ class Document:
     changed_at: datetime
     updated_at: datetime
     said_title: str | None = None
-    edition: int = 0
+    reindex_requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +168,10 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
 
 
 def recorded() -> Insert:
-    """Writes `row_of` rows; a document whose key is what it was keeps its standing."""
+    """Writes `row_of` rows; a document whose key is what it was keeps its status."""
     table = documents.c
     new = upsert(documents)
-    key = in_edition(new.excluded.document_key, table.edition)
+    key = numbered_key(new.excluded.document_key, table.edition)
     unreadable = new.excluded.failed_document_key.is_not(None)
     fresh = or_(
         *(table.document_key.is_distinct_from(key), table.status == "DELETED"),
@@ -186,7 +186,7 @@ def recorded() -> Insert:
             *("said_title", "access_scope", "tags", "metadata", "updated_at"),
         )
     }
-    standing = {
+    progress = {
         name: case((fresh, new.excluded[name]), else_=table[name])
         for name in (
             *("status", "lane", "changed_at", "attempts", "retry_at", "error_message"),
@@ -199,14 +199,16 @@ def recorded() -> Insert:
         "failed_document_key": case((fresh, failed), else_=table.failed_document_key),
     }
     return new.on_conflict_do_update(
-        index_elements=["tenant", "document_id"], set_={**listed, **standing, **keys}
+        index_elements=["tenant", "document_id"], set_={**listed, **progress, **keys}
     )
 
 
-def in_edition(document_key: ColumnElement[str], edition: ColumnElement[int]) -> ColumnElement[str]:
-    """A document_key that differs between editions of the same document."""
+def numbered_key(
+    document_key: ColumnElement[str], requests: ColumnElement[int]
+) -> ColumnElement[str]:
+    """A document_key that differs after each request to reindex the document."""
     plain = func.split_part(document_key, ".", 1)
-    return case((edition > 0, plain.concat(".").concat(cast(edition, Text))), else_=plain)
+    return case((requests > 0, plain.concat(".").concat(cast(requests, Text))), else_=plain)
 
 
 def document_of(row: Row[Any]) -> Document:
@@ -236,5 +238,5 @@ def document_of(row: Row[Any]) -> Document:
         changed_at=row.changed_at,
         updated_at=row.updated_at,
         said_title=row.said_title,
-        edition=row.edition,
+        reindex_requests=row.edition,
     )

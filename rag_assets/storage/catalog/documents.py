@@ -126,7 +126,7 @@ class DocumentTable:
             oldest: datetime | None = connection.scalar(query)
         return oldest
 
-    def unsettled_count(self, tenant_id: str, sources: Collection[str]) -> int:
+    def reread_count(self, tenant_id: str, sources: Collection[str]) -> int:
         """Documents to be read again: a change might have gone unnoticed, or somebody asked.
 
         Args:
@@ -154,7 +154,7 @@ class DocumentTable:
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
 
-    def bury(self, ref: TenantRef, pruned: Iterable[Document]) -> None:
+    def add_tombstones(self, ref: TenantRef, pruned: Iterable[Document]) -> None:
         """Delete documents for their age, and remember their content."""
         rows = [
             {
@@ -175,7 +175,7 @@ class DocumentTable:
             connection.execute(statement, rows)
         self.mark_deleted(ref, [str(row["document_id"]) for row in rows])
 
-    def buried(self, tenant_id: str) -> dict[str, str]:
+    def tombstones(self, tenant_id: str) -> dict[str, str]:
         """Content hashes of pruned documents, by document id."""
         query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
             tombstones.c.tenant == tenant_id

@@ -140,7 +140,7 @@ class IndexTable:
                 found.setdefault(row.generation, []).append(row.document_id)
         return found
 
-    def intact(
+    def up_to_date(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
         """The version of each named document whose entries need not be written again."""
@@ -148,7 +148,9 @@ class IndexTable:
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
-    def intend(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> set[str]:
+    def mark_writing(
+        self, ref: TenantRef, generation: int, document_ids: Sequence[str]
+    ) -> set[str]:
         """Note that entries of these documents are about to be written.
 
         Returns:
@@ -247,7 +249,7 @@ class IndexTable:
         with self._database.begin_for(ref) as connection:
             connection.execute(delete(document_index).where(of_generation(ref.id, generation)))
 
-    def unsettle(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
+    def invalidate(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Have these documents published again, with what the lake holds."""
         with self._database.begin_for(ref) as connection:
             connection.execute(

@@ -209,7 +209,7 @@ def is_pending(config_key: str) -> ColumnElement[bool]:
 
     One in quarantine, or one whose texts are in a provider's batch, may not until its time.
     """
-    set_aside = and_(
+    defer = and_(
         documents.c.status.in_(("FAILED", "PROCESSING")),
         documents.c.failed_document_key == documents.c.document_key,
         documents.c.failed_config_key.in_((config_key, "*")),
@@ -219,7 +219,7 @@ def is_pending(config_key: str) -> ColumnElement[bool]:
     return and_(
         documents.c.status != "DELETED",
         or_(is_behind(config_key), documents.c.status == "PROCESSING"),
-        ~func.coalesce(set_aside, False),
+        ~func.coalesce(defer, False),
     )
 
 

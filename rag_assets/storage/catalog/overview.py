@@ -24,7 +24,7 @@ from rag_assets.storage.catalog.tables import (
 
 
 @dataclass(frozen=True, slots=True)
-class TenantStanding:
+class TenantSummary:
     """How a tenant stands.
 
     Attributes:
@@ -46,7 +46,7 @@ class TenantStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class FormatStanding:
+class FormatSummary:
     """How a tenant's documents of one format stand.
 
     Attributes:
@@ -92,7 +92,7 @@ class Overview:
         in_trouble: bool = False,
         limit: int | None = None,
         offset: int = 0,
-    ) -> list[TenantStanding]:
+    ) -> list[TenantSummary]:
         """How tenants stand, by id.
 
         Args:
@@ -107,7 +107,7 @@ class Overview:
             chosen = chosen.where(_has_failed_document() | _has_failed_sync())
         return self._standing(chosen)
 
-    def tenant(self, tenant_id: str) -> TenantStanding:
+    def tenant(self, tenant_id: str) -> TenantSummary:
         """How one tenant stands.
 
         Raises:
@@ -118,7 +118,7 @@ class Overview:
             raise UnknownTenant(f"no tenant {tenant_id!r}", hint="/documents lists them")
         return found[0]
 
-    def _standing(self, chosen: Select[tuple[str]]) -> list[TenantStanding]:
+    def _standing(self, chosen: Select[tuple[str]]) -> list[TenantSummary]:
         """In one query, which counts only what belongs to the chosen tenants."""
         ids = chosen.cte("chosen")
         counts, entries, last = _status_counts(ids), _entry_counts(ids), _last_syncs(ids)
@@ -137,11 +137,11 @@ class Overview:
         )
         with self._database.begin() as connection:
             return [
-                TenantStanding(id_, state, standing or {}, int(held), *rest)
+                TenantSummary(id_, state, standing or {}, int(held), *rest)
                 for id_, state, standing, held, *rest in connection.execute(query)
             ]
 
-    def formats(self, tenant_id: str) -> list[FormatStanding]:
+    def formats(self, tenant_id: str) -> list[FormatSummary]:
         """How a tenant's documents stand by format, the most frequent first."""
         living = and_(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
         query = (
@@ -152,11 +152,11 @@ class Overview:
             .where(living)
             .group_by(documents.c.media_type, documents.c.status)
         )
-        found: dict[str | None, FormatStanding] = {}
+        found: dict[str | None, FormatSummary] = {}
         with self._database.begin() as connection:
             for media_type, status, count, chunks, size in connection.execute(query):
-                had = found.get(media_type) or FormatStanding(media_type, {}, 0, 0)
-                found[media_type] = FormatStanding(
+                had = found.get(media_type) or FormatSummary(media_type, {}, 0, 0)
+                found[media_type] = FormatSummary(
                     media_type,
                     {**had.documents, status: count},
                     had.chunks + int(chunks),

@@ -24,7 +24,7 @@ class QuarantineTable:
         attempts = documents.c.attempts + 1
         self._put_off(ref, failures, config_key, {"status": "FAILED", "attempts": attempts})
 
-    def set_aside(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
+    def defer(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
         """Let documents wait until their time, out of the way of others; none of them failed."""
         self._put_off(ref, waits, config_key, {"status": "PROCESSING"})
 
@@ -41,7 +41,7 @@ class QuarantineTable:
                 .values(retry_at=func.now())
             ).rowcount
 
-    def set_aside_count(self, tenant_id: str) -> int:
+    def deferred_count(self, tenant_id: str) -> int:
         """How many documents wait for a provider's batch."""
         query = select(func.count()).where(
             documents.c.tenant == tenant_id,
@@ -51,7 +51,7 @@ class QuarantineTable:
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
 
-    def retry_passing_failures(self, ref: TenantRef) -> int:
+    def retry_transient_failures(self, ref: TenantRef) -> int:
         """Let documents be tried again at once whose failure may have passed; returns how many."""
         with self._database.begin_for(ref) as connection:
             return connection.execute(

@@ -109,7 +109,7 @@ class RecordTable:
             )
             .returning(source_records.c.revision)
         )
-        with self._database.begin_alone(ref) as connection:
+        with self._database.begin_exclusive(ref) as connection:
             new = connection.scalar(statement) is not None
             if new and scope != PUBLIC:
                 connection.execute(_moved(ref, record, scope))
@@ -126,7 +126,7 @@ class RecordTable:
         Returns:
             whether there was one.
         """
-        with self._database.begin_alone(ref) as connection:
+        with self._database.begin_exclusive(ref) as connection:
             found = forget_record(connection, ref, document_id)
             take_out(connection, ref, document_id, by)
         return found

@@ -1,7 +1,7 @@
 """Taking documents out of answers while a sync may be under way.
 
 A sync holds the tenant's lock for minutes, and a request cannot wait for it. So a request excludes
-no sync, only the sync's transactions while its own lasts (Database.begin_alone). What it leaves
+no sync, only the sync's transactions while its own lasts (Database.begin_exclusive). What it leaves
 behind each later one sees: a tombstone, a record that is gone, a document's status. So a sync that
 listed a document before its deletion neither records it anew nor makes a version of it count.
 """
@@ -50,7 +50,7 @@ class RemovalTable:
         known = select(table.content_sha256, table.status).where(
             table.tenant == ref.id, table.document_id == document_id
         )
-        with self._database.begin_alone(ref) as connection:
+        with self._database.begin_exclusive(ref) as connection:
             pushed = forget_record(connection, ref, document_id)
             row = connection.execute(known).first()
             if row is None and not pushed:

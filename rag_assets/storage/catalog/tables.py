@@ -79,9 +79,9 @@ documents = Table(
     Column("access_scope", Text, nullable=False, server_default="public"),
     Column("tags", ARRAY(Text), nullable=False, server_default="{}"),
     json_column("metadata"),
-    # Ends with the edition, where there was a demand for another.
+    # Ends with the number of reindex requests, where there was one.
     Column("document_key", Text, nullable=False),
-    # How often somebody asked for the document to be read, parsed and indexed anew.
+    # How often reindexing the document was requested.
     Column("edition", Integer, nullable=False, server_default="0"),
     Column("lane", SmallInteger, nullable=False, server_default="0"),
     Column("status", Text, nullable=False),

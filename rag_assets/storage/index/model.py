@@ -252,7 +252,7 @@ def indexed_key(
     access_scope: str,
     tags: tuple[str, ...],
     metadata: Mapping[str, Any],
-    edition: int = 0,
+    reindex_requests: int = 0,
 ) -> str:
     """Hash of everything that the entries of a version hold."""
     return key_of(
@@ -268,5 +268,5 @@ def indexed_key(
         list(tags),
         dict(metadata),
         SCHEMA_VERSION,
-        *([edition] if edition else []),
+        *([reindex_requests] if reindex_requests else []),
     )

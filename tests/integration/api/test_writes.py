@@ -134,7 +134,7 @@ def test_writes_for_a_tenant_that_is_busy_wait_shortly_and_keep_no_other_tenant_
 ) -> None:
     monkeypatch.setattr(database, "_WAIT_SHORTLY", text("SET LOCAL lock_timeout = '50ms'"))
     catalog = door.driver.session.catalog
-    with catalog.database.begin_alone(catalog.tenants.get("acme").ref):
+    with catalog.database.begin_exclusive(catalog.tenants.get("acme").ref):
         refused = door.send("PUT", PAGE, {"text": "A page."})
         assert problem(refused) == (503, "tenant-busy")
         assert int(refused.headers["retry-after"]) > 0

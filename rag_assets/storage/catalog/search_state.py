@@ -25,7 +25,7 @@ _CONNECTIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SearchState:
     """How a tenant stands at one moment towards somebody who asks.
 
     Attributes:
@@ -41,7 +41,7 @@ class Standing:
     scopes: frozenset[str]
 
 
-class QuestionReader:
+class SearchStateReader:
     """Reads what searches need, in one event loop.
 
     A grant or a revocation, a publication, a deletion holds with the next statement (see
@@ -56,7 +56,7 @@ class QuestionReader:
         self._standing = Statement.of(_standing_statement())
         self._readable = Statement.of(_readable_statement())
 
-    async def standing(self, tenant_id: str, principals: Collection[str]) -> Standing:
+    async def standing(self, tenant_id: str, principals: Collection[str]) -> SearchState:
         """A tenant, the generation that answers, and what may be read, all of one moment.
 
         Raises:
@@ -69,7 +69,7 @@ class QuestionReader:
         if not rows:
             raise unknown_tenant(tenant_id)
         row = rows[0]
-        return Standing(
+        return SearchState(
             TenantRef(tenant_id, row.incarnation),
             row.tenant_state,
             row.config,
