@@ -11,7 +11,7 @@ from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
 from rag_assets.common.errors import TenantLocked
 from rag_assets.common.formatting import counted
-from rag_assets.ingest.parsing.masked import credentials
+from rag_assets.ingest.parsing.document_masker import credentials
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.pipeline.context import TenantContext, config_key
 from rag_assets.pipeline.publishing import clean_up

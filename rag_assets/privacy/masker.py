@@ -12,12 +12,12 @@ from typing import Any
 from cachetools import LRUCache
 
 from rag_assets.common.batches import batched
-from rag_assets.privacy.decoding import decodings
+from rag_assets.privacy.percent_encoding import decodings
 from rag_assets.privacy.secrets.masking import redact
 from rag_assets.privacy.secrets.scanner import SecretScanner
 
 MASKING_VERSION = 1
-"""Raised whenever more of what is said of documents is masked than before."""
+"""Raised whenever more of the metadata of documents is masked than before."""
 
 _REMEMBERED_CHARACTERS = 8_000_000
 _APART = "\n\n"
@@ -45,7 +45,7 @@ def might_hold_credential(text: str) -> bool:
 class Masker:
     """Covers up credentials; made once per process, see masker_of().
 
-    It keeps what it was asked lately: names and questions come again and again.
+    It caches recent texts: names and questions recur.
 
     Args:
         scanner: finds them.
@@ -92,7 +92,7 @@ class Masker:
 
         Texts in which hardly a credential could be are scanned joined together; where anything
         is found in that, each by itself. All others are scanned by themselves from the start:
-        what stands beside a text must not decide what is found in it.
+        the text beside it must not decide what is found in it.
         """
         with self._lock:
             unknown = [text for text in dict.fromkeys(texts) if text not in self._known]

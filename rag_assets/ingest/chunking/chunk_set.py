@@ -1,4 +1,4 @@
-"""All chunks of one document: what the lake keeps and the index takes."""
+"""The chunk set of a document, its key and its digest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.masks import touching
+from rag_assets.ingest.chunking.masked_spans import touching
 from rag_assets.ingest.chunking.model import Chunk, chunk_record
 from rag_assets.ingest.chunking.passages import locate
 from rag_assets.ingest.parsing.languages import language_identity, language_of

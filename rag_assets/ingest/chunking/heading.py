@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from rag_assets.ingest.chunking.cuts import sentence_cuts
+from rag_assets.ingest.chunking.boundaries import sentence_cuts
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
 from rag_assets.ingest.chunking.measure import TOKENS
-from rag_assets.ingest.chunking.packing import Limits, pack
+from rag_assets.ingest.chunking.packer import Limits, pack
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.sections import group_sections
 from rag_assets.ingest.chunking.units import Grammar

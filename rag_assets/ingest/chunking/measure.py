@@ -1,4 +1,4 @@
-"""What the limits of a chunker count: tokens or characters."""
+"""Measures of texts: the tokens or characters that the limits of a chunker count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a chunker returns."""
+"""A chunk, its flat record, and the text that is embedded for it."""
 
 from __future__ import annotations
 

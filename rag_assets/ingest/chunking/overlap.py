@@ -1,4 +1,4 @@
-"""How far a passage reaches back into the one before it."""
+"""The overlap of a passage with the one before it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from rag_assets.ingest.chunking.cuts import Rank, word_cuts
+from rag_assets.ingest.chunking.boundaries import Rank, word_cuts
 from rag_assets.ingest.chunking.graphemes import is_boundary
 from rag_assets.ingest.chunking.measure import Measure
 

@@ -1,4 +1,4 @@
-"""From the spans a chunker chose to chunks with their place in the document."""
+"""Passages that a chunker chose, and the chunks that they become."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from rag_assets.ingest.chunking.cuts import sentence_cuts
+from rag_assets.ingest.chunking.boundaries import sentence_cuts
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
 from rag_assets.ingest.chunking.measure import TOKENS
-from rag_assets.ingest.chunking.packing import Limits, pack
+from rag_assets.ingest.chunking.packer import Limits, pack
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.regions import Region
 from rag_assets.ingest.chunking.sections import find_sections, join_sections
@@ -18,7 +18,7 @@ from rag_assets.ingest.chunking.units import Grammar, Units
 def split(request: ChunkRequest) -> list[Passage]:
     """Make one passage of each entry, whole.
 
-    - An entry is a row, with the headings between it and the row before. What stands between
+    - An entry is a row, with the headings between it and the row before. What is between
       rows, or a document without any, is one entry.
     - An entry over the limit is cut: a row between its lines, sentences, words; other text along
       its sections first (see heading).

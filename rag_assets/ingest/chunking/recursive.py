@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag_assets.ingest.chunking.cuts import Rank, line_cuts, sentence_cuts
+from rag_assets.ingest.chunking.boundaries import Rank, line_cuts, sentence_cuts
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
 from rag_assets.ingest.chunking.measure import TOKENS
-from rag_assets.ingest.chunking.packing import Limits, one_group, pack
+from rag_assets.ingest.chunking.packer import Limits, one_group, pack
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.units import Grammar
 

@@ -1,4 +1,4 @@
-"""The regions of a document: its blocks, and what stands between them."""
+"""The regions of a document: its blocks, and the text between them."""
 
 from __future__ import annotations
 

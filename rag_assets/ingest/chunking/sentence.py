@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rag_assets.ingest.chunking.cuts import Rank
+from rag_assets.ingest.chunking.boundaries import Rank
 from rag_assets.ingest.chunking.graphemes import is_boundary
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
 from rag_assets.ingest.chunking.measure import CHARACTERS
-from rag_assets.ingest.chunking.packing import Limits, one_group, pack
+from rag_assets.ingest.chunking.packer import Limits, one_group, pack
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.units import Grammar
 

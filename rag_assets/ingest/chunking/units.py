@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from rag_assets.ingest.chunking.cuts import Cuts, Rank, grapheme_cuts, line_cuts, words_cuts
-from rag_assets.ingest.chunking.masks import touching
+from rag_assets.ingest.chunking.boundaries import Cuts, Rank, grapheme_cuts, line_cuts, words_cuts
+from rag_assets.ingest.chunking.masked_spans import touching
 from rag_assets.ingest.chunking.measure import Measure
 from rag_assets.ingest.chunking.regions import Region
 from rag_assets.ingest.parsing.model import MaskedSpan

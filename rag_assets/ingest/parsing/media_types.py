@@ -104,7 +104,7 @@ SUFFIXES: Mapping[str, str] = MappingProxyType(
 )
 
 DOCUMENT_SUFFIXES = tuple(s for s, media_type in SUFFIXES.items() if media_type not in SOURCE_CODE)
-"""Of files that people write to be read; source code and settings are read where asked for."""
+"""Of files that people write to be read; source code and settings are read where configured."""
 
 
 def media_type_of(path: str) -> str | None:

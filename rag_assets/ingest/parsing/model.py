@@ -19,8 +19,8 @@ class Block:
         heading_path: the headings above it, outermost first; a heading's own text comes last.
         level: 1 to 6 for a heading, else 0.
         page: the page it begins on, counted from 1, where the format has pages.
-        slide: the slide it stands on, counted from 1, where the format has slides.
-        sheet: the name of the sheet it stands on, where the format has sheets.
+        slide: the slide it is on, counted from 1, where the format has slides.
+        sheet: the name of the sheet it is on, where the format has sheets.
         row: the row of the sheet or file that it begins in, counted from 1, where there are rows.
     """
 

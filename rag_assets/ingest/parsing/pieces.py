@@ -18,7 +18,7 @@ _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\u2060\ufeff\u
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What becomes a block once it is known where in the text it stands; see model.Block."""
+    """What becomes a block once it is known where in the text it is; see model.Block."""
 
     kind: BlockKind
     text: str

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Protocol, cast
 
 from rag_assets.common.hashing import key_of
-from rag_assets.ingest.parsing import columns, media_types
+from rag_assets.ingest.parsing import media_types, table_credentials
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
@@ -128,7 +128,7 @@ def parsers_version() -> str:
     """Changes whenever any parser or the secret rules change; made once, for keys of thousands."""
     parsers = {**PARSERS, "docling": DOCLING_PDF}
     versions = {k: [p.id, p.version] for k, p in parsers.items()}
-    return key_of("parsers", versions, rules_version(), columns.VERSION)
+    return key_of("parsers", versions, rules_version(), table_credentials.VERSION)
 
 
 def parse_key(
@@ -145,7 +145,7 @@ def parse_key(
             one that is, is known only once the bytes are read, so that all parsers' versions
             count.
         options: what the tenant chose.
-        edition: how often somebody asked for it to be parsed anew.
+        edition: how often it was requested to be parsed anew.
     """
     chosen = (options or ParseOptions()).identity()
     # Only where somebody did: all other documents keep the key that they always had.

@@ -93,7 +93,7 @@ class FilesSource:
     def list(self, tally: Tally | None = None) -> Iterator[ListedDocument]:
         """The wanted files, folder by folder in a stable order.
 
-        Take the time before the first is asked for: that is when the listing began.
+        The listing begins when the first is requested.
 
         Args:
             tally: counts what was seen besides.

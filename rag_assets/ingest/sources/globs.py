@@ -85,7 +85,7 @@ class Rules:
         self._folders_by_path = _Alternatives(for_folders, by_name=False, ignore_case=ignore_case)
 
     def decide(self, folder: bytes, name: bytes, *, is_folder: bool) -> bool | None:
-        """Whether an entry itself is matched; entries below a matched folder are not asked here.
+        """Whether an entry itself is matched; entries below a matched folder are not looked up.
 
         Args:
             folder: path of the entry's folder below the rules' own, empty or ending in a slash.
@@ -215,7 +215,7 @@ def _translate(pattern: bytes) -> bytes:
         if token not in (_FOLDERS, _SOME_FOLDERS, _EVERYTHING):
             block.append(token)
             continue
-        # What stands between two gaps may as well match as early as it can, once and for all.
+        # The part between two gaps may match as early as it can, once and for all.
         out.append(b"(?>" + gap + b"?" + _block(block) + b")" if gap else _block(block))
         gap = b".*" if token == _EVERYTHING else b"(?:[^/]*+/)" + token[-1:]
         block = []

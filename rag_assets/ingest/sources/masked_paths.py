@@ -1,4 +1,4 @@
-"""Reading documents whose names are kept masked."""
+"""Paths of documents whose names are stored masked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_assets.ingest.sources.model import DocumentSource, document_id
 class ListedPaths:
     """Where the documents of a source lie, by their ids, which are made of their true paths.
 
-    A path in which a credential stands is kept masked. Only the source still knows it: the source
+    A path that holds a credential is stored masked. Only the source still knows it: the source
     is listed, once, when the first such document is to be read.
 
     Args:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import unquote_to_bytes
 
-from rag_assets.privacy.secrets.views import View, ViewBuilder, lines_of
+from rag_assets.privacy.secrets.text_views import View, ViewBuilder, lines_of
 
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _WORD_BEFORE = re.compile(r"[^\s\"'<>`]*\Z")

@@ -1,4 +1,4 @@
-"""Kingfisher's rules for credentials of some hundred services, asked offline."""
+"""Kingfisher's rules for credentials of some hundred services, run offline."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _below(text: str, name: Name) -> Iterator[SecretSpan]:
 
 
 def _cell_at(line: str, column: int) -> tuple[int, int] | None:
-    """Where the cell of a column stands in a row, without the marks about it."""
+    """The span of a column's cell in a row, without the marks around it."""
     partings = list(_DELIMITER.finditer(line))
     if column >= len(partings):
         return None

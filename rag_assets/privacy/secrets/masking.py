@@ -1,4 +1,4 @@
-"""Masking credentials without moving anything else."""
+"""Masking of credentials, which leaves every other offset as it is."""
 
 from __future__ import annotations
 

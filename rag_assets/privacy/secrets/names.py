@@ -28,7 +28,7 @@ class Name:
     """A name found in a text.
 
     Attributes:
-        start, end: where it stands, as character offsets.
+        start, end: character offsets.
         promise: what its value is.
         written: the name as it is written.
     """

@@ -1,10 +1,10 @@
-"""Telling a credential from what documentation writes in its place."""
+"""Placeholders that documentation writes in place of a credential."""
 
 from __future__ import annotations
 
 import re
 
-from rag_assets.privacy.secrets.words import WORDS, is_made_of_words
+from rag_assets.privacy.secrets.vocabulary import WORDS, is_made_of_words
 
 _FEW = 3
 _DISTINCT = 6

@@ -23,7 +23,7 @@ from rag_assets.privacy.secrets.values import (
     is_symbols,
     is_worded_password,
 )
-from rag_assets.privacy.secrets.words import is_predicate
+from rag_assets.privacy.secrets.vocabulary import is_predicate
 
 _RULE = "told-secret"
 _REACH = 260

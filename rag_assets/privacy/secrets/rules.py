@@ -1,6 +1,6 @@
-"""The rules of our own: what a rule is, and all of them found in one pass over a text.
+"""The rules of rag-assets: what a rule is, and how one pass over a text finds all of them.
 
-A rule names short literals, its anchors, near which a credential of its kind stands. One
+A rule names short literals, its anchors, near which a credential of its kind is. One
 Aho-Corasick automaton finds the anchors of all rules in a single pass, so that a text in which
 nothing is suspicious costs one pass, however many rules there are.
 """
@@ -22,7 +22,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Anchor(NamedTuple):
-    """Where an anchor stands, as character offsets, half open."""
+    """An anchor's character offsets, half open."""
 
     start: int
     end: int
@@ -85,23 +85,32 @@ def lowered(text: str) -> str:
 def own_rules() -> RuleSet:
     """All rules of our own."""
     from rag_assets.privacy.secrets import (
-        calls,
+        call_arguments,
         commands,
-        named,
+        name_rules,
         private_keys,
-        shapes,
-        statements,
+        sql_statements,
         token_kinds,
+        token_patterns,
         uris,
     )
 
-    modules = (private_keys, token_kinds, shapes, uris, commands, calls, statements, named)
+    modules = (
+        private_keys,
+        token_kinds,
+        token_patterns,
+        uris,
+        commands,
+        call_arguments,
+        sql_statements,
+        name_rules,
+    )
     return RuleSet([rule for module in modules for rule in module.RULES])
 
 
 @cache
 def token_rules() -> RuleSet:
     """Rules for tokens whose shape alone tells them, wherever they stand."""
-    from rag_assets.privacy.secrets import shapes, token_kinds
+    from rag_assets.privacy.secrets import token_kinds, token_patterns
 
-    return RuleSet([*token_kinds.RULES, *shapes.RULES])
+    return RuleSet([*token_kinds.RULES, *token_patterns.RULES])

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from rag_assets.privacy.secrets import encodings, views, wraps
+from rag_assets.privacy.secrets import encodings, line_wraps, text_views
 from rag_assets.privacy.secrets.kingfisher import Kingfisher
 from rag_assets.privacy.secrets.masking import mask
 from rag_assets.privacy.secrets.placeholders import is_placeholder
@@ -84,15 +84,15 @@ class SecretScanner:
     def _read(self, text: str) -> Iterator[SecretSpan]:
         """Look through a text, as it is and as others read it."""
         yield from self._everything(text)
-        places = views.candidates(text)
-        if view := views.loosened(text, places):
+        places = text_views.candidates(text)
+        if view := text_views.loosened(text, places):
             for span in _in_view(view, self._kingfisher.scan):
                 # Blanks instead of brackets may have made a credential of a placeholder.
                 if not is_placeholder(text[span.start : span.end].rpartition(":")[2]):
                     yield span
-        for view in filter(None, (views.folded(text), encodings.decoded(text, places))):
+        for view in filter(None, (text_views.folded(text), encodings.decoded(text, places))):
             yield from _in_view(view, self._everything)
-        for view, seams in wraps.joined(text):
+        for view, seams in line_wraps.joined(text):
             yield from _across(view, seams, token_rules())
 
     def _everything(self, text: str) -> Iterator[SecretSpan]:
@@ -148,11 +148,15 @@ def _line_after(text: str, at: int) -> int:
     return high if end < 0 else end
 
 
-def _in_view(view: views.View, scan: Callable[[str], Iterable[SecretSpan]]) -> Iterator[SecretSpan]:
+def _in_view(
+    view: text_views.View, scan: Callable[[str], Iterable[SecretSpan]]
+) -> Iterator[SecretSpan]:
     return map(view.original, scan(view.text))
 
 
-def _across(view: views.View, seams: list[wraps.Seam], rules: RuleSet) -> Iterator[SecretSpan]:
+def _across(
+    view: text_views.View, seams: list[line_wraps.Seam], rules: RuleSet
+) -> Iterator[SecretSpan]:
     """What runs over a place where two lines were put together.
 
     A word that follows a whole token is not its end; it is only where the token would be none
@@ -171,7 +175,7 @@ def _across(view: views.View, seams: list[wraps.Seam], rules: RuleSet) -> Iterat
             yield view.original(SecretSpan(span.start, end, span.rule))
 
 
-def _goes_on(text: str, span: SecretSpan, seam: wraps.Seam, rules: RuleSet) -> bool:
+def _goes_on(text: str, span: SecretSpan, seam: line_wraps.Seam, rules: RuleSet) -> bool:
     """Whether a token goes on after a seam: no other begins there, and it is no word after a whole one."""
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):
         return False

@@ -1,4 +1,4 @@
-"""Where credentials stand in a text, and how places that overlap become one."""
+"""Spans of credentials in a text, and the union of spans that overlap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SecretSpan:
-    """Where a credential stands, as character offsets (half open), and which rule found it."""
+    """A credential's character offsets (half open), and the rule that found it."""
 
     start: int
     end: int

@@ -52,7 +52,7 @@ class Token:
 
 
 def starts_token(text: str, start: int) -> bool:
-    """Tell whether a token may begin here: nothing of a longer word stands before it."""
+    """Tell whether a token may begin here: no part of a longer word precedes it."""
     if start == 0 or text[start - 1] not in _LETTERS:
         return True
     return _ESCAPED.search(text, max(0, start - _ESCAPE_REACH), start) is not None

@@ -9,7 +9,7 @@ from rag_assets.privacy.secrets.placeholders import is_placeholder
 from rag_assets.privacy.secrets.rules import Anchor, Rule
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.privacy.secrets.values import is_key, is_token_body, is_worded_password
-from rag_assets.privacy.secrets.words import is_predicate
+from rag_assets.privacy.secrets.vocabulary import is_predicate
 
 _REACH = 600
 _SHORTEST = 3

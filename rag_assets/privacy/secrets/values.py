@@ -1,4 +1,4 @@
-"""Telling a credential by its value: passwords, keys, PINs, and what code writes in their place."""
+"""Values: which are passwords, keys or PINs, and which are code or placeholders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from rag_assets.privacy.secrets.placeholders import is_placeholder, is_token_placeholder
-from rag_assets.privacy.secrets.words import WORDS, is_of_sentences
+from rag_assets.privacy.secrets.vocabulary import WORDS, is_of_sentences
 
 _FEW = 3
 _SHORT = 4

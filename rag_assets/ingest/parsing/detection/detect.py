@@ -38,7 +38,7 @@ def detect(data: bytes, media_type: str | None = None) -> str:
     if not data.strip():
         raise DocumentRejected("it is empty")
     declared = _declared(media_type)
-    # Only what stands before the mark tells a PDF after some junk from a text about PDFs.
+    # Only what precedes the mark tells a PDF after some junk from a text about PDFs.
     if data.removeprefix(_UTF8_MARK).lstrip().startswith(PDF_MARK):
         return PDF
     if data.startswith(ZIP_MARKS):

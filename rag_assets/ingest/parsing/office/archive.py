@@ -1,6 +1,6 @@
 """ZIP archives of Office documents, read part by part within bounds.
 
-Only the parts that are asked for are ever inflated, into memory; nothing is unpacked, and what
+Only requested parts are ever inflated, into memory; nothing is unpacked, and what
 lies in an archive besides (pictures, macros, embedded files, archives) is not looked at.
 """
 

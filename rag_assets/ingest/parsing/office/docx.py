@@ -132,7 +132,7 @@ class _Reader:
         return self._styles.of(named.get(f"{W}val", "") if named is not None else "")
 
     def _marker(self, properties: _Element | None, style: Style) -> tuple[str, int] | None:
-        """What stands before an item, and how deep; None for what is no item."""
+        """The marker before an item, and how deep; None for what is no item."""
         place = list_place(properties) or style.place
         if place is None or place.number == 0:
             return None

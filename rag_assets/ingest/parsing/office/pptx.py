@@ -71,7 +71,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def _title(package: Package, opening: list[str]) -> str | None:
-    """What stands as the title on the first slide, else in the properties."""
+    """The title on the first slide, else in the properties."""
     if opening and opening[0] != "Slide 1":
         return heading_name(opening[0])
     title = package.title()

@@ -56,7 +56,7 @@ def _lists(run: Iterable[tuple[Any, int]]) -> Iterator[Piece]:
 
 
 def _table(item: Any, document: DoclingDocument) -> str:
-    """Rows on lines; a cell that spans several stands in the first of them only."""
+    """Rows on lines; a cell that spans several is in the first of them only."""
     lines = []
     for number, row in enumerate(item.data.grid):
         cells = (

@@ -25,7 +25,7 @@ class PdfFile:
     """An opened PDF.
 
     Args:
-        data: the document; what stands before its mark is left out.
+        data: the document; what precedes its mark is left out.
         passwords: tried in order if it is encrypted.
 
     Attributes:

@@ -12,7 +12,7 @@ from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import BlockKind
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.pdf.file import PdfFile
-from rag_assets.ingest.parsing.pdf.text import plain
+from rag_assets.ingest.parsing.pdf.plain_text import plain
 from rag_assets.ingest.parsing.pieces import DEEPEST_LEVEL, Piece, clean
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ _QUOTE = '"'
 
 
 class _Record(NamedTuple):
-    """A record: its number from 1, blank ones counted, and where it stands."""
+    """A record: its number from 1, blank ones counted, and where it is."""
 
     number: int
     start: int

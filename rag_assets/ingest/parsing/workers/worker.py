@@ -73,7 +73,7 @@ def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
 
 def _prepare(scanner: SecretScanner) -> None:
     """Load all that documents need, so that no document pays for it, in time or in memory."""
-    from rag_assets.ingest.parsing import masked, parse  # noqa: F401
+    from rag_assets.ingest.parsing import document_masker, parse  # noqa: F401
     from rag_assets.ingest.parsing.text import markdown  # noqa: F401
 
     scanner.load()
@@ -98,7 +98,7 @@ def _answer(
     limits: ParseLimits,
 ) -> tuple[bytes, bytes]:
     """The answer to one document: its record with the text beside it, or why there is none."""
-    from rag_assets.ingest.parsing.masked import masked
+    from rag_assets.ingest.parsing.document_masker import masked
     from rag_assets.ingest.parsing.parse import parse
 
     try:

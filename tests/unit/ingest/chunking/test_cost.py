@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from rag_assets.ingest.chunking import packing
-from rag_assets.ingest.chunking.packing import Grouping, Limits
+from rag_assets.ingest.chunking import packer
+from rag_assets.ingest.chunking.packer import Grouping, Limits
 from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
 from rag_assets.ingest.chunking.units import Grammar
 from rag_assets.ingest.parsing.model import Block, ParsedText
@@ -42,7 +42,7 @@ def work(text: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int,
             return grammar.measure.count(texts)
 
         measure = replace(grammar.measure, count=count)
-        return packing.pack(parsed, replace(grammar, measure=measure), limits, grouping)
+        return packer.pack(parsed, replace(grammar, measure=measure), limits, grouping)
 
     monkeypatch.setattr(f"rag_assets.ingest.chunking.{chunker}.pack", spied)
     parsed = ParsedText(text, (Block("paragraph", 0, len(text)),))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rag_assets.ingest.parsing.masked import masked
+from rag_assets.ingest.parsing.document_masker import masked
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.ingest.parsing.records import to_record
 from rag_assets.privacy.secrets.scanner import SecretScanner

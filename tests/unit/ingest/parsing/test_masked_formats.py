@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.ingest.parsing.masked import masked
+from rag_assets.ingest.parsing.document_masker import masked
 from rag_assets.ingest.parsing.media_types import CSV, EML, HTML
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.parse import parse

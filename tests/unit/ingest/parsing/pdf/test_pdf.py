@@ -7,7 +7,7 @@ import pytest
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.parse import parse as parse_document
-from rag_assets.ingest.parsing.pdf.text import plain
+from rag_assets.ingest.parsing.pdf.plain_text import plain
 from rag_assets.ingest.parsing.titles import sensible_title
 from tests.unit.ingest.parsing import pdfs
 from tests.unit.ingest.parsing.pdfs import Style

@@ -1,4 +1,4 @@
-"""Credentials without a telling beginning: what stands in their midst, or beside them, tells."""
+"""Tokens without a prefix, found by a pattern inside or beside them."""
 
 from __future__ import annotations
 

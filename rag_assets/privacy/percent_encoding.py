@@ -1,4 +1,4 @@
-"""Percent-encoded text as it reads once it is decoded, and where each character of it stands."""
+"""Percent-encoded text, decoded, with the original offsets of each character."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Decoded:
 
     Attributes:
         text: as it reads.
-        places: for each of its characters, from where to where it stands in the original.
+        places: for each of its characters, its start and end in the original.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Words about credentials: what stands where one is due, and is none."""
+"""Vocabulary of credentials: words that are written in place of one."""
 
 from __future__ import annotations
 

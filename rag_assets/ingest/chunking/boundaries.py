@@ -1,4 +1,4 @@
-"""Where a text may be cut, and how good each place is."""
+"""Boundaries at which a text may be cut, ranked."""
 
 from __future__ import annotations
 

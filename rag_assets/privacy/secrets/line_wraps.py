@@ -1,4 +1,4 @@
-"""Lines put together over which a layout broke a token."""
+"""Lines joined where a layout wrapped a token."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rag_assets.privacy.secrets.views import View, ViewBuilder, is_mixed_word
+from rag_assets.privacy.secrets.text_views import View, ViewBuilder, is_mixed_word
 
 _WRAPPED = re.compile(r"[ \t]*(?:<br ?/?>|\\)?\r?\n[ \t>|]*(?=[A-Za-z0-9+/=_~-])")
 _LINE_END = re.compile(

@@ -1,6 +1,6 @@
 """Other ways to read a text: what a layout, an alphabet or an encoding hides from a rule.
 
-A view is a text with, for each of its characters, the place in the original that it stands for.
+A view is a text with, for each of its characters, its place in the original.
 What is found in a view is masked in the original.
 """
 
@@ -89,7 +89,7 @@ class ViewBuilder:
 
 
 def candidates(text: str) -> list[tuple[int, int]]:
-    """Where something long stands with a digit in it: all that a layout or an encoding may hide."""
+    """Long runs with a digit in them: all that a layout or an encoding may hide."""
     return [found.span() for found in _CANDIDATE.finditer(text) if _DIGIT.search(found[0])]
 
 
@@ -113,7 +113,7 @@ def loosened(text: str, places: Sequence[tuple[int, int]]) -> View | None:
 
 
 def _is_enclosed(text: str, first: int, last: int) -> bool:
-    """Whether a mark stands beside a candidate, or ends it, that a library's rule may not expect."""
+    """Whether a mark is beside a candidate, or ends it, that a library's rule may not expect."""
     if text[last - 1] in ".:~%_" or text[first] in ".:~_":
         return True
     return not (_is_open(text[first - 1 : first]) and _is_open(text[last : last + 1]))

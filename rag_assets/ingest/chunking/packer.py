@@ -1,4 +1,4 @@
-"""Filling passages with units: the part that all chunkers share."""
+"""The packer, which all chunkers share: it fills passages with units."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.chunking.cuts import Rank
+from rag_assets.ingest.chunking.boundaries import Rank
 from rag_assets.ingest.chunking.graphemes import is_boundary
 from rag_assets.ingest.chunking.measure import Measure
 from rag_assets.ingest.chunking.overlap import overlap_start
@@ -49,7 +49,7 @@ def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Groupin
       the units. A table or a code block that would fit whole is not cut at all.
     - A passage that continues a group repeats the last words, or sentences, of the one before it.
       Nothing is repeated into another group, or across a masked span.
-    - Text around a masked span stands in a passage of its own, as small as a sentence or line, so
+    - Text around a masked span is a passage of its own, as small as a sentence or line, so
       that dropping it takes little else along.
     - Front matter is left out: it is metadata. So is white space at both ends.
     - The heading path is what the paths of all text that is not overlap have in common.

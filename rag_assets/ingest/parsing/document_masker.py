@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from rag_assets.ingest.parsing.columns import credential_cells, joined
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.ingest.parsing.outline import Outline
+from rag_assets.ingest.parsing.table_credentials import credential_cells, joined
 from rag_assets.privacy.secrets.masking import mask, redact
 from rag_assets.privacy.secrets.scanner import SecretScanner
 
@@ -85,7 +85,7 @@ def _with_sheets(blocks: Iterable[Block], scanner: SecretScanner) -> Iterator[Bl
 def _masked_name(name: str, before: str, after: str, block: Block) -> str:
     """The name of a heading in which a credential was found, as it reads after masking.
 
-    All of it is masked where it does not stand in the text as it is: it was cut, or put together
+    All of it is masked where the text does not hold it as it is: it was cut, or put together
     from two lines.
     """
     at = before.find(name, block.start, block.end)

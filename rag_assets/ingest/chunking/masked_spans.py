@@ -1,4 +1,4 @@
-"""Which masked credentials a span of text touches."""
+"""Masked credentials that spans of text touch."""
 
 from __future__ import annotations
 

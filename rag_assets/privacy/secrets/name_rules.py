@@ -1,4 +1,4 @@
-"""Credentials that only a name gives away, whatever stands between it and its value."""
+"""Credentials found by their names: assignments, markup and prose."""
 
 from __future__ import annotations
 
