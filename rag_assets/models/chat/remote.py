@@ -11,7 +11,7 @@ from rag_assets.common.errors import ChatTimeout, EmbeddingError, RagAssetsError
 from rag_assets.common.tokens import count_text
 from rag_assets.models.chat.failures import failure_of_chat
 from rag_assets.models.chat.protocol import Completion, Prompt
-from rag_assets.models.transport.loop_clients import Connections
+from rag_assets.models.transport.loop_clients import LoopClients
 from rag_assets.models.transport.retries import RetriedCall, RetryPolicy
 from rag_assets.models.transport.sdk_connection import encodable
 from rag_assets.models.transport.traffic import Traffic
@@ -75,7 +75,7 @@ class RemoteChat:
     def __init__(
         self, connect: Callable[[], ChatEndpoint], id_: str, *, first_pause: float = 0.5
     ) -> None:
-        self._connections = Connections(connect)
+        self._connections = LoopClients(connect)
         self._traffic = Traffic(concurrency=CONCURRENCY)
         self._id = id_
         self._first_pause = first_pause

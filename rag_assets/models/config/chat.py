@@ -27,8 +27,8 @@ class ChatModelConfig(BaseModel):
 
     Attributes:
         model: its name at the provider. A provider "auto" of embeddings goes by it.
-        provider: "openai", "gemini", or "openai-compatible" (any server that speaks OpenAI's
-            language, by its base_url). By default as the name of the model says.
+        provider: "openai", "gemini", or "openai-compatible" (any server that implements
+            OpenAI's API, by its base_url). By default as the name of the model says.
         base_url: of a server other than the provider's own, which has to be public and encrypted
             unless the operator lets it through.
         api_key: the environment variable that holds the key, as $NAME, instead of a stored key.
@@ -51,7 +51,7 @@ class ChatModelConfig(BaseModel):
     def _one_server(self) -> Self:
         if self.provider is None:
             if self.base_url is not None:
-                raise ValueError("a base_url needs the provider whose language the server speaks")
+                raise ValueError("a base_url needs the provider whose API the server implements")
         elif self.base_url is None and not provider_of(self.provider).own_server:
             raise ValueError(f"an {self.provider} server needs its base_url")
         return self

@@ -36,7 +36,7 @@ class EmbedderConfig(BaseModel):
 
     Attributes:
         provider: "local" runs an ONNX model on this machine's cores. "openai", "gemini" and
-            "openai-compatible" (any server that speaks OpenAI's language, by its base_url) ask a
+            "openai-compatible" (any server that implements OpenAI's API, by its base_url) use a
             server, with the tenant's own key. "auto" follows from the tenant's chat model and keys.
             "deterministic" makes vectors from a hash of the text: for tests and benchmarks, since
             it finds nothing by meaning.

@@ -12,7 +12,7 @@ from rag_assets.common.errors import BadVectors, InputRejected
 from rag_assets.common.tokens import count_tokens
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose
 from rag_assets.models.embedding.vectors import checked_vectors
-from rag_assets.models.transport.loop_clients import Connections
+from rag_assets.models.transport.loop_clients import LoopClients
 from rag_assets.models.transport.retries import (
     DOCUMENT_RETRIES,
     QUERY_RETRIES,
@@ -103,7 +103,7 @@ class RemoteEmbedder:
         self._traffic = traffic
         self._count = count
         self._patience: Mapping[Purpose, RetryPolicy] = {"document": patience, "query": prompt}
-        self._connections = Connections(connect)
+        self._connections = LoopClients(connect)
 
     @property
     def embedder_id(self) -> str:

@@ -1,4 +1,4 @@
-"""Leaving a reranker alone that keeps failing, so that not every search waits for it in vain."""
+"""A circuit breaker for rerankers, so that searches do not wait for one that keeps failing."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from rag_assets.common.errors import RagAssetsError, RerankFailed
 from rag_assets.models.reranking.protocol import Reranker
 
 FAILURES = 3
-"""In a row, after which a reranker rests."""
+"""In a row, after which the circuit opens."""
 
 OPEN_SECONDS = 30.0
-"""How long; then one search tries it again."""
+"""How long the circuit stays open; then one search tries the reranker."""
 
 
 class CircuitBreakerReranker:
-    """A reranker that is not asked for a while after it failed several times in a row.
+    """A reranker that is not called for a while after several failures in a row.
 
     Args:
         reranker: that may fail.
@@ -40,16 +40,16 @@ class CircuitBreakerReranker:
         """One score for each passage; see Reranker.scores.
 
         Raises:
-            RerankFailed: whatever went wrong, also where it was not asked.
+            RerankFailed: it failed, or the circuit is open.
         """
-        self._require_turn()
+        self._require_closed()
         try:
             scores = await self._reranker.scores(question, passages, seconds=seconds)
         except RerankFailed:
-            self._count()
+            self._count_failure()
             raise
         except RagAssetsError as error:
-            self._count()
+            self._count_failure()
             raise RerankFailed(error.message, "not usable", hint=error.hint) from error
         self._failures = 0
         return scores
@@ -58,16 +58,16 @@ class CircuitBreakerReranker:
         """See Reranker.close."""
         await self._reranker.close()
 
-    def _require_turn(self) -> None:
+    def _require_closed(self) -> None:
         if self._failures < FAILURES:
             return
         now = self._clock()
         if now < self._open_until:
             raise RerankFailed(f"{self.reranker_id} failed {self._failures} times", "resting")
-        # One tries; until it has succeeded, the others go on without.
+        # One search tries it; until it succeeds, others go on without.
         self._open_until = now + OPEN_SECONDS
 
-    def _count(self) -> None:
+    def _count_failure(self) -> None:
         self._failures += 1
         if self._failures >= FAILURES:
             self._open_until = self._clock() + OPEN_SECONDS

@@ -32,7 +32,7 @@ def _normal_url(url: str) -> str:
 
 
 class RerankConfig(BaseModel):
-    """A second stage of searches: a slower model reads the first candidates again and orders them.
+    """Rerank the top hits with a cross-encoder.
 
     Either `folder` or `url` is given.
 

@@ -34,7 +34,7 @@ from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.models.transport.credentials import Credentials
 from rag_assets.models.transport.failures import Refusal, failure_of
-from rag_assets.models.transport.loop_clients import Connections
+from rag_assets.models.transport.loop_clients import LoopClients
 from rag_assets.models.transport.sdk_connection import SdkConnection, Server, encodable
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class RerankEndpoint:
         self._config = config
         self._id = f"{urlsplit(config.url or '').hostname}/{config.model or 'default'}"
         server = Server(self._id, config.url, key_optional=config.api_key is None)
-        self._connections = Connections(partial(_Connection, server, credentials, allowed))
+        self._connections = LoopClients(partial(_Connection, server, credentials, allowed))
 
     @property
     def reranker_id(self) -> str:

@@ -1,7 +1,7 @@
-"""Which servers a tenant's embedder may be sent to: judged by URL and by address, without asking.
+"""Rules for the servers that tenants may name, by URL and by address (against SSRF).
 
 A tenant names a server, and this process connects to it: without these rules a tenant could reach
-whatever this machine reaches, such as a cloud's metadata service or a neighbour's database.
+whatever this machine reaches, such as a cloud's metadata service or another tenant's database.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 from rag_assets.common.errors import EmbedderRefused
 from rag_assets.common.private_endpoints import Address, PrivateEndpoints
 
-_UNICAST = IPv6Network("2000::/3")  # all that IANA has given out of IPv6
+_UNICAST = IPv6Network("2000::/3")  # all global unicast addresses that IANA has assigned
 _NAT64 = IPv6Network("64:ff9b::/96")
-# What ipaddress calls global, in this or an earlier Python, though nobody's server is there.
-_NOBODYS = (
+# Global by ipaddress, in this or an earlier Python, although no public server is there.
+_NOT_PUBLIC = (
     IPv4Network("192.0.0.0/24"),  # protocol assignments
     IPv4Network("192.88.99.0/24"),  # relays of 6to4
     IPv6Network("2001::/23"),  # protocol assignments, Teredo and ORCHID among them
@@ -28,19 +28,19 @@ _NOBODYS = (
 def is_public(address: Address) -> bool:
     """Whether an address belongs to a server on the public internet.
 
-    An address that carries another one is as public as that one: IPv4-mapped, NAT64, 6to4.
+    An address that embeds another one is as public as that one: IPv4-mapped, NAT64, 6to4.
     """
-    carried = _carried(address)
-    if carried is not None:
-        return is_public(carried)
+    embedded = _embedded(address)
+    if embedded is not None:
+        return is_public(embedded)
     if address.is_multicast or not address.is_global:
         return False
     if isinstance(address, IPv6Address) and address not in _UNICAST:
         return False
-    return not any(address in network for network in _NOBODYS)
+    return not any(address in network for network in _NOT_PUBLIC)
 
 
-def _carried(address: Address) -> IPv4Address | None:
+def _embedded(address: Address) -> IPv4Address | None:
     if isinstance(address, IPv4Address):
         return None
     if address in _NAT64:
@@ -49,14 +49,14 @@ def _carried(address: Address) -> IPv4Address | None:
 
 
 def normal_base_url(url: str) -> str:
-    """A base_url as requests and ids use it: without a slash at its end, its host in lower case.
+    """Normalise a base_url: no slash at its end, its host in lower case.
 
     Raises:
-        ValueError: it is no URL that an embedder could be reached by. Does not quote it, since a
+        ValueError: it is not a usable URL. The message does not quote it, since a
             malformed one may hold a password.
     """
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        raise ValueError("base_url holds characters that a URL does not have")
+        raise ValueError("base_url has characters that are not valid in a URL")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -65,11 +65,11 @@ def normal_base_url(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("base_url must begin with https:// (or http://) and name a server")
     if "@" in parts.netloc:
-        raise ValueError("base_url must hold no user and no password; a key goes into api_key")
+        raise ValueError("base_url must have no user and no password; a key goes into api_key")
     if "?" in url or "#" in url:
-        raise ValueError("base_url must end with its path: no ? and no #")
+        raise ValueError("base_url must have no query and no fragment (? and #)")
     if port == 0:
-        raise ValueError("base_url has a port that is none")
+        raise ValueError("base_url has an invalid port")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     where = host if port is None else f"{host}:{port}"
     return f"{parts.scheme}://{where}{parts.path.rstrip('/')}"
@@ -78,16 +78,16 @@ def normal_base_url(url: str) -> str:
 def permitted(
     resolved: list[str], *, scheme: str, host: str, port: int, allowed: PrivateEndpoints
 ) -> list[str]:
-    """The addresses of a server that may be connected to: all of them, or none.
+    """Permit the addresses of a server: all of them, or none.
 
     Args:
-        resolved: what its name leads to.
+        resolved: addresses of its name.
         scheme, host, port: of the URL.
-        allowed: what the operator lets through.
+        allowed: by the operator.
 
     Raises:
         EmbedderRefused: one of them is not public, or the connection would not be encrypted, and
-            the operator does not let it through.
+            the operator does not allow it.
     """
     if allowed.names(host, port):
         return resolved
@@ -108,7 +108,7 @@ def permitted(
 
 
 def refused(message: str, *, hint: str | None = None) -> EmbedderRefused:
-    """A refusal of our own, before anything was sent."""
+    """An error for a request that was not sent."""
     error = EmbedderRefused(message, hint=hint)
     error.requests = 0
     return error

@@ -1,6 +1,6 @@
-"""Names for what goes wrong at a provider: passing or not, the texts' fault or not.
+"""Errors for failures at a provider: transient or permanent, caused by the input or not.
 
-No message holds what the provider said: an answer may echo a key or a text.
+No message quotes the provider: a response may echo a key or a text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rag_assets.common.errors import (
 )
 
 _LONGEST_WAIT = 86_400.0
-"""A server may name any number of seconds: what is beyond a day is no better than a day."""
+"""A server may name any number of seconds; more than a day is cut to a day."""
 
 _KEY_HINT = "set a key that it takes with `rag-assets keys set`"
 _TRANSIENT = frozenset({408, 409, 425, 429})
@@ -32,7 +32,7 @@ _FAULTS: Mapping[int, Fault] = {401: "key", 402: "quota", 403: "key", 404: "mode
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer that is none.
+    """A response that reports a failure.
 
     Attributes:
         status: of HTTP.
@@ -84,12 +84,12 @@ def interruption_of(error: BaseException, embedder: str) -> EmbeddingError:
             return cause
         if isinstance(cause, SSLCertVerificationError):
             return EmbedderRefused(
-                f"{embedder} shows a certificate that does not verify",
+                f"{embedder} has a certificate that cannot be verified",
                 hint="check base_url, and the certificate of the server",
             )
         if isinstance(cause, TimeoutError) or "Timeout" in type(cause).__name__:
             return EmbedderUnavailable(f"{embedder} did not answer in time")
-    return EmbedderUnavailable(f"{embedder} cannot be reached, or broke off")
+    return EmbedderUnavailable(f"{embedder} cannot be reached, or closed the connection")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -116,7 +116,7 @@ def _transient(refusal: Refusal, embedder: str) -> EmbedderUnavailable:
     wait = retry_after(refusal.headers) if said is None else said
     wait = None if wait is None else min(wait, _LONGEST_WAIT)
     slow = refusal.status == HTTPStatus.TOO_MANY_REQUESTS
-    what = "asks to slow down" if slow else "does not answer as it should"
+    what = "asks to slow down" if slow else "does not answer as expected"
     return EmbedderUnavailable(f"{embedder} {what} (HTTP {refusal.status})", retry_after=wait)
 
 

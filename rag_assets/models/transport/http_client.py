@@ -1,6 +1,6 @@
-"""The HTTP connections of embedders: where they lead, what goes out, how much may come back.
+"""HTTP clients of models: permitted servers, headers sent, limits of responses.
 
-Both providers' SDKs get their HTTP client from here. Importing this loads httpx2.
+Providers' SDKs get their HTTP client from here. Importing this loads httpx2.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HEADERS_TAKEN = frozenset({"content-type", "retry-after", "retry-after-ms"})
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Ask the system's resolver, which also takes literal addresses in all their notations."""
+    """Resolve a name by the system's resolver, which also takes literal addresses."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
@@ -58,18 +58,18 @@ def tenants_client(
 
     Args:
         base_url: of the server.
-        allowed: what the operator lets through beyond the public internet.
+        allowed: servers beyond the public internet that the operator allows.
         resolver: finds its addresses.
         most_bytes: of an answer.
 
     Raises:
-        EmbedderRefused: it is no URL.
+        EmbedderRefused: it is not a URL.
     """
     try:
         url = httpx2.URL(base_url)
     except httpx2.InvalidURL:
         raise refused("base_url is not a URL") from None
-    transport = _Pinned(url, allowed, resolver)
+    transport = _PinnedTransport(url, allowed, resolver)
     return _client(transport, most_bytes, trust_env=False)
 
 
@@ -96,12 +96,14 @@ def _client(
     wire = logging.getLogger("httpcore2")
     wire.setLevel(max(wire.level, logging.INFO))
     return httpx2.AsyncClient(
-        transport=_Bounded(transport, most_bytes), follow_redirects=False, trust_env=trust_env
+        transport=_BoundedTransport(transport, most_bytes),
+        follow_redirects=False,
+        trust_env=trust_env,
     )
 
 
-class _Bounded(httpx2.AsyncBaseTransport):
-    """Bounds what goes out, what comes back, and for how long, whatever an SDK asks for."""
+class _BoundedTransport(httpx2.AsyncBaseTransport):
+    """Limits headers sent, responses and timeouts, whatever an SDK sets."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, most_bytes: int) -> None:
         self._inner = inner
@@ -127,7 +129,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             if good:
-                raise BadVectors("a provider's answer is compressed, which was not asked for")
+                raise BadVectors("a provider's response is compressed, against the request")
             return httpx2.Response(response.status_code, headers=taken)
         stream = _BoundedStream(response, self._most_bytes if good else _MOST_REFUSAL_BYTES)
         return httpx2.Response(response.status_code, headers=taken, stream=stream)
@@ -137,7 +139,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """The body of a response, broken off where it grows too long: a refusal is one anyway."""
+    """The body of a response up to a limit; a longer error is cut, a longer success fails."""
 
     def __init__(self, response: httpx2.Response, most_bytes: int) -> None:
         self._response = response
@@ -150,15 +152,15 @@ class _BoundedStream(httpx2.AsyncByteStream):
             if taken > self._most_bytes:
                 if not self._response.is_success:
                     return
-                raise BadVectors(f"a provider's answer is longer than {self._most_bytes:,} bytes")
+                raise BadVectors(f"a provider's response is longer than {self._most_bytes:,} bytes")
             yield part
 
     async def aclose(self) -> None:
         await self._response.aclose()
 
 
-class _Pinned(httpx2.AsyncBaseTransport):
-    """Connects to the addresses that a server's name led to when they were judged."""
+class _PinnedTransport(httpx2.AsyncBaseTransport):
+    """Connects to the addresses of a server's name that were permitted."""
 
     def __init__(self, base_url: httpx2.URL, allowed: PrivateEndpoints, resolver: Resolve) -> None:
         self._origin = _origin(base_url)
@@ -170,7 +172,7 @@ class _Pinned(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if _origin(request.url) != self._origin:
-            raise refused("a request to another server than base_url's was held back")
+            raise refused("a request to another server than base_url's was blocked")
         for address in await self._pinned():
             try:
                 return await self._inner.handle_async_request(self._to(address, request))

@@ -1,4 +1,4 @@
-"""Clients of a provider, one for each event loop: what a loop opened is of no use to another."""
+"""Clients of a server, one for each event loop, since connections belong to a loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Client(Protocol):
     """Holds connections of the loop it is used in."""
 
     async def close(self) -> None:
-        """Let go of them."""
+        """Close them."""
         ...
 
 
@@ -29,11 +29,11 @@ class _Opened(Generic[ClientT]):
     wanted: bool = True
 
 
-class Connections(Generic[ClientT]):
-    """Makes a loop's client when it is first used, and closes it when nobody is using it.
+class LoopClients(Generic[ClientT]):
+    """Opens a loop's client at its first use, and closes it when it is no longer used.
 
     Args:
-        connect: makes a client.
+        connect: creates a client.
     """
 
     def __init__(self, connect: Callable[[], ClientT]) -> None:

@@ -1,4 +1,4 @@
-"""Asking a provider until it answers, or for as long as that is worth while."""
+"""Retries of requests to a provider."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rag_assets.common.errors import EmbedderUnavailable, EmbeddingError, OutOfT
 from rag_assets.models.transport.traffic import Traffic
 
 _LONGEST_SHARED_PAUSE = 300.0
-"""A person may have changed what the provider minds long before it thought of that itself."""
+"""The cause may be repaired long before the pause that a provider asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a call is worth while.
+    """How often and for how long a call is tried.
 
     Attributes:
-        turn: seconds to wait at most until its first attempt may go out.
+        turn: seconds to wait at most until its first attempt may be sent.
         tries: attempts at most.
         seconds: for all attempts and the pauses between them.
-        least: seconds that an attempt after the first must have left, or it does not begin.
+        least: seconds that must be left for a further attempt to begin.
         first_pause: seconds before the second attempt at most; doubled before every further one.
         longest_pause: what that grows to, unless the provider asks for more.
     """
@@ -48,17 +48,17 @@ class RetryPolicy:
 
 # Providers count by the minute, and a Retry-After is as a rule no longer than that.
 DOCUMENT_RETRIES = RetryPolicy(turn=66.0, tries=8, seconds=66.0, least=5.0)
-"""For documents: they can wait, and a failure puts them off for longer."""
+"""For documents, which can wait: a failure delays them for longer."""
 QUERY_RETRIES = RetryPolicy(turn=3.0, tries=4, seconds=7.0, least=1.0, first_pause=0.25)
-"""For a question: somebody waits for the answer, ten seconds all in all."""
+"""For queries, which callers wait for: ten seconds in total."""
 
 
 class Charged(Protocol):
-    """What a provider answers."""
+    """A response of a provider."""
 
     @property
     def tokens(self) -> int:
-        """That it is charged for."""
+        """The tokens charged."""
         ...
 
 
@@ -66,14 +66,14 @@ AnswerT = TypeVar("AnswerT", bound=Charged)
 
 
 class RetriedCall(Generic[AnswerT]):
-    """One call to a provider: attempts when it is our turn, until one succeeds.
+    """One call to a provider: attempts within its limits until one succeeds.
 
     Args:
         ask: one attempt.
-        traffic: tells whose turn it is; learns how long the provider wants to be left alone.
-        tokens: that an attempt is expected to count for.
-        patience: how long to go on.
-        source: who is asked, for messages.
+        traffic: limits attempts; takes the pauses that the provider asks for.
+        tokens: of an attempt, estimated.
+        patience: when to stop.
+        source: provider and model, for messages.
     """
 
     def __init__(
@@ -96,17 +96,17 @@ class RetriedCall(Generic[AnswerT]):
 
     @property
     def attempts(self) -> int:
-        """Requests that went out by now."""
+        """Requests sent so far."""
         return self._attempts
 
     async def answer(self, deadline: float | None) -> AnswerT:
-        """The first answer that comes.
+        """Make attempts until one succeeds.
 
         Args:
-            deadline: time.monotonic() after which the first attempt need not go out.
+            deadline: time.monotonic() after which the first attempt is not sent.
 
         Raises:
-            OutOfTime: the first attempt could not go out before the deadline.
+            OutOfTime: the first attempt could not be sent before the deadline.
             EmbeddingError: what the last attempt raised, with the number of attempts.
         """
         until = time.monotonic() + self._patience.turn
@@ -125,7 +125,7 @@ class RetriedCall(Generic[AnswerT]):
         return answer
 
     async def _attempt(self, until: float) -> AnswerT | None:
-        """Ask once; None after a failure that may pass."""
+        """Make one attempt; None after a transient failure."""
         try:
             async with self._traffic.turn(self._tokens, until) as turn:
                 if not self._attempts:
@@ -147,10 +147,10 @@ class RetriedCall(Generic[AnswerT]):
         return None
 
     async def _wait(self) -> None:
-        """Let time pass before the next attempt, if one is worth while.
+        """Wait before the next attempt, if there is to be one.
 
         Raises:
-            EmbedderUnavailable: none is.
+            EmbedderUnavailable: there is none.
         """
         failure = self._failed()
         pause = self._patience.pause(self._attempts)

@@ -12,12 +12,12 @@ from rag_assets.common.errors import OutOfTime
 
 
 class Slots:
-    """So many tasks hold a slot at once; the others wait in the order they came.
+    """A semaphore: a number of tasks hold a slot, others wait in order of arrival.
 
     asyncio.Semaphore belongs to one loop, and threading.Semaphore would block it.
 
     Args:
-        count: slots there are.
+        count: number of slots.
     """
 
     def __init__(self, count: int) -> None:
@@ -30,7 +30,7 @@ class Slots:
         """Hold a slot for the time of the block.
 
         Args:
-            patience: seconds to wait for one at most.
+            patience: seconds to wait at most.
 
         Raises:
             OutOfTime: none became free.
@@ -59,7 +59,7 @@ class Slots:
                 else:  # it was handed over in the same moment
                     self._hand_on()
             if isinstance(error, TimeoutError):
-                raise OutOfTime("none of the calls under way ended in time") from None
+                raise OutOfTime("no call in progress ended in time") from None
             raise
 
     def _hand_on(self) -> None:

@@ -1,4 +1,4 @@
-"""What one tenant may send to one provider: how much at once, how much a minute, and when not."""
+"""Limits of a tenant's requests to a provider: concurrency, rates, pauses."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from rag_assets.models.transport.slots import Slots
 
 @dataclass(slots=True)
 class Turn:
-    """A request that may go out now.
+    """A request that may be sent now.
 
     Attributes:
-        tokens: what it counts for; to be set to what the provider says, once it does.
+        tokens: estimated; to be set to the provider's count from its response.
     """
 
     tokens: int
 
 
 class Traffic:
-    """The way to a provider, shared by all that go it for a tenant: drives, loops, threads.
+    """Limits of requests to a provider, shared by a tenant's runs, event loops and threads.
 
     Args:
-        concurrency: requests under way at once at most.
-        requests_per_minute: in every minute at most; None for any number.
+        concurrency: requests in progress at most.
+        requests_per_minute: in every minute at most; None for no limit.
         tokens_per_minute: likewise.
         window: seconds in a minute.
     """
@@ -53,27 +53,27 @@ class Traffic:
 
     @property
     def pause_left(self) -> float:
-        """Seconds until anything may go out again."""
+        """Seconds until requests may be sent again."""
         return max(0.0, self._paused_until - time.monotonic())
 
     def pause(self, seconds: float) -> None:
-        """Let nothing go out for so long: the provider asked for it."""
+        """Send no request for so long, as the provider requires."""
         with self._lock:
             self._paused_until = max(self._paused_until, time.monotonic() + seconds)
 
     @asynccontextmanager
     async def turn(self, tokens: int, until: float) -> AsyncIterator[Turn]:
-        """Wait until a request may go out; it is under way for the time of the block.
+        """Wait until a request may be sent; it is in progress for the time of the block.
 
-        Who waits for the limits of a minute holds no slot meanwhile: a short question may have
-        room where a long batch has none.
+        A request that waits for a rate limit holds no slot meanwhile: a short query may fit where
+        a long batch does not.
 
         Args:
-            tokens: what it is expected to count for.
-            until: time.monotonic() by which it must go out.
+            tokens: estimated.
+            until: time.monotonic() by which it must be sent.
 
         Raises:
-            OutOfTime: it cannot go out by then; said as soon as that is known.
+            OutOfTime: it cannot be sent by then; raised as soon as that is known.
         """
         while True:
             async with self._slots.hold(until - time.monotonic()):
@@ -86,11 +86,11 @@ class Traffic:
                         self._end(tokens, turn.tokens)
                     return
             if time.monotonic() + wait > until:
-                raise OutOfTime("the provider's limits leave no room in time")
+                raise OutOfTime("the provider's limits leave no room before the deadline")
             await asyncio.sleep(wait)
 
     def _begin(self, tokens: int) -> float:
-        """Count a request as under way, or say how long it has to wait for that."""
+        """Count a request as in progress; returns the seconds to wait if it may not begin."""
         with self._lock:
             now = time.monotonic()
             wait = max(

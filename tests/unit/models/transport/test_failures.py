@@ -14,7 +14,7 @@ from rag_assets.models.transport.failures import (
     retry_after,
 )
 
-REFUSED, PASSING, REJECTED = EmbedderRefused, EmbedderUnavailable, InputRejected
+REFUSED, TRANSIENT, REJECTED = EmbedderRefused, EmbedderUnavailable, InputRejected
 
 
 @pytest.mark.parametrize(
@@ -31,19 +31,19 @@ REFUSED, PASSING, REJECTED = EmbedderRefused, EmbedderUnavailable, InputRejected
         (403, None, REFUSED, "the key .* is refused"),
         (404, None, REFUSED, "no such model"),
         (405, None, REFUSED, "refuses the request"),
-        (408, None, PASSING, "does not answer"),
-        (409, None, PASSING, "does not answer"),
+        (408, None, TRANSIENT, "does not answer"),
+        (409, None, TRANSIENT, "does not answer"),
         (410, None, REFUSED, "refuses the request"),
         (413, None, REJECTED, "rejects a text"),
         (422, None, REJECTED, "rejects a text"),
-        (425, None, PASSING, "does not answer"),
-        (429, None, PASSING, "slow down"),
+        (425, None, TRANSIENT, "does not answer"),
+        (429, None, TRANSIENT, "slow down"),
         (429, "quota", REFUSED, "exhausted"),
         (451, None, REFUSED, "refuses the request"),
-        (500, None, PASSING, "does not answer"),
-        (502, None, PASSING, "does not answer"),
-        (503, None, PASSING, "does not answer"),
-        (529, None, PASSING, "does not answer"),
+        (500, None, TRANSIENT, "does not answer"),
+        (502, None, TRANSIENT, "does not answer"),
+        (503, None, TRANSIENT, "does not answer"),
+        (529, None, TRANSIENT, "does not answer"),
     ],
 )
 def test_every_status_has_its_meaning(status, fault, kind, message):
@@ -127,11 +127,11 @@ def caused(error: Exception, cause: Exception) -> Exception:
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [
-        (TimeoutError(), PASSING, "in time"),
-        (caused(RuntimeError("sk-key"), TimeoutError("sk-key")), PASSING, "in time"),
-        (ConnectionResetError("sk-key"), PASSING, "broke off"),
-        (caused(OSError(), ssl.SSLCertVerificationError("sk-key")), REFUSED, "does not verify"),
-        (caused(OSError(), ssl.SSLError("sk-key")), PASSING, "broke off"),
+        (TimeoutError(), TRANSIENT, "in time"),
+        (caused(RuntimeError("sk-key"), TimeoutError("sk-key")), TRANSIENT, "in time"),
+        (ConnectionResetError("sk-key"), TRANSIENT, "closed the connection"),
+        (caused(OSError(), ssl.SSLCertVerificationError("sk-key")), REFUSED, "cannot be verified"),
+        (caused(OSError(), ssl.SSLError("sk-key")), TRANSIENT, "closed the connection"),
         (caused(OSError(), BadVectors("too long")), BadVectors, "too long"),
         (caused(OSError(), EmbedderRefused("not public")), REFUSED, "not public"),
     ],

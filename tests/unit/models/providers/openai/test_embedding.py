@@ -241,7 +241,7 @@ def test_connections_that_are_cut_are_tried_again_later():
         writer.close()
 
     for behaviour in (cut_at_once, cut_in_the_middle, nonsense):
-        with pytest.raises(EmbedderUnavailable, match="cannot be reached, or broke off"):
+        with pytest.raises(EmbedderUnavailable, match="cannot be reached, or closed"):
             asyncio.run(raw_server(behaviour)())
 
 
