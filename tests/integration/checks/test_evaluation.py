@@ -7,13 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import pytest
+from dagster._core.storage.event_log import SqlEventLogStorage
 from dagster._core.storage.event_log.base import PartitionKeyFilter
-from sqlalchemy import delete, text, update
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
+from sqlalchemy import delete, update
 
 from rag_assets.cli.commands.session import Session
+from rag_assets.common.errors import TenantGone
 from rag_assets.definitions import build_defs
 from rag_assets.jobs.run_history import delete_old_runs
-from rag_assets.storage.catalog.check_results import CheckResult
+from rag_assets.storage.catalog.check_results import CheckOutcome, CheckResult
+from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tables import check_results, documents
 from tests.installation import FAST, Installation
 from tests.integration.checks.faults import ALL
@@ -76,19 +80,26 @@ class Clock:
         return {f"{result.asset}.{result.name}": result for result in found}
 
 
-@pytest.fixture
-def three(installation: Installation) -> Installation:
+@pytest.fixture(scope="module")
+def three(shared_installation: Installation) -> Installation:
     """Three synced tenants."""
     for name in ("first", "second", "third"):
-        folder = installation.add_tenant(name, **FAST)
+        folder = shared_installation.add_tenant(name, **FAST)
         (folder / "page.md").write_text(f"# Page\n\nWords of {name}.\n")
-        installation.synced(name)
-    return installation
+        shared_installation.synced(name)
+    return shared_installation
 
 
 @pytest.fixture
 def clock(three: Installation) -> Iterator[Clock]:
+    """A clock in an installation of which no check was ever evaluated."""
     with Session() as session:
+        with session.catalog.database.begin() as connection:
+            connection.execute(delete(check_results))
+        storage = session.instance.event_log_storage
+        assert isinstance(storage, SqlEventLogStorage)
+        with storage.index_connection() as connection:
+            connection.execute(delete(AssetCheckExecutionsTable))
         yield Clock(session)
 
 
@@ -145,6 +156,7 @@ def test_the_nightly_comparison_records_the_drift_check(clock: Clock, three: Ins
     assert clock.results("second")["search_index.drift"].passed is False
     assert len(ctx.catalog.events.latest("second", kind="drift_found")) == 1
     assert not ctx.catalog.events.latest("first", kind="drift_found")
+    three.synced("second", repair=True)
 
 
 def test_a_tenant_that_was_never_checked_is_checked_at_the_next_tick(clock: Clock) -> None:
@@ -193,6 +205,7 @@ def test_a_disabled_tenant_is_left_alone(clock: Clock, three: Installation) -> N
     assert clock.tick_schedule("daily_checks") == [True]
     assert clock.results("second") == {}
     assert clock.tick_sensor("staleness") == []
+    assert three.command("tenants", "enable", "second").code == 0
 
 
 def test_old_runs_of_checks_go_with_their_evaluations(clock: Clock) -> None:
@@ -206,14 +219,9 @@ def test_old_runs_of_checks_go_with_their_evaluations(clock: Clock) -> None:
 
 
 def test_a_check_in_a_removed_tenant_records_nothing(clock: Clock) -> None:
-    from rag_assets.common.errors import TenantGone
-    from rag_assets.storage.catalog.check_results import CheckOutcome
-
     catalog = clock.session.catalog
     ref = catalog.tenants.get("first").ref
-    with catalog.database.begin() as connection:
-        connection.execute(text("UPDATE rag_catalog.tenants SET incarnation = incarnation + 1"))
-        connection.execute(delete(check_results))
+    former = TenantRef(ref.id, ref.incarnation - 1)
     with pytest.raises(TenantGone):
-        catalog.check_results.record(ref, [CheckOutcome("chunks", "secrets", passed=True)])
+        catalog.check_results.record(former, [CheckOutcome("chunks", "secrets", passed=True)])
     assert catalog.check_results.of("first") == []
