@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 from starlette.requests import Request
@@ -13,12 +14,14 @@ from starlette.staticfiles import StaticFiles
 from rag_assets.common.errors import RagAssetsError, UnknownTenant
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.check_results import CheckResult
 from rag_assets.storage.catalog.document_rows import Status
 from rag_assets.storage.catalog.overview import TenantSummary
 from rag_assets.web.renderer import render
 from resources.stores import PostgresResource
 
 PAGE_ROWS = 200
+_OVERDUE = timedelta(hours=30)
 _LONGEST_NUMBER = 9
 _HEADERS = {
     # Names of files are anybody's; were one to slip through as markup, it could do nothing.
@@ -96,6 +99,8 @@ class Pages:
         )
         return render(
             "tenants.html",
+            summaries=self._catalog().check_results.summaries([t.tenant_id for t in found]),
+            overdue=datetime.now(UTC) - _OVERDUE,
             tenants=found[:PAGE_ROWS],
             more=len(found) > PAGE_ROWS,
             name=name,
@@ -120,6 +125,7 @@ class Pages:
         )
         return render(
             "documents.html",
+            checks=self._checks(tenant.tenant_id),
             tenant=tenant,
             formats=self._catalog().overview.formats(tenant.tenant_id),
             documents=found[:PAGE_ROWS],
@@ -140,6 +146,16 @@ class Pages:
             )
         held = self._catalog().overview.held(tenant.tenant_id, document_id)
         return render("document.html", tenant=tenant, document=found[0], held=held)
+
+    def _checks(self, tenant_id: str) -> list[CheckResult]:
+        """The last result of every check, those included that were never evaluated."""
+        from checks.registry import tenant_checks
+
+        found = {(c.asset, c.name): c for c in self._catalog().check_results.of(tenant_id)}
+        for check in tenant_checks():
+            key = (check.asset, check.name)
+            found.setdefault(key, CheckResult(*key, None, None, None, None, None))
+        return [found[key] for key in sorted(found)]
 
     def _tenant(self, request: Request) -> TenantSummary:
         return self._catalog().overview.tenant(_name(request.path_params["tenant"]))

@@ -243,7 +243,7 @@ def _kill_in_a_run(daemon: Daemon, tenant_id: str, command: subprocess.Popen[str
         holder = daemon.catalog.lock.holder(tenant_id)
         if holder is not None and holder.pid == command.pid and holder.run_id is not None:
             os.kill(command.pid, signal.SIGKILL)
-            command.communicate()
+            command.communicate(timeout=30)  # no child of its holds its output open
             return holder.run_id
         os.kill(command.pid, signal.SIGCONT)
         time.sleep(0.1)

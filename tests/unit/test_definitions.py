@@ -1,9 +1,112 @@
+"""Everything that Dagster loads: it fits together, nothing is forgotten, and all is documented."""
+
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import dagster as dg
+import pytest
 
 from rag_assets.definitions import build_defs
+from rag_assets.systems.registry import Systems
+
+ROOT = Path(__file__).resolve().parents[2]
+ASSETS = {
+    "raw_documents": "knowledge",
+    "parsed_text": "knowledge",
+    "chunks": "knowledge",
+    "embeddings": "knowledge",
+    "search_index": "knowledge",
+    "embedding_cost": "cost",
+}
+CHECKS = {
+    "chunks.expectations",
+    "chunks.secrets",
+    "embeddings.canary",
+    "embeddings.dimensions",
+    "embeddings.expectations",
+    "embeddings.spending",
+    "search_index.dimensions",
+    "search_index.drift",
+    "search_index.isolation",
+    "search_index.quarantine",
+    "search_index.staleness",
+}
+JOBS = {
+    "canary",
+    "check_all_tenants",
+    "check_tenant",
+    "compact",
+    "detect_drift",
+    "expectations",
+    "prune",
+    "repair_index",
+    "report_costs",
+    "sync_tenant",
+}
+SENSORS = {
+    "drift_offenders",
+    "embedding_batches",
+    "run_failures",
+    "source_files",
+    "staleness",
+    "tenants",
+}
+SCHEDULES = {
+    "daily_canary",
+    "daily_checks",
+    "daily_costs",
+    "daily_pruning",
+    "nightly_drift",
+    "weekly_compaction",
+}
+
+
+@pytest.fixture(scope="module")
+def repository() -> dg.RepositoryDefinition:
+    return build_defs(systems=Systems(())).get_repository_def()
+
+
+def rows(page: str, pattern: str) -> set[str]:
+    """What a pattern finds at the beginning of the rows of a page's tables."""
+    return set(re.findall(rf"^\| {pattern}", (ROOT / "docs" / page).read_text(), re.MULTILINE))
 
 
 def test_everything_that_the_webserver_and_the_daemon_load_fits_together() -> None:
     dg.Definitions.validate_loadable(build_defs())
+
+
+def test_assets_are_these_in_these_groups(repository: dg.RepositoryDefinition) -> None:
+    graph = repository.asset_graph
+    keys = graph.get_all_asset_keys()
+    assert {key.to_user_string(): graph.get(key).group_name for key in keys} == ASSETS
+    assert rows("ui.md", r"asset `(\w+)` \|") == set(ASSETS)
+
+
+def test_checks_are_these(repository: dg.RepositoryDefinition) -> None:
+    keys = repository.asset_graph.asset_check_keys
+    assert {f"{key.asset_key.to_user_string()}.{key.name}" for key in keys} == CHECKS
+    documented = re.findall(
+        r"^\| `(\w+)` \| ([a-z_, ]+) \|",
+        (ROOT / "docs" / "architecture.md").read_text(),
+        re.MULTILINE,
+    )
+    assert {f"{asset}.{name}" for name, on in documented for asset in on.split(", ")} == CHECKS
+
+
+def test_jobs_are_these(repository: dg.RepositoryDefinition) -> None:
+    assert {j.name for j in repository.get_all_jobs()} - {"__ASSET_JOB"} == JOBS
+    assert rows("operations.md", r"job `(\w+)` \|") == JOBS
+
+
+def test_sensors_are_these_and_run(repository: dg.RepositoryDefinition) -> None:
+    found = {sensor.name: sensor.default_status for sensor in repository.sensor_defs}
+    assert found == dict.fromkeys(SENSORS, dg.DefaultSensorStatus.RUNNING)
+    assert rows("operations.md", r"sensor `(\w+)` \|") == SENSORS
+
+
+def test_schedules_are_these_and_run(repository: dg.RepositoryDefinition) -> None:
+    found = {schedule.name: schedule.default_status for schedule in repository.schedule_defs}
+    assert found == dict.fromkeys(SCHEDULES, dg.DefaultScheduleStatus.RUNNING)
+    assert rows("operations.md", r"schedule `(\w+)` \|") == SCHEDULES

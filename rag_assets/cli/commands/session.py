@@ -147,8 +147,20 @@ class Session:
         self.prepare_home()
         os.environ.update(dagster_environment(self.settings, self.endpoints.database_url))
         import dagster as dg
+        from dagster._core.instance.ref import InstanceRef
 
-        instance = dg.DagsterInstance.get()
+        # To capture what a step prints, Dagster has child processes write to the descriptors of
+        # this command. One that outlives the command keeps who reads its output waiting for ever.
+        captures_nothing = {
+            "compute_logs": {
+                "module": "dagster._core.storage.noop_compute_log_manager",
+                "class": "NoOpComputeLogManager",
+            }
+        }
+        home = str(self.settings.home)
+        instance = dg.DagsterInstance.from_ref(
+            InstanceRef.from_dir(home, overrides=captures_nothing)
+        )
         # As the webserver does: Dagster would open a connection for every statement.
         instance.optimize_for_webserver(
             statement_timeout=_STATEMENT_MILLISECONDS, pool_recycle=_RECYCLE_SECONDS, max_overflow=8

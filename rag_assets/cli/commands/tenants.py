@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 def list_tenants(session: Session, *, as_json: bool) -> None:
     """Print every tenant with its state, profile, sources and counts of documents."""
     rows = []
-    for record in session.catalog.tenants.all():
+    records = session.catalog.tenants.all()
+    checked = session.catalog.check_results.summaries([record.id for record in records])
+    for record in records:
+        checks = checked.get(record.id)
         counts = session.catalog.documents.counts(record.id)
         rows.append(
             {
@@ -35,13 +39,15 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
                 ],
                 "documents": sum(n for status, n in counts.items() if status != "DELETED"),
                 "failed": counts.get("FAILED", 0),
+                "checked_at": checks.checked_at if checks else None,
+                "failed_checks": checks.failed + checks.errors if checks else None,
             }
         )
     if as_json:
         print_json({"tenants": rows})
         return
     print_table(
-        ["tenant", "state", "profile", "documents", "failed", "sources"],
+        ["tenant", "state", "profile", "documents", "failed", "checked", "sources"],
         [
             (
                 r["id"],
@@ -49,6 +55,7 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
                 r["profile"],
                 r["documents"],
                 r["failed"],
+                _checked(r["checked_at"], r["failed_checks"]),
                 ", ".join(r["sources"]),
             )
             for r in rows
@@ -56,6 +63,14 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
     )
     if not rows:
         say("\nAdd one with: rag-assets tenants add ID --source DIR")
+
+
+def _checked(at: datetime | None, failed: int | None) -> str:
+    """When a tenant's checks were evaluated, and how many did not pass."""
+    if at is None:
+        return "never"
+    when = f"{at:%Y-%m-%d %H:%M} UTC"
+    return f"{when}, {failed} failed" if failed else when
 
 
 @with_session

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import and_, func, or_, select, update
+from sqlalchemy import and_, case, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.database import Database, TenantRef, among
@@ -54,6 +54,22 @@ class CheckResult:
     description: str | None
     evaluated_at: datetime | None
     error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSummary:
+    """The last results of all checks of a tenant together.
+
+    Attributes:
+        checked_at: when the check was evaluated that was not for the longest time; None if one
+            never was.
+        failed: checks that did not pass.
+        errors: checks that could not be evaluated when they were last due.
+    """
+
+    checked_at: datetime | None
+    failed: int
+    errors: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +130,23 @@ class CheckResultTable:
         )
         with self._database.begin() as connection:
             return [CheckResult(**row) for row in connection.execute(query).mappings()]
+
+    def summaries(self, tenant_ids: Collection[str]) -> dict[str, CheckSummary]:
+        """The results of these tenants; a tenant that was never checked is left out."""
+        columns = check_results.c
+        never = func.bool_or(columns.evaluated_at.is_(None))
+        query = (
+            select(
+                columns.tenant,
+                case((never, None), else_=func.min(columns.evaluated_at)),
+                func.count().filter(columns.passed.is_(False)),
+                func.count().filter(columns.error.is_not(None)),
+            )
+            .where(among(columns.tenant, tenant_ids))
+            .group_by(columns.tenant)
+        )
+        with self._database.begin() as connection:
+            return {row[0]: CheckSummary(*row[1:]) for row in connection.execute(query)}
 
     def of_check(self, asset: str, name: str) -> dict[str, CheckResult]:
         """The last result of one check, by tenant."""

@@ -14,6 +14,7 @@ from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.document_rows import Document, Status, document_of
 from rag_assets.storage.catalog.index_rows import same_document
 from rag_assets.storage.catalog.tables import (
+    check_results,
     document_index,
     documents,
     generations,
@@ -97,14 +98,17 @@ class Overview:
 
         Args:
             containing: only those whose id contains this.
-            in_trouble: only those with a document that failed, or whose last sync did.
+            in_trouble: only those with a document or a check that failed, whose last sync did, or
+                that were never checked.
             limit, offset: how many, after how many.
         """
         chosen = select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
         if containing:
             chosen = chosen.where(tenants.c.id.icontains(containing, autoescape=True))
         if in_trouble:
-            chosen = chosen.where(_has_failed_document() | _has_failed_sync())
+            chosen = chosen.where(
+                _has_failed_document() | _has_failed_sync() | _has_failed_check() | _is_unchecked()
+            )
         return self._standing(chosen)
 
     def tenant(self, tenant_id: str) -> TenantSummary:
@@ -231,6 +235,16 @@ def _has_failed_document() -> ColumnElement[bool]:
 
 def _has_failed_sync() -> ColumnElement[bool]:
     return exists().where(syncs.c.tenant == tenants.c.id, syncs.c.last_error.is_not(None))
+
+
+def _has_failed_check() -> ColumnElement[bool]:
+    failed = check_results.c.passed.is_(False) | check_results.c.error.is_not(None)
+    return exists().where(check_results.c.tenant == tenants.c.id, failed)
+
+
+def _is_unchecked() -> ColumnElement[bool]:
+    checked = exists().where(check_results.c.tenant == tenants.c.id)
+    return and_(tenants.c.state == "ACTIVE", ~checked)
 
 
 def _status_counts(ids: CTE) -> Subquery:

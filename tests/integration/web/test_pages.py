@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 from starlette.applications import Starlette
 
+from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.web.pages import PAGE_ROWS, routes
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -57,6 +59,12 @@ def id_of(driver: Driver, uri: str) -> str:
     return document.document_id
 
 
+def record_check(driver: Driver, tenant_id: str, *, passed: bool) -> None:
+    catalog = driver.session.catalog
+    outcome = CheckOutcome("chunks", "secrets", passed, "ERROR", "as the test says")
+    catalog.check_results.record(catalog.tenants.get(tenant_id).ref, [outcome])
+
+
 def test_all_tenants_are_told_with_what_is_indexed_and_what_failed(app: Starlette) -> None:
     status, page, _ = get(app, "/documents")
     assert status == 200
@@ -64,7 +72,9 @@ def test_all_tenants_are_told_with_what_is_indexed_and_what_failed(app: Starlett
     assert '<a class="FAILED" href="/documents/team?status=FAILED">3</a>' in page
 
 
-def test_tenants_are_narrowed_down(app: Starlette, shared_installation: Installation) -> None:
+def test_tenants_are_narrowed_down(
+    app: Starlette, driver: Driver, shared_installation: Installation
+) -> None:
     for path in ("/documents?name=TEA", "/documents?trouble=1", "/documents?trouble=1&name=team"):
         assert '<a href="/documents/team">team</a>' in get(app, path)[1], path
     for path in ("/documents?name=t%25m", "/documents?page=9", "/documents?name=no%00such"):
@@ -72,8 +82,20 @@ def test_tenants_are_narrowed_down(app: Starlette, shared_installation: Installa
     folder = shared_installation.add_tenant("untroubled", **FAST)
     (folder / "fine.md").write_text("# Fine\n\nNothing is wrong here.\n")
     shared_installation.sync("untroubled")
-    assert "untroubled" in get(app, "/documents")[1]
+    assert "never checked" in get(app, "/documents?name=untroubled")[1]
+    assert "untroubled" in get(app, "/documents?trouble=1")[1]
+    record_check(driver, "untroubled", passed=True)
+    assert "never checked" not in get(app, "/documents?name=untroubled")[1]
     assert "untroubled" not in get(app, "/documents?trouble=1")[1]
+
+
+def test_a_tenants_checks_are_shown_with_the_time_of_each(app: Starlette, driver: Driver) -> None:
+    assert "never evaluated" in get(app, "/documents/team")[1]
+    record_check(driver, "team", passed=False)
+    page = get(app, "/documents/team")[1]
+    assert "as the test says" in page
+    assert re.search(r">secrets</a></td>\s*<td[^>]*>failed</td>\s*<td[^>]*>20\d\d-", page)
+    assert "1 check failed" in get(app, "/documents?name=team")[1]
 
 
 def test_many_tenants_come_page_by_page(app: Starlette, driver: Driver) -> None:
