@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rag_assets.ingest.chunking.model import Chunk, chunk_of
+from rag_assets.storage.index.elasticsearch.hits import scanned
 from rag_assets.storage.index.elasticsearch.mapping import (
     Names,
     fits,
@@ -98,9 +99,9 @@ def test_the_digest_tells_any_change_of_a_stored_field(key: bytes | None) -> Non
         # Hits are read without their terms: what a scan finds must have them.
         assert is_intact(less, key) == (name == "terms" and key is not None), name
     for name, lost in (("terms", None), ("digest", 3), ("digest", None)):
-        scanned = {k: v for k, v in stored.items() if k != name}
-        scanned |= {} if lost is None else {name: lost}
-        assert not scanned({"_id": "e", "_source": scanned}, key).intact, name
+        fields = {k: v for k, v in stored.items() if k != name}
+        fields |= {} if lost is None else {name: lost}
+        assert not scanned({"_id": "e", "_source": fields}, key).intact, name
 
 
 def test_a_digest_is_of_its_key_alone() -> None:
