@@ -22,7 +22,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from benchmarks.serving.load import Asked, Timed, parser
 from benchmarks.serving.questions import Drawn, read
-from rag_assets.retrieval.candidates import fetched
+from rag_assets.retrieval.steps.recall import candidate_count
 from rag_assets.storage.index.elasticsearch import queries
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
 
@@ -42,7 +42,7 @@ class AskedBare(Asked):
 
 def lines_of(asked: AskedBare, drawn: Drawn, number: int) -> _Lines:
     """A question as the service puts it to Elasticsearch."""
-    limit = asked.top_k if asked.lean else fetched(asked.top_k)
+    limit = asked.top_k if asked.lean else candidate_count(asked.top_k)
     narrowing = EntryFilter(scopes=frozenset({"public"}))
     by: dict[str, np.ndarray | str] = {
         "knn": drawn.vectors[number],

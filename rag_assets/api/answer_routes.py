@@ -1,12 +1,12 @@
-"""Answers over HTTP: sentences of the tenant's chat model, each with what it rests on."""
+"""The endpoint for answers: sentences of the tenant's chat model, each with its citations."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
 from rag_assets.api.identity import Identity
-from rag_assets.api.knowledge_routes import TheBackend, WhoAsks
 from rag_assets.api.model import QueryRequest
 from rag_assets.api.problems import documented
 from rag_assets.retrieval.answers import AnswerLength, AnswerRequest, AnswerResult, ContextBudget
@@ -17,7 +17,7 @@ answers = APIRouter(prefix="/rag", tags=["knowledge"], responses=_PROBLEMS, rout
 
 
 class AnswerQuestion(QueryRequest):
-    """A question to be answered in sentences, in the name of whoever shows the token.
+    """A question to be answered in sentences, in the name of the token's subject.
 
     Attributes:
         token_budget: tokens of the passages that the model is given, 4,000 by default.
@@ -27,21 +27,21 @@ class AnswerQuestion(QueryRequest):
     token_budget: ContextBudget | None = None
     max_tokens: AnswerLength | None = None
 
-    def answered_for(self, identity: Identity) -> AnswerRequest:
+    def answer_for(self, identity: Identity) -> AnswerRequest:
         """The request, by the principals of the token."""
-        search = self.asked_by(identity)
+        search = self.search_for(identity)
         given = {name: getattr(search, name) for name in type(search).model_fields}
         return AnswerRequest(**given, max_tokens=self.max_tokens)
 
 
 @answers.post("/answer")
 async def answer(
-    request: Request, asked: AnswerQuestion, identity: WhoAsks, backend: TheBackend
+    request: Request, body: AnswerQuestion, identity: IdentityDependency, backend: BackendDependency
 ) -> AnswerResult:
     """Have the tenant's chat model answer from its knowledge.
 
     Sentences that cite no passage are taken out; where nothing is left, or nothing was found, the
     answer is empty, with `needs_clarification` and the `reason`.
     """
-    tenant = request.state.tenant = identity.tenant(asked.tenant)
-    return await backend.answerer.answer(tenant, asked.answered_for(identity))
+    tenant = request.state.tenant = identity.tenant(body.tenant)
+    return await backend.answerer.answer(tenant, body.answer_for(identity))

@@ -1,22 +1,28 @@
-"""The application: routes, problems, and what surrounds every request."""
+"""The application: routes, problems, middleware."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from fastapi.params import Depends as DependsMarker
 
 from rag_assets.api.answer_routes import answers
 from rag_assets.api.backend import Backend
 from rag_assets.api.event_routes import journal
-from rag_assets.api.knowledge_routes import knowledge, operation
-from rag_assets.api.mcp_routes import agents, serving_agents
-from rag_assets.api.middleware import Figures, Surrounded
+from rag_assets.api.guard import Guarded
+from rag_assets.api.knowledge_routes import knowledge
+from rag_assets.api.mcp_routes import agents, mcp_server
+from rag_assets.api.metrics import RequestMetrics
+from rag_assets.api.middleware import RequestMiddleware
 from rag_assets.api.openapi import Description
+from rag_assets.api.operation_routes import operation
 from rag_assets.api.problems import handle_problems
 from rag_assets.api.write_routes import writing
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.mcp.tools import Tool
 
 _ABOUT = (
     "Answers from a tenant's documents, only what the caller may read."
@@ -24,11 +30,23 @@ _ABOUT = (
 )
 
 
-def build_app(backend: Backend) -> FastAPI:
+def build_app(
+    backend: Backend,
+    *,
+    routers: Sequence[APIRouter] = (),
+    dependencies: Sequence[DependsMarker] = (),
+    tools: Sequence[Tool] = (),
+) -> FastAPI:
     """The service over these servers; its description is at /openapi.json.
 
     Args:
         backend: what requests are answered from; closed when the application ends.
+        routers: further endpoints; each is a Guarded route, so that only valid tokens reach it.
+        dependencies: run before each of the further endpoints, as in [Depends(...)].
+        tools: further tools for agents.
+
+    Raises:
+        ConfigurationError: a further endpoint would be open to callers without a token.
     """
     # Its pages of documentation would load scripts from another site.
     app = FastAPI(
@@ -43,15 +61,15 @@ def build_app(backend: Backend) -> FastAPI:
         lifespan=_lifespan,
     )
     app.state.backend = backend
-    app.state.figures = Figures()
-    app.include_router(knowledge)
-    app.include_router(writing)
-    app.include_router(journal)
-    app.include_router(answers)
-    app.include_router(operation)
-    app.include_router(agents)
+    app.state.metrics = RequestMetrics()
+    app.state.tools = tuple(tools)
+    for router in (knowledge, writing, journal, answers, operation, agents):
+        app.include_router(router)
+    for router in routers:
+        _require_guarded(router)
+        app.include_router(router, dependencies=dependencies)
     handle_problems(app)
-    app.add_middleware(Surrounded, figures=app.state.figures)
+    app.add_middleware(RequestMiddleware, metrics=app.state.metrics)
     app.state.description = described = Description(app.openapi())
     app.add_route("/openapi.json", described.response, include_in_schema=False)
     return app
@@ -61,7 +79,17 @@ def build_app(backend: Backend) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await app.state.backend.retriever.load()
     try:
-        async with serving_agents(app.state.backend) as app.state.agents:
+        async with mcp_server(app.state.backend, app.state.tools) as app.state.mcp_server:
             yield
     finally:
         await app.state.backend.close()
+
+
+def _require_guarded(router: APIRouter) -> None:
+    for route in router.routes:
+        if not isinstance(route, Guarded):
+            path = getattr(route, "path", route)
+            raise ConfigurationError(
+                f"endpoint {path} could be called without a token",
+                hint="make its router with route_class=rag_assets.api.guard.Guarded",
+            )

@@ -1,4 +1,4 @@
-"""What requests are answered from."""
+"""The servers and limits that requests are answered with."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PROBE_SECONDS = 3.0
 
 
 class Backend:
-    """Everything below the door.
+    """The servers behind the service's endpoints.
 
     Args:
         catalog, store: the servers.
@@ -59,7 +59,7 @@ class Backend:
         self.retriever = AdmittedRetriever(retriever, searches)
         self._chat_models = chat_models
         self.answerer = Answerer(catalog, chat_models, self.retriever)
-        self.reader = DocumentReader(catalog, store)
+        self.reader = DocumentReader(catalog, store, retriever.policy)
         self.settings = settings
         self._tokens = TokenReader(catalog.database)
         self.guard = Guard(Authenticator(self._tokens, settings.jwt), settings)
@@ -72,18 +72,18 @@ class Backend:
         self._writers: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
     async def close(self) -> None:
-        """Let go of what the event loop holds; what was searched is recorded."""
+        """Close connections of the event loop; searches are recorded."""
         await self._chat_models.close()
         await self._tokens.close()
         await self.retriever.close()
 
     async def run(self, tenant_id: str, caller: str | None, work: Callable[[], _T]) -> _T:
-        """Do what blocks in a thread; more than the bound wait for their turns.
+        """Run blocking work in a thread; more than the limit wait for their turns.
 
         Args:
             tenant_id: whose turn it is.
-            caller: who asks.
-            work: what blocks.
+            caller: name of the caller.
+            work: blocks.
 
         Raises:
             Overloaded, ClientGone: see Admission.
@@ -94,7 +94,7 @@ class Backend:
             return await _in_time(done, _SECONDS)
 
     async def write(self, tenant_id: str, work: Callable[[], _T]) -> _T:
-        """Do what changes a tenant in a thread, one after the other; reads do not wait for it.
+        """Run work that changes a tenant in a thread, one at a time; reads do not wait for it.
 
         Raises:
             TenantBusy: its turn did not come.
@@ -117,7 +117,7 @@ class Backend:
             writer.release()
 
     async def require_ready(self) -> None:
-        """See that the servers answer, however many searches wait.
+        """Check that the servers answer, however many searches wait.
 
         Raises:
             ServiceUnavailable: one does not.

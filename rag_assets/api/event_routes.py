@@ -1,26 +1,27 @@
-"""What happened to a tenant, for whoever may know."""
+"""The endpoint for a tenant's events."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
 from rag_assets.api.identity import Identity
-from rag_assets.api.knowledge_routes import TheBackend, WhoAsks
-from rag_assets.api.model import OfTenant
+from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import documented
-from rag_assets.storage.catalog.events import SEARCHES, Event
+from rag_assets.api.responses import Event, Events
+from rag_assets.storage.catalog.events import SEARCHES
+from rag_assets.storage.catalog.events import Event as StoredEvent
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 journal = APIRouter(prefix="/rag", tags=["knowledge"], responses=_REFUSED, route_class=Guarded)
 
 
-class EventsPage(OfTenant):
-    """Which events are wanted.
+class EventsPage(TenantQuery):
+    """A page of events.
 
     Attributes:
         after: the `next` of the page before.
@@ -33,56 +34,31 @@ class EventsPage(OfTenant):
     limit: int = Field(default=100, ge=1, le=1_000)
 
 
-class ShownEvent(BaseModel):
-    """Something that happened.
-
-    Attributes:
-        id: rises with time.
-        payload: what the kind tells.
-    """
-
-    id: int
-    kind: str
-    at: datetime
-    payload: dict[str, Any]
-
-
-class Events(BaseModel):
-    """A page of events, the newest first.
-
-    Attributes:
-        next: what to give as `after` for the next page; null on the last.
-    """
-
-    events: list[ShownEvent]
-    next: int | None
-
-
 @journal.get("/events")
 async def events(
     request: Request,
-    asked: Annotated[EventsPage, Query()],
-    identity: WhoAsks,
-    backend: TheBackend,
+    page: Annotated[EventsPage, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
 ) -> Events:
     """List what happened, the newest first: to an admin all, to a member their own searches."""
-    tenant_id = request.state.tenant = identity.tenant(asked.tenant)
+    tenant_id = request.state.tenant = identity.tenant(page.tenant)
 
-    def read() -> list[Event]:
+    def read() -> list[StoredEvent]:
         backend.catalog.tenants.get(tenant_id)
         return backend.catalog.events.page(
             tenant_id,
-            kinds=_kinds(identity, asked.kind),
+            kinds=_kinds(identity, page.kind),
             caller=None if identity.role == "admin" else identity.name,
-            before=asked.after,
-            limit=asked.limit + 1,
+            before=page.after,
+            limit=page.limit + 1,
         )
 
     found = await backend.run(tenant_id, identity.name, read)
-    page = found[: asked.limit]
+    shown = found[: page.limit]
     return Events(
-        events=[ShownEvent(**_fields(event)) for event in page],
-        next=page[-1].id if len(found) > asked.limit else None,
+        events=tuple(Event(e.id, e.kind, e.at, dict(e.payload)) for e in shown),
+        next=shown[-1].id if len(found) > page.limit else None,
     )
 
 
@@ -91,7 +67,3 @@ def _kinds(identity: Identity, wanted: str | None) -> frozenset[str] | None:
     if identity.role == "admin":
         return None if wanted is None else frozenset({wanted})
     return frozenset(kind for kind in SEARCHES if wanted in {None, kind})
-
-
-def _fields(event: Event) -> dict[str, Any]:
-    return {"id": event.id, "kind": event.kind, "at": event.at, "payload": dict(event.payload)}

@@ -7,22 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel
+
+from rag_assets.api.responses import InvalidField
 
 _MOST = 50
 """Fields that are named: a body can have very many that are wrong."""
-
-
-class InvalidField(BaseModel):
-    """A part of the request that is not usable.
-
-    Attributes:
-        field: where it stands, as in filters.paths.0; `*` for a name that is not ours.
-        problem: what is wrong; never what was sent.
-    """
-
-    field: str
-    problem: str
 
 
 def invalid(field: str, problem: str) -> RequestValidationError:

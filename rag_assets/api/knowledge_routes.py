@@ -1,73 +1,54 @@
-"""What can be asked over HTTP."""
+"""Endpoints that read a tenant's knowledge: searches, documents, status."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response, Security
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from fastapi import APIRouter, Query, Request
 
-from rag_assets.api.backend import Backend
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
-from rag_assets.api.identity import Identity
-from rag_assets.api.model import Documents, Health, OfTenant, Page, QueryRequest, Status
+from rag_assets.api.model import Page, QueryRequest, TenantQuery
 from rag_assets.api.problems import documented
+from rag_assets.api.responses import Document, Documents, Status
 from rag_assets.retrieval.model import SearchAnswer
+from rag_assets.storage.catalog.index_rows import ReadableDocument
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 
 knowledge = APIRouter(prefix="/rag", tags=["knowledge"], responses=_REFUSED, route_class=Guarded)
-operation = APIRouter(tags=["operation"])
-
-_bearer = HTTPBearer(auto_error=False, description="A JWT, or a service token.")
-
-
-async def _backend(request: Request) -> Backend:
-    backend: Backend = request.app.state.backend
-    return backend
-
-
-async def _identity(
-    request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
-) -> Identity:
-    """Who asks, as the guard has found."""
-    identity: Identity = request.state.identity
-    return identity
-
-
-TheBackend = Annotated[Backend, Depends(_backend)]
-WhoAsks = Annotated[Identity, Depends(_identity)]
 
 
 @knowledge.post("/query", responses=documented(400, 402, 408, 409, 413, 502))
 async def query(
-    request: Request, asked: QueryRequest, identity: WhoAsks, backend: TheBackend
+    request: Request, body: QueryRequest, identity: IdentityDependency, backend: BackendDependency
 ) -> SearchAnswer:
     """Search a tenant's knowledge.
 
     A tenant that is disabled has no hits, and says so. Nothing near enough is an answer, too: no
     hits, and `needs_clarification`.
     """
-    tenant = request.state.tenant = identity.tenant(asked.tenant)
-    search = asked.asked_by(identity)
-    return await backend.retriever.search(tenant, search)
+    tenant = request.state.tenant = identity.tenant(body.tenant)
+    return await backend.retriever.search(tenant, body.search_for(identity))
 
 
 @knowledge.get("/documents")
 async def documents(
-    request: Request, asked: Annotated[Page, Query()], identity: WhoAsks, backend: TheBackend
+    request: Request,
+    page: Annotated[Page, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
 ) -> Documents:
     """List the documents that are searchable and that the caller may read, by uri."""
-    tenant = request.state.tenant = identity.tenant(asked.tenant)
+    tenant = request.state.tenant = identity.tenant(page.tenant)
 
     def read() -> Documents:
-        most = asked.limit
-        found = backend.reader.list(tenant, identity.caller, limit=most + 1, after=asked.after)
+        limit = page.limit
+        found = backend.reader.list(tenant, identity.caller, limit=limit + 1, after=page.after)
         return Documents(
-            documents=found[:most],
-            next=found[most - 1].place if len(found) > most else None,
+            documents=tuple(_document(one) for one in found[:limit]),
+            next=found[limit - 1].place if len(found) > limit else None,
             disabled=not found and backend.catalog.tenants.get(tenant).state != "ACTIVE",
         )
 
@@ -76,10 +57,13 @@ async def documents(
 
 @knowledge.get("/status")
 async def status(
-    request: Request, asked: Annotated[OfTenant, Query()], identity: WhoAsks, backend: TheBackend
+    request: Request,
+    parameters: Annotated[TenantQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
 ) -> Status:
     """How far a tenant's index is behind its documents, as they were listed last."""
-    tenant = request.state.tenant = identity.tenant(asked.tenant)
+    tenant = request.state.tenant = identity.tenant(parameters.tenant)
 
     def read() -> Status:
         # Refuses a tenant that is gone, as a search does.
@@ -91,25 +75,5 @@ async def status(
     return await backend.run(tenant, identity.name, read)
 
 
-@operation.get("/health/live")
-async def live() -> Health:
-    """Tell that the process answers."""
-    return Health()
-
-
-@operation.get("/health/ready", responses=documented(503))
-async def ready(backend: TheBackend) -> Health:
-    """Tell that Postgres and Elasticsearch answer, too."""
-    await backend.require_ready()
-    return Health()
-
-
-@operation.get(
-    "/metrics",
-    response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-)
-async def metrics(request: Request) -> Response:
-    """Figures of requests for Prometheus; of no tenant's in particular."""
-    registry = request.app.state.figures.registry
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+def _document(found: ReadableDocument) -> Document:
+    return Document(found.document_id, found.uri, found.title, found.media_type)

@@ -1,4 +1,4 @@
-"""MCP over HTTP: the tool and the resources of the door for agents, for whoever shows a token.
+"""MCP over HTTP: the tools and resources for agents that send a valid token.
 
 Each message stands alone: there are no sessions, so nothing of one caller outlives their request.
 See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports.
@@ -6,7 +6,7 @@ See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -16,13 +16,15 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
 from rag_assets.api.backend import Backend
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import MAX_BODY, Guarded
 from rag_assets.api.identity import ForeignOrigin
-from rag_assets.api.knowledge_routes import TheBackend, WhoAsks
 from rag_assets.api.middleware import replayed
-from rag_assets.api.problems import told
-from rag_assets.mcp.messages import refusal
-from rag_assets.mcp.server import Asking, Knowledge, build_server
+from rag_assets.api.problems import problem_text
+from rag_assets.mcp.knowledge import Knowledge, MessageContext
+from rag_assets.mcp.messages import rejection
+from rag_assets.mcp.server import build_server
+from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 
 _T = TypeVar("_T")
@@ -30,7 +32,7 @@ _T = TypeVar("_T")
 _BAD_REQUEST = 400
 
 
-async def _origin(request: Request, backend: TheBackend) -> None:
+async def _origin(request: Request, backend: BackendDependency) -> None:
     """Refuse web pages: one that rebinds its name to our address would be taken for a neighbour."""
     origin = request.headers.get("origin")
     if origin is not None and origin not in backend.settings.mcp_origins:
@@ -56,22 +58,29 @@ class _Exchange(Response):
 
 
 @asynccontextmanager
-async def serving_agents(backend: Backend) -> AsyncIterator[MCPServer[None]]:
-    """A server for messages of all tenants, as long as the context lasts."""
+async def mcp_server(backend: Backend, tools: Sequence[Tool]) -> AsyncIterator[MCPServer[None]]:
+    """A server for messages of all tenants, as long as the context lasts.
+
+    Args:
+        backend: what messages are answered from.
+        tools: beside those that every server has.
+    """
 
     async def search(tenant_id: str, request: SearchRequest) -> SearchAnswer:
         return await backend.retriever.search(tenant_id, request)
 
-    async def read(asking: Asking, work: Callable[[], _T]) -> _T:
-        return await backend.run(asking.tenant_id, asking.caller.name, work)
+    async def run_blocking(message: MessageContext, work: Callable[[], _T]) -> _T:
+        return await backend.run(message.tenant_id, message.caller.name, work)
 
     knowledge = Knowledge(
         search=search,
         reader=backend.reader,
-        told=lambda error, asking: told(error, asking.request_id),
-        read=read,
+        error_text=lambda error, message: problem_text(error, message.request_id),
+        run_blocking=run_blocking,
     )
-    server = build_server(knowledge, lambda request: request.state.asking)
+    server = build_server(
+        knowledge, lambda request: request.state.message_context, [*DEFAULT_TOOLS, *tools]
+    )
     server.streamable_http_app(
         stateless_http=True,
         json_response=True,
@@ -85,19 +94,23 @@ async def serving_agents(backend: Backend) -> AsyncIterator[MCPServer[None]]:
 
 @agents.post("/mcp")
 @agents.post("/mcp/{tenant}")
-async def exchange(request: Request, identity: WhoAsks, tenant: str | None = None) -> Response:
+async def exchange(
+    request: Request, identity: IdentityDependency, tenant: str | None = None
+) -> Response:
     """Answer one message of an agent.
 
     The tenant is named in the path if the token is for several.
     """
-    asked = request.state.tenant = identity.tenant(tenant)
-    request.state.asking = Asking(asked, identity.caller, request.state.request_id)
+    tenant_id = request.state.tenant = identity.tenant(tenant)
+    request.state.message_context = MessageContext(
+        tenant_id, identity.caller, request.state.request_id
+    )
     message = await request.body()
     version = request.headers.get("mcp-protocol-version")
-    if (refused := refusal(message, version)) is not None:
+    if (rejected := rejection(message, version)) is not None:
         return Response(
-            refused.model_dump_json(by_alias=True, exclude_unset=True),
+            rejected.model_dump_json(by_alias=True, exclude_unset=True),
             status_code=_BAD_REQUEST,
             media_type="application/json",
         )
-    return _Exchange(request.app.state.agents, message)
+    return _Exchange(request.app.state.mcp_server, message)

@@ -1,4 +1,4 @@
-"""What surrounds every request: its id, its line in the log, its figures."""
+"""Middleware around every request: its id, its log line, its metrics."""
 
 from __future__ import annotations
 
@@ -6,47 +6,28 @@ import re
 import time
 import uuid
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_assets.api.admission import CLIENT_GONE
 from rag_assets.api.log_lines import LOGGER
+from rag_assets.api.metrics import RequestMetrics
 from rag_assets.api.problems import unexpected
 
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class Figures:
-    """Counts and durations of requests, of no tenant's in particular."""
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        labels = ("method", "route", "status")
-        self.requests = Counter(
-            "rag_assets_http_requests", "Requests answered.", labels, registry=self.registry
-        )
-        self.seconds = Histogram(
-            "rag_assets_http_request_seconds",
-            "Seconds from a request to the end of its answer.",
-            ("route",),
-            buckets=_BUCKETS,
-            registry=self.registry,
-        )
-
-
-class Surrounded:
+class RequestMiddleware:
     """Gives each request an id and an end, and records how it ended.
 
     Args:
         app: answers the request.
-        figures: are added to.
+        metrics: count the requests.
     """
 
-    def __init__(self, app: ASGIApp, figures: Figures) -> None:
+    def __init__(self, app: ASGIApp, metrics: RequestMetrics) -> None:
         self._app = app
-        self._figures = figures
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -59,7 +40,7 @@ class Surrounded:
         scope.setdefault("state", {})["request_id"] = request_id
         status = 0
 
-        async def noting(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -75,27 +56,29 @@ class Surrounded:
 
         CLIENT_GONE.set(hung_up)
         try:
-            await self._app(scope, receive, noting)
+            await self._app(scope, receive, send_with_headers)
         except Exception as error:
             refusal = unexpected(request_id, error)
             if not status:
-                await refusal(scope, receive, noting)
+                await refusal(scope, receive, send_with_headers)
         finally:
             self._record(scope, status, time.perf_counter() - started)
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
         # Not the path: it holds what was sent.
         route = getattr(scope.get("route"), "path", "none")
-        self._figures.requests.labels(_method(scope), route, status).inc()
-        self._figures.seconds.labels(route).observe(seconds)
+        self._metrics.requests.labels(_method(scope), route, status).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
         state = scope["state"]
-        said = {"method": _method(scope), "route": route, "status": status}
-        said |= {name: state[name] for name in ("request_id", "caller", "tenant") if name in state}
-        LOGGER.info("request", extra={**said, "ms": round(1_000 * seconds, 1)})
+        fields = {"method": _method(scope), "route": route, "status": status}
+        fields |= {
+            name: state[name] for name in ("request_id", "caller", "tenant") if name in state
+        }
+        LOGGER.info("request", extra={**fields, "ms": round(1_000 * seconds, 1)})
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """What receives a body that was read before, and then what comes after it."""
+    """A receive channel that repeats a body that was read before, then continues."""
     done = False
 
     async def replay() -> Message:

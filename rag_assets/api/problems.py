@@ -1,27 +1,27 @@
-"""Everything that can go wrong, as problem documents (RFC 9457), decided in one table.
+"""Problem documents (RFC 9457) for every error, decided in one table.
 
-A problem of ours is told by its kind alone; what it says about our servers goes into the log,
-under the request's id.
+A server error is described by its kind alone; its details go into the log, under the request's id.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 
 from rag_assets.api.admission import ClientGone, Overloaded
 from rag_assets.api.identity import Forbidden, ForeignOrigin, Unauthenticated
-from rag_assets.api.invalid_fields import InvalidField, invalid_fields
+from rag_assets.api.invalid_fields import invalid_fields
 from rag_assets.api.log_lines import LOGGER
 from rag_assets.api.rate_limits import TooManyAttempts, TooManyRequests
+from rag_assets.api.responses import InvalidField, Problem
 from rag_assets.common.errors import (
     BadVectors,
     CapReached,
@@ -55,26 +55,7 @@ from rag_assets.common.errors import (
 MEDIA_TYPE = "application/problem+json"
 _INTERNAL = 500
 _RETRY_SECONDS = 5
-
-
-class Problem(BaseModel):
-    """A problem document.
-
-    Attributes:
-        type: names the kind of problem, and stays the same from version to version.
-        title: the kind in words.
-        status: of the response.
-        detail: what is wrong and what to do.
-        request_id: under which the log knows it.
-        errors: of a request that is not valid.
-    """
-
-    type: str
-    title: str
-    status: int
-    detail: str | None = None
-    request_id: str = ""
-    errors: list[InvalidField] | None = Field(default=None)
+_PROBLEM = TypeAdapter(Problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +64,7 @@ class Kind:
 
     Attributes:
         name: in its type.
-        detail: what whoever asks is told, in place of what the operator would be.
+        detail: for the caller, in place of what the operator is told.
     """
 
     status: int
@@ -96,7 +77,7 @@ _NO_TENANT = Kind(
     404,
     "unknown-tenant",
     "There is no such tenant",
-    detail="it was removed, or there never was one; ask whoever runs the service",
+    detail="it was removed, or there never was one; ask the operator of the service",
 )
 INVALID = Kind(422, "invalid-request", "The request is not valid")
 _KINDS: Mapping[type[RagAssetsError], Kind] = {
@@ -125,16 +106,16 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     ChatFailed: Kind(502, "chat-failed", "The chat model's provider failed"),
     ChatRefused: Kind(502, "chat-refused", "The chat model's provider refuses"),
     KeyUnreadable: Kind(500, "key-unreadable", "The tenant's key cannot be used"),
-    EmbedderUnavailable: Kind(503, "embedder-unavailable", "The embedding provider is away"),
+    EmbedderUnavailable: Kind(503, "embedder-unavailable", "The embedding provider is unavailable"),
     EmbeddingError: Kind(503, "embedder-unavailable", "The question could not be embedded"),
     Overloaded: Kind(
         503, "overloaded", "More requests wait than can be answered soon", "ask again"
     ),
-    ChatUnavailable: Kind(503, "chat-unavailable", "The chat model's provider is away"),
+    ChatUnavailable: Kind(503, "chat-unavailable", "The chat model's provider is unavailable"),
     ChatTimeout: Kind(504, "chat-late", "The chat model took too long"),
-    IndexInconsistent: Kind(503, "index-inconsistent", "The tenant's index is being mended"),
+    IndexInconsistent: Kind(503, "index-inconsistent", "The tenant's index is being repaired"),
     TenantBusy: Kind(503, "tenant-busy", "The tenant is being written to", "ask again"),
-    ServiceUnavailable: Kind(503, "unavailable", "A server that is needed is away"),
+    ServiceUnavailable: Kind(503, "unavailable", "A server that is needed is unavailable"),
     RagAssetsError: Kind(500, "internal", "The service failed"),
 }
 _HTTP: Mapping[int, Kind] = {
@@ -153,19 +134,19 @@ _HTTP: Mapping[int, Kind] = {
 
 
 class Refused(HTTPException):
-    """A request that is refused by a status, with something to say that repeats nothing of it."""
+    """A request that is refused by a status, with a detail that repeats nothing of it."""
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """How OpenAPI is told that a route answers these statuses with a problem."""
-    return {status: {"model": Problem, "description": _described(status)} for status in statuses}
+    """The OpenAPI responses of a route that answers these statuses with a problem."""
+    return {status: {"model": Problem, "description": _description(status)} for status in statuses}
 
 
 def handle_problems(app: FastAPI) -> None:
-    """Let an application answer every failure that is foreseen with a problem document."""
-    app.add_exception_handler(RagAssetsError, _ours)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
+    """Have an application answer every expected error with a problem document."""
+    app.add_exception_handler(RagAssetsError, _rag_assets_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_error)
 
 
 def problem_response(
@@ -174,7 +155,7 @@ def problem_response(
     detail: str | None = None,
     *,
     headers: Mapping[str, str] | None = None,
-    errors: list[InvalidField] | None = None,
+    errors: Sequence[InvalidField] | None = None,
 ) -> JSONResponse:
     """A problem as a response."""
     problem = Problem(
@@ -183,44 +164,47 @@ def problem_response(
         status=kind.status,
         detail=detail,
         request_id=request_id,
-        errors=errors,
+        errors=None if errors is None else tuple(errors),
     )
     return JSONResponse(
-        problem.model_dump(exclude_none=True), kind.status, dict(headers or {}), MEDIA_TYPE
+        _PROBLEM.dump_python(problem, exclude_none=True),
+        kind.status,
+        dict(headers or {}),
+        MEDIA_TYPE,
     )
 
 
 def unexpected(request_id: str, error: Exception) -> JSONResponse:
-    """The response to a failure that nobody foresaw."""
-    kind, _ = _judged(request_id, error)
+    """The response to an unexpected error."""
+    kind, _ = _classified(request_id, error)
     return problem_response(request_id, kind)
 
 
-def told(error: Exception, request_id: str) -> str:
-    """A problem in one line, for doors that answer in words; logged as if it were a response."""
-    kind, detail = _judged(request_id, error)
+def problem_text(error: Exception, request_id: str) -> str:
+    """A problem in one line, for interfaces that answer in text; logged like a response."""
+    kind, detail = _classified(request_id, error)
     return detail or f"{kind.title} (request {request_id})"
 
 
 def http_kind(status: int) -> Kind:
-    """The kind of a problem that is told by its status alone."""
+    """The kind of a problem that only its status describes."""
     return _HTTP.get(status) or Kind(status, "http", "The request cannot be served")
 
 
-def _described(status: int) -> str:
+def _description(status: int) -> str:
     kinds = [*_KINDS.values(), *_HTTP.values(), INVALID]
     return "; ".join(dict.fromkeys(kind.title for kind in kinds if kind.status == status))
 
 
-async def _ours(request: Request, error: Exception) -> JSONResponse:
+async def _rag_assets_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RagAssetsError)  # noqa: S101
     request_id = request.state.request_id
-    kind, detail = _judged(request_id, error)
+    kind, detail = _classified(request_id, error)
     return problem_response(request_id, kind, detail, headers=_headers(error, kind))
 
 
-def _judged(request_id: str, error: Exception) -> tuple[Kind, str | None]:
-    """The kind of a failure, and what whoever asked may know of it; the log gets the rest."""
+def _classified(request_id: str, error: Exception) -> tuple[Kind, str | None]:
+    """The kind of an error, and what the caller may know of it; the log gets the rest."""
     if not isinstance(error, RagAssetsError):
         # Its message may quote a document or a key, so only its kind is logged.
         reason = f"unexpected {type(error).__name__}"
@@ -244,17 +228,17 @@ def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
     return {"Retry-After": str(_RETRY_SECONDS)} if kind.status == 503 else {}  # noqa: PLR2004
 
 
-async def _invalid(request: Request, error: Exception) -> JSONResponse:
+async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101
     errors = invalid_fields(error.errors(), request.app.state.description.names)
     return problem_response(
-        request.state.request_id, INVALID, "mend the fields that are named", errors=errors
+        request.state.request_id, INVALID, "correct the fields that are named", errors=errors
     )
 
 
-async def _http(request: Request, error: Exception) -> JSONResponse:
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101
     kind = http_kind(error.status_code)
-    # What libraries say may repeat what was sent.
+    # Messages of libraries may repeat what was sent.
     detail = error.detail if isinstance(error, Refused) else None
     return problem_response(request.state.request_id, kind, detail, headers=error.headers)

@@ -1,4 +1,4 @@
-"""What writes hold, what of it is kept, and how they are answered."""
+"""Requests to write, and what of them is kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastapi import Path
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.api.invalid_fields import invalid
-from rag_assets.api.model import OfTenant, TenantName
+from rag_assets.api.model import TenantName, TenantQuery
 from rag_assets.common.errors import NoRecordsSource
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.parsing import media_types
@@ -44,7 +44,7 @@ def _in_utc(at: datetime) -> datetime:
     return utc
 
 
-def _known(media_type: str) -> str:
+def _supported(media_type: str) -> str:
     if media_type not in TEXT_TYPES:
         raise ValueError(f"it must be one of: {', '.join(TEXT_TYPES)}")
     return media_type
@@ -88,7 +88,7 @@ class RecordBody(BaseModel):
 
     text: _Text
     media_type: Annotated[
-        str, AfterValidator(_known), Field(json_schema_extra={"enum": [*TEXT_TYPES]})
+        str, AfterValidator(_supported), Field(json_schema_extra={"enum": [*TEXT_TYPES]})
     ] = media_types.MARKDOWN
     title: _Line | None = None
     uri: _Address | None = None
@@ -154,28 +154,14 @@ def _may_have(uri: str, source: str) -> bool:
     return name == source and path != "" and not {".", ".."} & {*steps}
 
 
-class OfRecords(OfTenant):
-    """Whose record is meant.
+class RecordQuery(TenantQuery):
+    """The source of a record.
 
     Attributes:
         source: the tenant's source of records; may be left out if there is only one.
     """
 
     source: SourceNamed | None = None
-
-
-class Written(BaseModel):
-    """What became of a write.
-
-    Attributes:
-        document_id: of the document concerned.
-        outcome: `queued`: the next sync indexes it; `removed`: found no more from now on, and the
-            next sync takes it out of the index; `unchanged`: it was so before; `secret`: nothing
-            of it is kept, nor of what was there before.
-    """
-
-    document_id: str
-    outcome: Literal["queued", "removed", "unchanged", "secret"]
 
 
 class _Reindex(BaseModel):
@@ -205,16 +191,6 @@ class ReindexDocument(_Reindex):
 
 
 Reindex = Annotated[ReindexTenant | ReindexSource | ReindexDocument, Field(discriminator="scope")]
-
-
-class Reindexed(BaseModel):
-    """What was queued.
-
-    Attributes:
-        documents: how many will be read, parsed and indexed anew.
-    """
-
-    documents: int
 
 
 def records_source(tenant: Tenant, wanted: str | None) -> SourceConfig:

@@ -1,4 +1,4 @@
-"""What can be written over HTTP.
+"""Endpoints that write: records, deletions, reindexing.
 
 A write is kept in the catalog before it is answered, and carried out by the next sync, which the
 file sensor of the daemon requests. Only a removal holds before that: with the answer.
@@ -13,21 +13,20 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 
 from rag_assets.api.backend import Backend
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
-from rag_assets.api.knowledge_routes import TheBackend, WhoAsks
-from rag_assets.api.model import OfTenant
+from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import documented
+from rag_assets.api.responses import Reindexed, Written
 from rag_assets.api.write_model import (
     DocumentId,
-    OfRecords,
     RecordBody,
+    RecordQuery,
     Reindex,
     ReindexDocument,
-    Reindexed,
     ReindexSource,
     SourceId,
     SourceType,
-    Written,
     records_source,
     require_plain_identifiers,
 )
@@ -43,7 +42,9 @@ writing = APIRouter(prefix="/rag", tags=["writing"], responses=_REFUSED, route_c
 
 
 @dataclass(frozen=True, slots=True)
-class _RecordAsked:
+class _RecordTarget:
+    """The record that a request addresses."""
+
     tenant_id: str
     source_type: str
     source_id: str
@@ -51,23 +52,25 @@ class _RecordAsked:
     by: str
 
 
-async def _record_asked(
+async def _record_target(
     request: Request,
     source_type: SourceType,
     source_id: SourceId,
-    asked: Annotated[OfRecords, Query()],
-    identity: WhoAsks,
-) -> _RecordAsked:
-    """Which record an admin means."""
-    tenant_id = request.state.tenant = identity.administered(asked.tenant)
-    return _RecordAsked(tenant_id, source_type, source_id, asked.source, identity.name)
+    parameters: Annotated[RecordQuery, Query()],
+    identity: IdentityDependency,
+) -> _RecordTarget:
+    """The record that an admin addresses."""
+    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    return _RecordTarget(tenant_id, source_type, source_id, parameters.source, identity.name)
 
 
-TheRecord = Annotated[_RecordAsked, Depends(_record_asked)]
+TargetDependency = Annotated[_RecordTarget, Depends(_record_target)]
 
 
 @writing.put(_RECORD, status_code=202, responses=documented(400, 408, 409, 413))
-async def put_record(record: RecordBody, asked: TheRecord, backend: TheBackend) -> Written:
+async def put_record(
+    record: RecordBody, target: TargetDependency, backend: BackendDependency
+) -> Written:
     """Push a record, or what it is now. For admins.
 
     The former version is found until the new one is indexed. What is as it was before costs
@@ -76,50 +79,50 @@ async def put_record(record: RecordBody, asked: TheRecord, backend: TheBackend) 
     """
 
     def put() -> Written:
-        tenant, known = _tenant(backend, asked.tenant_id)
-        source = records_source(tenant, asked.source)
-        pushed = record.of(source.name, asked.source_type, asked.source_id)
+        tenant, known = _tenant(backend, target.tenant_id)
+        source = records_source(tenant, target.source)
+        pushed = record.of(source.name, target.source_type, target.source_id)
         require_plain_identifiers(pushed, backend.retriever.masker)
         if record.is_secret:
-            backend.catalog.records.remove(known.ref, pushed.document_id, asked.by)
+            backend.catalog.records.remove(known.ref, pushed.document_id, target.by)
             return Written(document_id=pushed.document_id, outcome="secret")
         scope = record.scope or source.scope or tenant.access.scope
         new = backend.catalog.records.put(known.ref, pushed, scope=scope)
         return Written(document_id=pushed.document_id, outcome="queued" if new else "unchanged")
 
-    return await backend.write(asked.tenant_id, put)
+    return await backend.write(target.tenant_id, put)
 
 
 @writing.delete(_RECORD, status_code=202, responses=documented(409))
-async def delete_record(asked: TheRecord, backend: TheBackend) -> Written:
+async def delete_record(target: TargetDependency, backend: BackendDependency) -> Written:
     """Take a record back. For admins.
 
     It is found no more from now on; one that is not there stays so.
     """
 
     def delete() -> Written:
-        tenant, known = _tenant(backend, asked.tenant_id)
-        source = records_source(tenant, asked.source).name
-        document_id = record_document_id(source, asked.source_type, asked.source_id)
-        gone = backend.catalog.records.remove(known.ref, document_id, asked.by)
+        tenant, known = _tenant(backend, target.tenant_id)
+        source = records_source(tenant, target.source).name
+        document_id = record_document_id(source, target.source_type, target.source_id)
+        gone = backend.catalog.records.remove(known.ref, document_id, target.by)
         return Written(document_id=document_id, outcome="removed" if gone else "unchanged")
 
-    return await backend.write(asked.tenant_id, delete)
+    return await backend.write(target.tenant_id, delete)
 
 
 @writing.delete("/documents/{document_id}", status_code=202)
 async def delete_document(
     request: Request,
     document_id: DocumentId,
-    asked: Annotated[OfTenant, Query()],
-    identity: WhoAsks,
-    backend: TheBackend,
+    parameters: Annotated[TenantQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
 ) -> Written:
     """Delete a document of any source. For admins.
 
     It is found no more from now on. A file stays where it is, and comes back when it changes.
     """
-    tenant_id = request.state.tenant = identity.administered(asked.tenant)
+    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
 
     def delete() -> Written:
         known = backend.catalog.tenants.get(tenant_id)
@@ -131,37 +134,37 @@ async def delete_document(
 
 @writing.post("/reindex", status_code=202, responses=documented(400, 408, 413))
 async def reindex(
-    request: Request, asked: Reindex, identity: WhoAsks, backend: TheBackend
+    request: Request, body: Reindex, identity: IdentityDependency, backend: BackendDependency
 ) -> Reindexed:
     """Have documents read, parsed and indexed anew, failed ones too. For admins.
 
     They are found as they are until then. Texts that have a vector keep it.
     """
-    tenant_id = request.state.tenant = identity.administered(asked.tenant)
-    return await backend.write(tenant_id, _reindexing(backend, tenant_id, asked, identity.name))
+    tenant_id = request.state.tenant = identity.administered(body.tenant)
+    return await backend.write(tenant_id, _reindexing(backend, tenant_id, body, identity.name))
 
 
 def _reindexing(
-    backend: Backend, tenant_id: str, asked: Reindex, by: str
+    backend: Backend, tenant_id: str, body: Reindex, by: str
 ) -> Callable[[], Reindexed]:
     def renew() -> Reindexed:
         tenant, known = _tenant(backend, tenant_id)
         requests = backend.catalog.reindex_requests
-        if isinstance(asked, ReindexDocument):
-            documents = requests.request_document(known.ref, asked.id, by)
+        if isinstance(body, ReindexDocument):
+            documents = requests.request_document(known.ref, body.id, by)
             if not documents:
                 raise UnknownDocument(
                     f"tenant {tenant_id!r} has no such document",
                     hint="the list of documents names those there are",
                 )
-        elif isinstance(asked, ReindexSource):
+        elif isinstance(body, ReindexSource):
             names = [source.name for source in tenant.sources]
-            if asked.id not in names:
+            if body.id not in names:
                 raise UnknownSource(
                     f"tenant {tenant_id!r} has no such source",
                     hint=f"its sources are: {', '.join(names) or 'none'}",
                 )
-            documents = requests.request_source(known.ref, asked.id, by)
+            documents = requests.request_source(known.ref, body.id, by)
         else:
             documents = requests.request_tenant(known.ref, by)
         return Reindexed(documents=documents)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rag_assets.client.responses import Problem
+from rag_assets.api.responses import Problem
 from rag_assets.common.errors import RagAssetsError
 
 _FAILED = 500

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 import httpx2
 from pydantic import TypeAdapter, ValidationError
 
+from rag_assets.api.responses import Problem
 from rag_assets.client.calls import Call
 from rag_assets.client.errors import NotReached, NotSent, NotUnderstood, refusal
-from rag_assets.client.responses import Problem
 from rag_assets.common.errors import ConfigurationError
 
 T = TypeVar("T")

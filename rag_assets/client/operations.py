@@ -13,9 +13,7 @@ from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
-from rag_assets.client.calls import Call, Pages
-from rag_assets.client.errors import refusal
-from rag_assets.client.responses import (
+from rag_assets.api.responses import (
     Document,
     Documents,
     Event,
@@ -27,6 +25,8 @@ from rag_assets.client.responses import (
     Status,
     Written,
 )
+from rag_assets.client.calls import Call, Pages
+from rag_assets.client.errors import refusal
 from rag_assets.retrieval.answers import AnswerResult
 from rag_assets.retrieval.model import Question, SearchAnswer
 

@@ -1,4 +1,4 @@
-"""Messages that are none, and errors that repeat nothing of what was sent.
+"""Rejections of malformed messages, and errors that repeat nothing of what was sent.
 
 A client may send anything, and what it sends by mistake may be a credential. JSON-RPC says how
 what cannot be read is answered; see https://www.jsonrpc.org/specification.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 1_048_576
 """Bytes of a message: several times the longest question."""
 
-_SAID = {
+_TEXTS = {
     PARSE_ERROR: "Parse error",
     INVALID_REQUEST: "Invalid request: one JSON-RPC request or notification is expected",
     METHOD_NOT_FOUND: "Method not found",
@@ -45,8 +45,8 @@ _SAID = {
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
-def refusal(message: bytes, version: str | None = None) -> JSONRPCError | None:
-    """How something is answered that is no message of JSON-RPC; None if it is one.
+def rejection(message: bytes, version: str | None = None) -> JSONRPCError | None:
+    """The response to something that is no message of JSON-RPC; None if it is one.
 
     A batch is none: the protocol has had none since its version 2025-06-18.
 
@@ -55,36 +55,40 @@ def refusal(message: bytes, version: str | None = None) -> JSONRPCError | None:
         version: of the protocol, as a header says.
     """
     if version is not None and not _VERSION.fullmatch(version):
-        return _refused(INVALID_REQUEST)
+        return _rejected(INVALID_REQUEST)
     try:
         raw = pydantic_core.from_json(message)
     except ValueError:
-        return _refused(PARSE_ERROR)
+        return _rejected(PARSE_ERROR)
     try:
         read = jsonrpc_message_adapter.validate_python(raw, by_name=False)
     except ValidationError:
-        return _refused(INVALID_REQUEST)
+        return _rejected(INVALID_REQUEST)
     # With an id that cannot be one, it would be taken for a notification, and never answered.
     if isinstance(read, JSONRPCNotification) and "id" in raw:
-        return _refused(INVALID_REQUEST)
+        return _rejected(INVALID_REQUEST)
     return None
 
 
-def without_what_was_sent(error: Exception) -> MCPError:
-    """An error of the SDK, told by its kind: its words and data quote methods, names and uris."""
+def redacted(error: Exception) -> MCPError:
+    """An error of the SDK by its kind alone: its text and data quote methods, names and uris."""
     if not isinstance(error, MCPError):
         return MCPError(code=INTERNAL_ERROR, message="Internal error")
     code, data = error.error.code, error.error.data
     known = data.get("supported") if isinstance(data, dict) else None
     if known is None:
-        return MCPError(code=code, message=_SAID.get(code, "Internal error"))
-    asked = str(cast("dict[str, Any]", data).get("requested"))
-    said = {"supported": known, "requested": asked if _VERSION.fullmatch(asked) else ""}
-    return MCPError(code=code, message="Unsupported protocol version", data=said)
+        return MCPError(code=code, message=_TEXTS.get(code, "Internal error"))
+    requested = str(cast("dict[str, Any]", data).get("requested"))
+    valid = requested if _VERSION.fullmatch(requested) else ""
+    return MCPError(
+        code=code,
+        message="Unsupported protocol version",
+        data={"supported": known, "requested": valid},
+    )
 
 
-async def serve_pipe(server: MCPServer[None]) -> None:
-    """Serve over standard input and output until the input ends; what is no message is answered."""
+async def serve_stdio(server: MCPServer[None]) -> None:
+    """Serve over standard input and output until the input ends; what is no message is rejected."""
     lines = _Messages()
     async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (read, write):
 
@@ -98,10 +102,10 @@ async def serve_pipe(server: MCPServer[None]) -> None:
 
 
 class _Messages:
-    """The lines of standard input that are messages; the others are answered.
+    """The lines of standard input that are messages; others are rejected.
 
     Attributes:
-        answer: sends an answer; set before anything is read.
+        answer: sends a rejection; set before anything is read.
     """
 
     answer: Callable[[JSONRPCError], Awaitable[None]]
@@ -113,12 +117,12 @@ class _Messages:
             if len(line) > MAX_MESSAGE:
                 while line and not line.endswith(b"\n"):
                     line = await run_sync(read, MAX_MESSAGE)
-                await self.answer(_refused(INVALID_REQUEST))
-            elif line.strip() and (refused := refusal(line)) is not None:
-                await self.answer(refused)
+                await self.answer(_rejected(INVALID_REQUEST))
+            elif line.strip() and (rejected := rejection(line)) is not None:
+                await self.answer(rejected)
             elif line.strip():
                 yield line.decode()
 
 
-def _refused(code: int) -> JSONRPCError:
-    return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=_SAID[code]))
+def _rejected(code: int) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=_TEXTS[code]))

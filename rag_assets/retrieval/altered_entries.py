@@ -1,4 +1,4 @@
-"""Entries that somebody changed in the index: never shown, and reported once each."""
+"""Reports of entries that were altered in the index."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from cachetools import LRUCache
 
 _LOG = logging.getLogger(__name__)
 
-_MOST_REMEMBERED = 10_000
+_MAX_REMEMBERED = 10_000
 
 
 class AlteredEntries:
-    """Reports entries that were altered; a search leaves them out (see StoredEntry.intact)."""
+    """Reports each altered entry once; searches leave them out (see StoredEntry.intact)."""
 
     def __init__(self) -> None:
-        self._reported: LRUCache[str, None] = LRUCache(_MOST_REMEMBERED)
+        self._reported: LRUCache[str, None] = LRUCache(_MAX_REMEMBERED)
 
     def report(self, tenant_id: str, ids: Collection[str]) -> None:
-        """Log those of these entries that were not reported yet, as one line."""
+        """Log the entries that were not reported before, in one line."""
         new = [id_ for id_ in ids if id_ not in self._reported]
         if not new:
             return

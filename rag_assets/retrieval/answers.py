@@ -10,7 +10,7 @@ from pydantic import Field
 
 from rag_assets.ingest.chunking.location import Location
 from rag_assets.models.chat.protocol import MOST_WRITTEN
-from rag_assets.retrieval.model import NUMBER, Hit, SearchRequest, Step
+from rag_assets.retrieval.model import NUMBER, Hit, SearchRequest, SkippableStep
 
 CONTEXT_TOKENS = 4_000
 """Of the passages that a model is given, where nothing else is asked for."""
@@ -78,7 +78,7 @@ class AnswerResult:
     reason: Reason | None = None
     disabled: bool = False
     cut: bool = False
-    degraded: tuple[Step, ...] = ()
+    degraded: tuple[SkippableStep, ...] = ()
     model: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0

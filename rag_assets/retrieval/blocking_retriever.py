@@ -1,4 +1,4 @@
-"""The retriever for callers that have no event loop."""
+"""The retriever for programs without an event loop."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from anyio.from_thread import start_blocking_portal
 
 from rag_assets.billing.embedders import Embedders
+from rag_assets.retrieval.access import AccessPolicy
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.retrieval.search import AsyncRetriever
+from rag_assets.retrieval.steps.plan import StepLists
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.store import VectorStore
 
@@ -19,17 +21,25 @@ if TYPE_CHECKING:
 
 
 class Retriever:
-    """Answers questions as AsyncRetriever does, from any thread.
+    """Searches as AsyncRetriever does, from any thread.
 
     Searches of several threads run side by side in one event loop, which lives in a thread of
     its own from the first search until close.
 
     Args:
-        catalog, store, embedders: see AsyncRetriever.
+        catalog, store, embedders, policy, steps: see AsyncRetriever.
     """
 
-    def __init__(self, catalog: Catalog, store: VectorStore, embedders: Embedders) -> None:
-        self._retriever = AsyncRetriever(catalog, store, embedders)
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: VectorStore,
+        embedders: Embedders,
+        *,
+        policy: AccessPolicy | None = None,
+        steps: StepLists | None = None,
+    ) -> None:
+        self._retriever = AsyncRetriever(catalog, store, embedders, policy=policy, steps=steps)
         self._lock = threading.Lock()
         self._running = ExitStack()
         self._portal: BlockingPortal | None = None
@@ -39,7 +49,7 @@ class Retriever:
         return self._loop().call(self._retriever.search, tenant_id, request)
 
     def close(self) -> None:
-        """Let go of connections, and wait until what was asked, and its cost, is recorded."""
+        """Close connections, and wait until searches and their cost are recorded."""
         with self._lock:
             portal, self._portal = self._portal, None
         if portal is not None:

@@ -1,4 +1,4 @@
-"""Whole documents, as far as they are indexed, for whoever may read them."""
+"""Whole documents as they are indexed, for callers that may read them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rag_assets.common.errors import UnknownDocument
+from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.index_rows import ReadableDocument
@@ -38,11 +39,15 @@ class DocumentReader:
     Args:
         catalog: says which documents there are, and who reads them.
         store: holds their text.
+        policy: what callers may read.
     """
 
-    def __init__(self, catalog: Catalog, store: VectorStore) -> None:
+    def __init__(
+        self, catalog: Catalog, store: VectorStore, policy: AccessPolicy | None = None
+    ) -> None:
         self._catalog = catalog
         self._store = store
+        self._policy = policy or FlatScopes()
 
     def list(
         self, tenant_id: str, caller: Caller, *, limit: int, after: str | None = None
@@ -56,9 +61,21 @@ class DocumentReader:
         serving = self._catalog.generations.serving(tenant_id)
         if record.state != "ACTIVE" or serving is None:
             return []
-        return self._catalog.index.readable_documents(
-            tenant_id, serving.number, caller.principals, limit=limit, after=after
-        )
+        permitted: list[ReadableDocument] = []
+        while len(permitted) < limit:
+            wanted = limit - len(permitted)
+            found = self._catalog.index.readable_documents(
+                tenant_id,
+                serving.number,
+                self._policy.principals(caller),
+                limit=wanted,
+                after=after,
+            )
+            permitted += [one for one in found if self._policy.permits(caller, one)]
+            if len(found) < wanted:
+                break
+            after = found[-1].place
+        return permitted
 
     def read(self, tenant_id: str, caller: Caller, document_id: str) -> DocumentText:
         """One document.
@@ -75,12 +92,13 @@ class DocumentReader:
         owner = Owner(record.id, record.incarnation, serving.number, serving.digest_key)
         found = self._store.entries.of_document(serving.index_name, owner, document_id)
         # After the entries were read: a version that was replaced meanwhile does not count.
-        versions = self._catalog.index.readable(
-            tenant_id, serving.number, [document_id], caller.principals
-        )
-        key = versions[document_id].indexed_key if document_id in versions else None
+        version = self._catalog.index.readable(
+            tenant_id, serving.number, [document_id], self._policy.principals(caller)
+        ).get(document_id)
+        if version is None or not self._policy.permits(caller, version):
+            raise _unknown(tenant_id)
         chunks = sorted(
-            (entry for entry in found if entry.intact and entry.index_key == key),
+            (entry for entry in found if entry.intact and entry.index_key == version.indexed_key),
             key=lambda entry: int(entry.fields["ordinal"]),
         )
         if not chunks:

@@ -1,4 +1,4 @@
-"""What was searched, written beside the searches, which neither wait for it nor fail by it."""
+"""The journal of searches: it is written in the background, and no search fails by it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from rag_assets.common.background_batcher import BackgroundBatcher
 from rag_assets.common.errors import RagAssetsError, TenantGone
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
-from rag_assets.retrieval.ranking import Ranked
+from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.events import EventKind, NewEvent
@@ -20,13 +20,13 @@ from rag_assets.tenants.modes import SearchMode
 
 _LOG = logging.getLogger(__name__)
 
-_MOST_WAITING = 20_000
+_MAX_WAITING = 20_000
 _GATHER_SECONDS = 0.25
-_QUERY = 2_000
+_MAX_QUERY = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Noted:
+class _JournalEntry:
     ref: TenantRef
     kind: EventKind
     at: datetime
@@ -46,41 +46,40 @@ class SearchJournal:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._batcher: BackgroundBatcher[_Noted] = BackgroundBatcher(
+        self._batcher: BackgroundBatcher[_JournalEntry] = BackgroundBatcher(
             self._write,
             name="events of searches",
             gather_seconds=_GATHER_SECONDS,
-            max_waiting=_MOST_WAITING,
+            max_waiting=_MAX_WAITING,
         )
 
     def started(
         self, ref: TenantRef, request: SearchRequest, mode: SearchMode, top_k: int
     ) -> JournaledSearch:
-        """Note that a search begins; what comes of it is told to what this returns.
+        """Record the beginning of a search; its end is recorded through the value returned.
 
         Args:
-            ref: who is asked.
+            ref: the tenant.
             request: its question's credentials masked.
-            mode, top_k: what it comes to.
+            mode, top_k: with the tenant's defaults.
         """
         search = JournaledSearch(self, ref, secrets.token_hex(8), request.caller.name)
-        asked = {"query": request.query, "mode": mode, "top_k": top_k}
-        search.note("rag_search_started", asked)
+        search.record("rag_search_started", {"query": request.query, "mode": mode, "top_k": top_k})
         return search
 
-    def note(self, ref: TenantRef, kind: EventKind, payload: Mapping[str, Any]) -> None:
-        """Have an event written soon."""
-        self._batcher.put(_Noted(ref, kind, datetime.now(UTC), payload))
+    def record(self, ref: TenantRef, kind: EventKind, payload: Mapping[str, Any]) -> None:
+        """Write an event in the background."""
+        self._batcher.put(_JournalEntry(ref, kind, datetime.now(UTC), payload))
 
     def close(self) -> None:
-        """Wait until everything is written."""
+        """Wait until all events are written."""
         self._batcher.close()
 
-    def _write(self, lot: Sequence[_Noted]) -> None:
+    def _write(self, entries: Sequence[_JournalEntry]) -> None:
         by_tenant: dict[TenantRef, list[NewEvent]] = {}
-        for noted in lot:
-            event = NewEvent(noted.kind, noted.at, _storable(noted.payload))
-            by_tenant.setdefault(noted.ref, []).append(event)
+        for entry in entries:
+            event = NewEvent(entry.kind, entry.at, _storable(entry.payload))
+            by_tenant.setdefault(entry.ref, []).append(event)
         for ref, new in by_tenant.items():
             try:
                 self._catalog.events.append(ref, new)
@@ -92,7 +91,7 @@ class SearchJournal:
 
 @dataclass(frozen=True, slots=True)
 class JournaledSearch:
-    """One search that is under way.
+    """The journal's view of one search.
 
     Attributes:
         search_id: in both of its events.
@@ -103,32 +102,32 @@ class JournaledSearch:
     search_id: str
     caller: str | None
 
-    def completed(self, answer: SearchAnswer, found: Ranked) -> None:
-        """Note what came of it: the passages found, and which of them the budget left."""
-        debug = answer.debug
-        cosines = [found.cosines.get(passage.id) for passage in found.order]
-        self.note(
+    def completed(self, answer: SearchAnswer, state: SearchProgress) -> None:
+        """Record the result: the passages found, and those that the budget left."""
+        debug, passages = answer.debug, state.answered
+        cosines = [state.cosines.get(passage.id) for passage in passages]
+        self.record(
             "rag_search_completed",
             {
-                "ids": [passage.fields["chunk_id"] for passage in found.order],
+                "ids": [passage.fields["chunk_id"] for passage in passages],
                 "scores": [None if c is None else round(c, 6) for c in cosines],
                 # Of all candidates: it tells whether a threshold kept everything back.
-                "nearest": round(max(found.cosines.values()), 6) if found.cosines else None,
+                "nearest": round(max(state.cosines.values()), 6) if state.cosines else None,
                 "chosen": [hit.chunk_id for hit in answer.hits],
                 "latency_ms": dict(debug.latency_ms) if debug else {},
-                **({"altered": len(found.altered)} if found.altered else {}),
+                **({"altered": len(state.altered)} if state.altered else {}),
                 **({"degraded": dict(debug.degraded)} if debug and debug.degraded else {}),
             },
         )
 
     def failed(self, error: BaseException) -> None:
-        """Note that there is no answer."""
-        self.note("rag_search_completed", {"error": type(error).__name__})
+        """Record that there is no answer."""
+        self.record("rag_search_completed", {"error": type(error).__name__})
 
-    def note(self, kind: EventKind, payload: Mapping[str, Any]) -> None:
-        """Have one of its events written."""
+    def record(self, kind: EventKind, payload: Mapping[str, Any]) -> None:
+        """Write one of its events in the background."""
         common = {"search_id": self.search_id, "caller": self.caller}
-        self.journal.note(self.ref, kind, {**common, **payload})
+        self.journal.record(self.ref, kind, {**common, **payload})
 
 
 def _storable(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,4 +135,4 @@ def _storable(payload: Mapping[str, Any]) -> dict[str, Any]:
         return dict(payload)
     # Postgres takes no zero byte, nor half of a character that takes two.
     query = payload["query"].replace("\0", " ").encode("utf-8", "replace").decode()
-    return {**payload, "query": query[:_QUERY]}
+    return {**payload, "query": query[:_MAX_QUERY]}

@@ -26,8 +26,8 @@ from rag_assets.ingest.parsing.language_names import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 
-Step: TypeAlias = Literal["rerank"]
-"""What a search can go on without."""
+SkippableStep: TypeAlias = Literal["rerank"]
+"""A step that a search can go on without."""
 
 MAX_TOP_K = 100
 MAX_QUERY = 20_000
@@ -267,7 +267,7 @@ class Debug:
     latency_ms: Mapping[str, float]
     total_candidates: int
     scores: tuple[Scores, ...] = ()
-    degraded: Mapping[Step, RerankFault] = field(default_factory=dict)
+    degraded: Mapping[SkippableStep, RerankFault] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,5 +288,5 @@ class SearchAnswer:
     omitted: int = 0
     generation: int | None = None
     mode: SearchMode = "hybrid"
-    degraded: tuple[Step, ...] = ()
+    degraded: tuple[SkippableStep, ...] = ()
     debug: Debug | None = None

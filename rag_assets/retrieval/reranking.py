@@ -1,4 +1,4 @@
-"""The second stage: the first candidates are read again together with the question."""
+"""Reranking: a cross-encoder scores the first passages of a search together with its question."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from rag_assets.storage.index.model import Candidate
 
 _LOG = logging.getLogger(__name__)
 
-_MOST_RERANKERS = 1_024
+_MAX_RERANKERS = 1_024
 _KEY_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reread:
-    """What became of a second stage.
+class Reranking:
+    """Scores of a reranker.
 
     Attributes:
-        scores: by id of the candidates that were read again; empty where that failed.
+        scores: by id of the passages that were scored; empty where reranking failed.
         fault: why it failed, if it did.
     """
 
@@ -41,33 +41,33 @@ class Reread:
     def ordered(
         self, order: Sequence[Passage], prefers: Callable[[Candidate], bool]
     ) -> list[Passage]:
-        """Those that were read again by their scores, equal ones as they stood; then the rest.
+        """Scored passages by their scores, equal ones in their former order; then the others.
 
         Args:
-            order: as it was found.
-            prefers: whether a candidate shall rank higher; as in the search itself, those are a
+            order: before.
+            prefers: whether a candidate ranks higher; as in the search itself, those are a
                 ranking of their own, and both are fused.
         """
         scores = self.scores
-        read = [passage for passage in order if passage.id in scores]
-        rest = [passage for passage in order if passage.id not in scores]
-        read.sort(key=lambda passage: -scores[passage.id])
-        if preferred := [passage.id for passage in read if prefers(passage.candidate)]:
-            fused = fuse([[passage.id for passage in read], preferred])
-            read.sort(key=lambda passage: -fused[passage.id])
-        return read + rest
+        scored = [passage for passage in order if passage.id in scores]
+        others = [passage for passage in order if passage.id not in scores]
+        scored.sort(key=lambda passage: -scores[passage.id])
+        if preferred := [passage.id for passage in scored if prefers(passage.candidate)]:
+            fused = fuse([[passage.id for passage in scored], preferred])
+            scored.sort(key=lambda passage: -fused[passage.id])
+        return scored + others
 
 
 @dataclass(slots=True)
-class _Made:
-    """A reranker, and until when its key need not be looked up anew."""
+class _CachedReranker:
+    """A reranker, and when its key was looked up last."""
 
     reranker: Reranker
     renewed_at: float
 
 
-class SecondStage:
-    """Reads candidates again, in one event loop; a search never fails by it.
+class RerankerPool:
+    """Scores passages with the tenants' rerankers, in one event loop; never fails a search.
 
     Args:
         rerankers: makes the tenants' rerankers.
@@ -75,22 +75,24 @@ class SecondStage:
 
     def __init__(self, rerankers: Rerankers) -> None:
         self._rerankers = rerankers
-        self._made: LRUCache[tuple[TenantRef, RerankConfig], _Made] = LRUCache(_MOST_RERANKERS)
+        self._cached: LRUCache[tuple[TenantRef, RerankConfig], _CachedReranker] = LRUCache(
+            _MAX_RERANKERS
+        )
 
-    async def read(
+    async def score(
         self, ref: TenantRef, config: RerankConfig, question: str, order: Sequence[Passage]
-    ) -> Reread:
-        """Score the first candidates of an order.
+    ) -> Reranking:
+        """Score the first passages of an order.
 
         Args:
-            ref: whose they are.
+            ref: the tenant.
             config: of the reranker.
             question: in words.
-            order: best first, only such as whoever asks may read: a server may be sent their texts.
+            order: best first; only what the caller may read: a server may be sent its text.
         """
         first = order[: config.first]
         if not first:
-            return Reread({})
+            return Reranking({})
         try:
             reranker = await self._reranker(ref, config)
             texts = [_text(passage) for passage in first]
@@ -98,35 +100,35 @@ class SecondStage:
         except RerankFailed as error:
             if error.fault != "resting":
                 _LOG.warning(f"{ref.id}: a search was not reranked: {error.advice}")
-            return Reread({}, error.fault)
+            return Reranking({}, error.fault)
         except ConfigurationError as error:
             _LOG.warning(f"{ref.id}: a search was not reranked: {error.advice}")
-            return Reread({}, "not usable")
+            return Reranking({}, "not usable")
         ids = [passage.id for passage in first]
-        return Reread(dict(zip(ids, scores, strict=True)))
+        return Reranking(dict(zip(ids, scores, strict=True)))
 
     async def close(self) -> None:
-        """Let go of the rerankers' connections, in the loop that asked."""
-        made = list(self._made.values())
-        self._made.clear()
-        for one in made:
-            await one.reranker.close()
+        """Close the rerankers' connections, in the event loop that used them."""
+        cached = list(self._cached.values())
+        self._cached.clear()
+        for entry in cached:
+            await entry.reranker.close()
 
     async def _reranker(self, ref: TenantRef, config: RerankConfig) -> Reranker:
         key, now = (ref, config), time.monotonic()
-        made = self._made.get(key)
-        if made is None:
+        cached = self._cached.get(key)
+        if cached is None:
             # It may read a model's files.
             reranker = await run_sync(self._rerankers.of, ref, config)
-            made = self._made.setdefault(key, _Made(reranker, now))
-        if now - made.renewed_at > _KEY_SECONDS:
-            made.renewed_at = now
+            cached = self._cached.setdefault(key, _CachedReranker(reranker, now))
+        if now - cached.renewed_at > _KEY_SECONDS:
+            cached.renewed_at = now
             # It opens its connections again, with the key that the tenant has by then.
-            await made.reranker.close()
-        return made.reranker
+            await cached.reranker.close()
+        return cached.reranker
 
 
 def _text(passage: Passage) -> str:
-    """What an embedder reads of a passage: its title and headings as well."""
+    """The text of a passage as it was embedded, with its title and headings."""
     fields = passage.fields
     return embedding_text(fields.get("title"), tuple(fields["heading_path"]), fields["text"])

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_assets.common.errors import NoReranker
 from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.model import is_within
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResolvedSearch:
     """A request, and what the tenant's defaults make of it.
 
     Attributes:
         question: as embedder and reranker are sent it.
         limit: hits at most.
-        min_cosine: below which nothing is wanted.
-        rerank: the second stage; None where none is wanted.
+        min_cosine: below which a passage is left out; None without a threshold.
+        rerank: configuration of the reranker; None without reranking.
     """
 
     tenant: Tenant
@@ -34,43 +36,53 @@ class Asked:
     @classmethod
     def of(
         cls, tenant: Tenant, request: SearchRequest, masked: str, serving: Generation | None
-    ) -> Asked:
-        """What the request says, or else the tenant's defaults for what answers it.
+    ) -> ResolvedSearch:
+        """The request, with the tenant's defaults where it says nothing.
 
         Args:
-            tenant: that is asked.
+            tenant: that is searched.
             request: as it was made.
-            masked: its question, credentials in it masked.
-            serving: what answers.
+            masked: its question with credentials masked.
+            serving: the generation that answers.
 
         Raises:
-            NoReranker: it says to rerank, and the tenant has nothing to do so with.
+            NoReranker: the request wants reranking, and the tenant has no reranker.
         """
-        default, least = tenant.retrieval, request.min_score
-        if least is None and serving is not None:
-            least = tenant.min_score(serving.embedder_id)
+        default, threshold = tenant.retrieval, request.min_score
+        if threshold is None and serving is not None:
+            threshold = tenant.min_score(serving.embedder_id)
         return cls(
             tenant,
             request.model_copy(update={"query": masked}),
             question=request.query if tenant.privacy.send_unmasked_questions else masked,
             mode=request.mode or default.mode,
             limit=request.top_k or default.top_k,
-            min_cosine=least,
-            rerank=_second_stage(tenant, request),
+            min_cosine=threshold,
+            rerank=_rerank_config(tenant, request),
         )
 
     @property
     def depth(self) -> int:
-        """Candidates that are wanted in their order before the first are taken as hits."""
+        """Candidates that are ranked before the first of them are taken as hits."""
         return self.limit if self.rerank is None else max(self.limit, self.rerank.first)
 
     @property
     def needs_vector(self) -> bool:
-        """Whether a cosine is wanted: words alone are searched without paying for the question."""
+        """Whether a cosine is needed: a search by words alone does not pay for an embedding."""
         return self.mode != "text" or self.min_cosine is not None
 
+    def prefers(self, uri: str) -> bool:
+        """Whether a document lies in a path whose hits rank higher."""
+        paths = self.request.must_include_paths
+        return bool(paths) and within(uri, paths)
 
-def _second_stage(tenant: Tenant, request: SearchRequest) -> RerankConfig | None:
+
+def within(path: str, paths: Sequence[str]) -> bool:
+    """Whether a path lies in one of others; without others always."""
+    return not paths or any(is_within(path, other) for other in paths)
+
+
+def _rerank_config(tenant: Tenant, request: SearchRequest) -> RerankConfig | None:
     config = tenant.retrieval.rerank
     if config is None:
         if request.rerank:

@@ -1,4 +1,4 @@
-"""Searching a tenant's serving generation: the one core behind every door."""
+"""Searches of a tenant's serving generation: the one core behind every interface."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rag_assets.billing.rerankers import Rerankers
 from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import RerankFault, UnknownTenant
 from rag_assets.privacy.masker import Masker, masker_of
-from rag_assets.retrieval.altered_entries import AlteredEntries
-from rag_assets.retrieval.budget import within_budget
-from rag_assets.retrieval.candidates import CandidateSearch
-from rag_assets.retrieval.hits import hit_of
+from rag_assets.retrieval.access import AccessPolicy, FlatScopes
+from rag_assets.retrieval.hits import scores_of
 from rag_assets.retrieval.journal import SearchJournal
-from rag_assets.retrieval.model import Caller, Debug, Hit, SearchAnswer, SearchRequest, Step
+from rag_assets.retrieval.model import Caller, Debug, SearchAnswer, SearchRequest, SkippableStep
 from rag_assets.retrieval.question_vectors import QuestionVectors
-from rag_assets.retrieval.ranking import Ranked, ranked
-from rag_assets.retrieval.reranking import SecondStage
-from rag_assets.retrieval.resolved_search import Asked
-from rag_assets.retrieval.timings import Clock
+from rag_assets.retrieval.reranking import RerankerPool
+from rag_assets.retrieval.resolved_search import ResolvedSearch
+from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.retrieval.steps.plan import SearchPlan, StepLists
+from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.retrieval.timings import Timings
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
@@ -32,60 +32,76 @@ from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
 
-_MOST_TENANTS = 1_024
+_MAX_TENANTS = 1_024
 _SCANNED_AT_ONCE = 2_000
 """Characters of a question; a longer one is scanned in a thread, beside the event loop."""
 
 
 class AsyncRetriever:
-    """Answers questions from the indexes, in one event loop and over connections that are kept.
+    """Searches tenants' indexes, in one event loop and over connections that are kept.
 
     Args:
         catalog: says which generation answers, which version of a document counts, who reads it.
         store: where entries are searched.
         embedders: makes the embedder that built a generation.
+        policy: what callers may read.
+        steps: the steps of searches, by profile.
     """
 
-    def __init__(self, catalog: Catalog, store: VectorStore, embedders: Embedders) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: VectorStore,
+        embedders: Embedders,
+        *,
+        policy: AccessPolicy | None = None,
+        steps: StepLists | None = None,
+    ) -> None:
         self._meter = Meter(catalog)
         self._journal = SearchJournal(catalog)
         self._masker = masker_of(embedders.settings.local)
-        self._vectors = QuestionVectors(embedders, self._meter)
-        self._second_stage = SecondStage(Rerankers(catalog, embedders.settings))
-        self._reader = SearchStateReader(catalog.database)
-        self._searcher = store.searcher()
-        self._altered = AlteredEntries()
+        self._services = SearchServices(
+            catalog=catalog,
+            reader=SearchStateReader(catalog.database),
+            searcher=store.searcher(),
+            vectors=QuestionVectors(embedders, self._meter),
+            rerankers=RerankerPool(Rerankers(catalog, embedders.settings)),
+            policy=policy or FlatScopes(),
+        )
+        self._steps = steps or StepLists()
+        self._plans: dict[str, SearchPlan] = {}
         # Equal text is equal configuration, which is validated once.
-        self._tenant_of = lru_cache(_MOST_TENANTS)(_tenant_of)
+        self._tenant_of = lru_cache(_MAX_TENANTS)(_tenant_of)
 
     async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
         """Search one tenant's knowledge.
 
         Raises:
             UnknownTenant: there is none of that id.
-            NoReranker: the request says to rerank, and the tenant has nothing to do so with.
+            NoReranker: the request wants reranking, and the tenant has no reranker.
             EmbeddingError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
             ServiceUnavailable: a server does not answer.
         """
-        clock = Clock()
-        with clock.step("catalog"):
-            standing = await self._reader.standing(tenant_id, request.caller.principals)
-        if standing.state != "ACTIVE":
+        timings = Timings()
+        principals = self.policy.principals(request.caller)
+        with timings.part("catalog"):
+            tenant = await self._services.reader.standing(tenant_id, principals)
+        if tenant.state != "ACTIVE":
             return SearchAnswer(disabled=True)
         masked = await self.masked(request.query)
-        asked = Asked.of(self._tenant_of(standing.config), request, masked, standing.serving)
-        if standing.serving is None:
-            return SearchAnswer(mode=asked.mode, needs_clarification=True)
-        noted = self._journal.started(standing.ref, asked.request, asked.mode, asked.limit)
+        search = ResolvedSearch.of(self._tenant_of(tenant.config), request, masked, tenant.serving)
+        if tenant.serving is None:
+            return SearchAnswer(mode=search.mode, needs_clarification=True)
+        journaled = self._journal.started(tenant.ref, search.request, search.mode, search.limit)
         try:
-            search = await self._candidates(standing, standing.serving, asked, clock)
-            found = await self._ranked(standing, search, asked, clock)
-            answer = _answer_of(search, found, clock)
+            state = self._begun(tenant, tenant.serving, search, principals, timings)
+            state = await self._plan(search.tenant.profile).run(state)
+            answer = _answer_of(state)
         except BaseException as error:
-            noted.failed(error)
+            journaled.failed(error)
             raise
-        noted.completed(answer, found)
+        journaled.completed(answer, state)
         return answer
 
     async def masked(self, question: str) -> str:
@@ -99,6 +115,11 @@ class AsyncRetriever:
         """What masks questions."""
         return self._masker
 
+    @property
+    def policy(self) -> AccessPolicy:
+        """What callers may read."""
+        return self._services.policy
+
     async def load(self) -> None:
         """Load what the first question would otherwise wait for."""
         await run_sync(self._masker.load)
@@ -106,116 +127,88 @@ class AsyncRetriever:
     async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
         """Whether the caller may read by now every document that an answer's hits are from.
 
-        One that was replaced since then counts as read: it was so when it was asked for.
+        One that was replaced since then counts as read: it was so when the search was made.
 
         Args:
             ref: the tenant that answered: of the same id, another may be there by now.
-            caller: who asked.
-            answer: what they were answered.
+            caller: who made the search.
+            answer: its result.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
         """
         if answer.generation is None:
             return not answer.hits
+        reader, principals = self._services.reader, self.policy.principals(caller)
         try:
-            standing = await self._reader.standing(ref.id, caller.principals)
+            tenant = await reader.standing(ref.id, principals)
         except UnknownTenant:
             return False
-        if standing.ref != ref or standing.state != "ACTIVE":
+        if tenant.ref != ref or tenant.state != "ACTIVE":
             return False
         documents = {hit.document_id for hit in answer.hits}
-        readable = await self._reader.readable(
-            ref.id, answer.generation, [*documents], caller.principals
+        readable = await reader.readable(ref.id, answer.generation, [*documents], principals)
+        return documents <= readable.keys() and all(
+            self.policy.permits(caller, version) for version in readable.values()
         )
-        return documents <= readable.keys()
 
     async def close(self) -> None:
-        """Let go of connections, and wait until what was asked, and its cost, is recorded."""
-        await self._vectors.close()
-        await self._second_stage.close()
-        await self._searcher.close()
-        await self._reader.close()
+        """Close connections, and wait until searches and their cost are recorded."""
+        await self._services.vectors.close()
+        await self._services.rerankers.close()
+        await self._services.searcher.close()
+        await self._services.reader.close()
         await run_sync(self._meter.close)
         await run_sync(self._journal.close)
 
-    async def _candidates(
-        self, standing: SearchState, serving: Generation, asked: Asked, clock: Clock
-    ) -> CandidateSearch:
-        vector = None
-        if asked.needs_vector:
-            with clock.step("embed"):
-                vector = await self._vectors.of(standing.ref, asked.tenant, serving, asked.question)
-        return CandidateSearch(
-            reader=self._reader,
-            searcher=self._searcher,
+    def _begun(
+        self,
+        tenant: SearchState,
+        serving: Generation,
+        search: ResolvedSearch,
+        principals: tuple[str, ...],
+        timings: Timings,
+    ) -> SearchProgress:
+        ref, caller = tenant.ref, search.request.caller
+        return SearchProgress(
+            search=search,
+            ref=ref,
             serving=serving,
-            owner=Owner(
-                standing.ref.id, standing.ref.incarnation, serving.number, serving.digest_key
-            ),
-            scopes=standing.scopes,
-            request=asked.request,
-            mode=asked.mode,
-            limit=asked.depth,
-            vector=vector,
-            min_cosine=asked.min_cosine,
-            altered=self._altered,
+            owner=Owner(ref.id, ref.incarnation, serving.number, serving.digest_key),
+            caller=caller,
+            principals=principals,
+            scopes=self.policy.scopes(caller, tenant.scopes),
+            timings=timings,
         )
 
-    async def _ranked(
-        self, standing: SearchState, search: CandidateSearch, asked: Asked, clock: Clock
-    ) -> Ranked:
-        found = await ranked(search, clock)
-        if asked.rerank is not None and found.order:
-            with clock.step("rerank"):
-                reread = await self._second_stage.read(
-                    standing.ref, asked.rerank, asked.question, found.order
-                )
-            # Reading takes a while, and what was revoked meanwhile must not be shown.
-            with clock.step("verify"):
-                found = found.after(reread, search, await search.still(found.found))
-        return found.limited(asked.limit)
+    def _plan(self, profile: str) -> SearchPlan:
+        plan = self._plans.get(profile)
+        if plan is None:
+            plan = self._plans[profile] = self._steps.plan(profile, self._services)
+        return plan
 
 
 def _tenant_of(config: str) -> Tenant:
     return Tenant.from_config(json.loads(config))
 
 
-def _answer_of(search: CandidateSearch, found: Ranked, clock: Clock) -> SearchAnswer:
-    with clock.step("pack"):
-        hits = _packed(search.request, found)
-    fault = found.reread.fault if found.reread else None
-    degraded: Mapping[Step, RerankFault] = {"rerank": fault} if fault else {}
+def _answer_of(state: SearchProgress) -> SearchAnswer:
+    hits, mode = tuple(state.hits or ()), state.search.mode
+    fault = state.reranking.fault if state.reranking else None
+    degraded: Mapping[SkippableStep, RerankFault] = {"rerank": fault} if fault else {}
     return SearchAnswer(
-        hits=tuple(hits),
-        needs_clarification=not found.order,
-        omitted=len(found.order) - len(hits),
-        generation=search.serving.number,
-        mode=search.mode,
+        hits=hits,
+        needs_clarification=not state.passages,
+        omitted=len(state.answered) - len(hits),
+        generation=state.serving.number,
+        mode=mode,
         degraded=tuple(degraded),
         debug=Debug(
-            search.mode,
-            clock.milliseconds,
-            # Not what was fetched: that would tell what is in passages that may not be read.
-            len(found.found.by_id),
-            found.scores(search, hits),
+            mode,
+            state.timings.milliseconds,
+            # Not what was recalled: that would tell what is in passages that may not be read.
+            len(state.confirmed.by_id),
+            scores_of(state),
             degraded,
         ),
     )
-
-
-def _packed(request: SearchRequest, found: Ranked) -> list[Hit]:
-    versions, cosines = found.found.versions, found.cosines
-    hits = [
-        hit_of(
-            number,
-            passage,
-            cosines.get(passage.id),
-            versions[passage.candidate.document_id],
-            request.query,
-        )
-        for number, passage in enumerate(found.order, start=1)
-    ]
-    if request.token_budget is None:
-        return hits
-    return within_budget(hits, request.token_budget, request.query)

@@ -1,4 +1,4 @@
-"""How long the steps of a search take."""
+"""Durations of the parts of a search."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Clock:
-    """Milliseconds by step; a step that is taken again adds up."""
+class Timings:
+    """Milliseconds by part; a part that is measured again adds up."""
 
     def __init__(self) -> None:
         self.milliseconds: dict[str, float] = {}
 
     @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Measure what is done in this block."""
+    def part(self, name: str) -> Iterator[None]:
+        """Measure a block."""
         started = time.perf_counter()
         yield
         took = 1_000 * (time.perf_counter() - started)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
-from rag_assets.web.frame_policy import NoFraming
-from rag_assets.web.loopback_guard import LOOPBACK_NAMES, LocalOnly
-from rag_assets.web.pages import routes
+from rag_assets.web.frame_policy import FramePolicy
+from rag_assets.web.loopback_guard import LOOPBACK_NAMES, LoopbackGuard
+from rag_assets.web.pages import PageFactory, routes
 
 _STATEMENT_TIMEOUT_MS = 15_000
 _POOL_RECYCLE_SECONDS = 3_600
@@ -27,12 +27,13 @@ def main() -> None:
     serve(given.host, given.port, given.workspace)
 
 
-def serve(host: str, port: int, workspace_file: str) -> None:
+def serve(host: str, port: int, workspace_file: str, pages: Sequence[PageFactory] = ()) -> None:
     """Run Dagster's own application with our routes in front of its catch-all.
 
     Args:
         host, port: where to listen; on loopback no other site's pages are answered.
         workspace_file: path of the workspace.yaml.
+        pages: further pages.
     """
     import uvicorn
     from dagster import DagsterInstance
@@ -51,10 +52,10 @@ def serve(host: str, port: int, workspace_file: str) -> None:
             app = create_app_from_workspace_process_context(
                 workspace, live_data_poll_rate=_POLL_MS, lifespan=_lifespan
             )
-            app.router.routes[:0] = routes()
+            app.router.routes[:0] = routes(pages=pages)
             if host in LOOPBACK_NAMES:
-                app.add_middleware(LocalOnly)
-            uvicorn.run(NoFraming(app), host=host, port=port, log_level="warning")
+                app.add_middleware(LoopbackGuard)
+            uvicorn.run(FramePolicy(app), host=host, port=port, log_level="warning")
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""Keeps other sites from showing the UI in a frame, where a click meant for them acts in it."""
+"""The frame policy: no other site can show the UI in a frame, where its visitors would click."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _POLICY = "Content-Security-Policy"
 _DIRECTIVE = "frame-ancestors"
-_NOWHERE = f"{_DIRECTIVE} 'none'"
+_NO_ANCESTORS = f"{_DIRECTIVE} 'none'"
 
 
-class NoFraming:
-    """Says of every response that no page may frame it.
+class FramePolicy:
+    """Adds headers to every response by which no page may frame it.
 
     Args:
         app: what answers; the policies that it sets stay in force.
@@ -21,18 +21,18 @@ class NoFraming:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and its response back with the two headers."""
+        """Pass a request on, and add the two headers to its response."""
 
-        async def refusing(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _refuse(MutableHeaders(scope=message))
+                _add_headers(MutableHeaders(scope=message))
             await send(message)
 
-        await self._app(scope, receive, refusing)
+        await self._app(scope, receive, send_with_headers)
 
 
-def _refuse(headers: MutableHeaders) -> None:
+def _add_headers(headers: MutableHeaders) -> None:
     headers["X-Frame-Options"] = "DENY"
     policy = headers.get(_POLICY, "").rstrip("; ")
     if _DIRECTIVE not in policy:
-        headers[_POLICY] = f"{policy}; {_NOWHERE}" if policy else _NOWHERE
+        headers[_POLICY] = f"{policy}; {_NO_ANCESTORS}" if policy else _NO_ANCESTORS

@@ -1,4 +1,4 @@
-"""Keeps other sites' pages, open in the same browser, from using the UI in its user's name."""
+"""The loopback guard: pages of other sites in the same browser cannot use the UI."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
-_ACTING = "/graphql"
+_ACTION_PATH = "/graphql"
 """Where Dagster takes actions, also by GET, for which browsers name no Origin."""
 _OWN_FETCHES = frozenset({"same-origin", "none"})
 _REFUSAL = (
@@ -18,8 +18,8 @@ _REFUSAL = (
 )
 
 
-class LocalOnly:
-    """Refuses what does not come from a page of this machine's own address.
+class LoopbackGuard:
+    """Refuses requests that do not come from a page of this machine's own address.
 
     Dagster's UI has no log-in: loopback is what protects it. A page of any site can send requests
     there nevertheless, launch runs by them (Origin and Sec-Fetch-Site tell), and read what is
@@ -51,7 +51,7 @@ def _is_local(path: str, headers: Headers) -> bool:
         return False
     # A browser that is older than the header sends none, and a program neither.
     fetch_is_own = headers.get("sec-fetch-site", "none") in _OWN_FETCHES
-    return fetch_is_own or not path.startswith(_ACTING)
+    return fetch_is_own or not path.startswith(_ACTION_PATH)
 
 
 def _hostname(url: str) -> str | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import get_args
+from typing import TypeAlias, get_args
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from rag_assets.common.errors import RagAssetsError, UnknownTenant
+from rag_assets.common.errors import RagAssetsError, UnknownDocument, UnknownTenant
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.check_results import CheckResult
@@ -47,21 +47,30 @@ class DataDocs(StaticFiles):
         return response
 
 
-def routes(catalog: Callable[[], Catalog] | None = None) -> list[BaseRoute]:
-    """What is served beside Dagster's UI.
+PageFactory: TypeAlias = Callable[[Callable[[], Catalog]], Sequence[BaseRoute]]
+"""Makes the routes of further pages, given what opens the catalog."""
+
+
+def routes(
+    catalog: Callable[[], Catalog] | None = None, *, pages: Sequence[PageFactory] = ()
+) -> list[BaseRoute]:
+    """The routes that are served beside Dagster's UI.
 
     Args:
-        catalog: opens the catalog when a page is asked for; the installation's own by default.
+        catalog: opens the catalog when a page is requested; the installation's own by default.
+        pages: further pages.
     """
-    pages = Pages(catalog or PostgresResource().catalog)
+    opened = catalog or PostgresResource().catalog
+    documents = Pages(opened)
     folder = Settings.from_environment().data_docs
     folder.mkdir(parents=True, exist_ok=True)
     docs = DataDocs(directory=folder, html=True)
     return [
-        Route("/documents", pages.tenants),
-        Route("/documents/{tenant}", pages.documents),
-        Route("/documents/{tenant}/{document_id}", pages.document),
+        Route("/documents", documents.tenants),
+        Route("/documents/{tenant}", documents.documents),
+        Route("/documents/{tenant}/{document_id}", documents.document),
         Mount("/data-docs", docs),
+        *(route for factory in pages for route in factory(opened)),
     ]
 
 
@@ -76,21 +85,22 @@ class Pages:
         self._catalog = catalog
 
     def tenants(self, request: Request) -> Response:
-        """The tenants: how their documents stand, what answers, and what went wrong last."""
-        return _answer(lambda: self._tenants(request))
+        """The tenants: the states of their documents, what is serving, and the last errors."""
+        return _response(lambda: self.tenants_page(request))
 
     def documents(self, request: Request) -> Response:
         """A tenant's documents, narrowed down by status and name."""
-        return _answer(lambda: self._documents(request))
+        return _response(lambda: self.documents_page(request))
 
     def document(self, request: Request) -> Response:
         """One document: its row, and what the index holds of it."""
-        return _answer(lambda: self._document(request))
+        return _response(lambda: self.document_page(request), _name(request.path_params["tenant"]))
 
-    def _tenants(self, request: Request) -> str:
-        asked = request.query_params
-        number = _page_number(asked.get("page", ""))
-        name, in_trouble = _name(asked.get("name", "")), asked.get("trouble") == "1"
+    def tenants_page(self, request: Request) -> str:
+        """The page of all tenants."""
+        query = request.query_params
+        number = _page_number(query.get("page", ""))
+        name, in_trouble = _name(query.get("name", "")), query.get("trouble") == "1"
         found = self._catalog().overview.tenants(
             containing=name,
             in_trouble=in_trouble,
@@ -108,14 +118,19 @@ class Pages:
             page=number,
         )
 
-    def _documents(self, request: Request) -> str:
+    def documents_page(self, request: Request) -> str:
+        """The page of a tenant's documents.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+        """
         tenant = self._tenant(request)
-        asked = request.query_params
+        query = request.query_params
         status: Status | None = next(
-            (s for s in get_args(Status) if s == asked.get("status")), None
+            (s for s in get_args(Status) if s == query.get("status")), None
         )
-        number = _page_number(asked.get("page", ""))
-        name = _name(asked.get("name", ""))
+        number = _page_number(query.get("page", ""))
+        name = _name(query.get("name", ""))
         found = self._catalog().overview.page(
             tenant.tenant_id,
             status=status,
@@ -135,14 +150,21 @@ class Pages:
             page=number,
         )
 
-    def _document(self, request: Request) -> str:
+    def document_page(self, request: Request) -> str:
+        """The page of one document.
+
+        Raises:
+            UnknownTenant: there is no tenant of that id.
+            UnknownDocument: it has no document of that id.
+        """
         tenant = self._tenant(request)
         document_id = _name(request.path_params["document_id"])
         found = self._catalog().documents.find(tenant.tenant_id, [document_id])
         if not found:
-            raise UnknownTenant(
-                f"tenant {tenant.tenant_id!r} has no such document",
-                hint="it was deleted a while ago, or the link is of another installation",
+            raise UnknownDocument(
+                f"tenant {tenant.tenant_id!r} has no document {document_id!r}",
+                hint="it was deleted a while ago, or the link is of another installation: find it"
+                f" among the tenant's documents, or run `rag-assets sync {tenant.tenant_id}`",
             )
         held = self._catalog().overview.held(tenant.tenant_id, document_id)
         return render("document.html", tenant=tenant, document=found[0], held=held)
@@ -161,20 +183,35 @@ class Pages:
         return self._catalog().overview.tenant(_name(request.path_params["tenant"]))
 
 
-def _name(asked: str) -> str:
+def _name(text: str) -> str:
     """Part of a name, without the zero bytes that Postgres takes for an error."""
-    return asked.replace("\0", "")
+    return text.replace("\0", "")
 
 
-def _page_number(asked: str) -> int:
-    """Which page is asked for, from 1; what is none, or a number of absurd length, is the first."""
-    is_number = asked.isdecimal() and len(asked) <= _LONGEST_NUMBER
-    return max(int(asked), 1) if is_number else 1
+def _page_number(text: str) -> int:
+    """The number of a page, from 1; the first where the text is no number or far too long."""
+    is_number = text.isdecimal() and len(text) <= _LONGEST_NUMBER
+    return max(int(text), 1) if is_number else 1
 
 
-def _answer(page: Callable[[], str]) -> Response:
+def _response(page: Callable[[], str], tenant: str | None = None) -> Response:
+    """A page, or the page of the error that it raised.
+
+    Args:
+        page: renders it.
+        tenant: whose page was requested.
+    """
     try:
         return HTMLResponse(page(), headers=_HEADERS)
+    except UnknownDocument as error:
+        return _error(error, 404, tenant)
+    except UnknownTenant as error:
+        return _error(error, 404)
     except RagAssetsError as error:
-        code = 404 if isinstance(error, UnknownTenant) else 503
-        return HTMLResponse(render("error.html", error=error), code, headers=_HEADERS)
+        return _error(error, 503)
+
+
+def _error(error: RagAssetsError, code: int, tenant: str | None = None) -> Response:
+    title = "Not found" if code == 404 else "Unavailable"  # noqa: PLR2004
+    page = render("error.html", error=error, title=title, tenant=tenant)
+    return HTMLResponse(page, code, headers=_HEADERS)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.search_state import SearchState, SearchStateReader
 from tests.driving import Driver
@@ -185,6 +185,6 @@ def test_nothing_near_enough_asks_back_instead_of_padding(shared: Installation) 
 def test_a_zero_byte_is_refused_and_not_repeated(
     shared: Installation, options: dict[str, object]
 ) -> None:
-    with pytest.raises(ConfigurationError, match="the search cannot be made") as caught:
+    with pytest.raises(InvalidRequest, match="the search cannot be made") as caught:
         shared.search("harbour", "tide", **options)
     assert "\0" not in caught.value.advice

@@ -13,7 +13,8 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.mcp.server import Asking, Knowledge, build_server
+from rag_assets.mcp.knowledge import Knowledge, MessageContext
+from rag_assets.mcp.server import build_server
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
@@ -58,9 +59,9 @@ def asked(
     reader = DocumentReader(session.catalog, session.store)
 
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-    asking = Asking("agent", Caller(principals=principals))
+    message = MessageContext("agent", Caller(principals=principals))
     knowledge = Knowledge(**{"search": retriever.search, "reader": reader, **options})
-    server = build_server(knowledge, lambda _: asking)
+    server = build_server(knowledge, lambda _: message)
 
     async def run() -> T:
         try:

@@ -13,8 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.integration.api.test_agents import ACCEPT
-from tests.integration.api.test_doors import (
+
+from rag_assets.api.authentication import Authenticator
+from rag_assets.api.identity import Unauthenticated
+from rag_assets.api.service_tokens import create_token
+from rag_assets.retrieval.model import Caller, SearchRequest
+from tests.integration.api.conftest import ISSUER, SECRET, SETTINGS, Door, door, installed
+from tests.integration.api.test_interfaces import (
     DOORS,
     MARK,
     SCOPES,
@@ -25,12 +30,7 @@ from tests.integration.api.test_doors import (
     token,
     world,
 )
-
-from rag_assets.api.authentication import Authenticator
-from rag_assets.api.identity import Unauthenticated
-from rag_assets.api.service_tokens import create_token
-from rag_assets.retrieval.model import Caller, SearchRequest
-from tests.integration.api.conftest import ISSUER, SECRET, SETTINGS, Door, door, installed
+from tests.integration.api.test_mcp_routes import ACCEPT
 from tests.security.token_attacks import attacks, encoded, good_claims, signed
 
 __all__ = ["door", "installed", "world"]  # fixtures

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from rag_assets.cli.commands.session import Session, with_session
-from rag_assets.mcp.messages import serve_pipe
-from rag_assets.mcp.server import Asking, Knowledge, build_server
+from rag_assets.mcp.knowledge import Knowledge, MessageContext
+from rag_assets.mcp.messages import serve_stdio
+from rag_assets.mcp.server import build_server
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
@@ -24,15 +25,15 @@ def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
 
     session.catalog.tenants.get(tenant_id)
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-    reader = DocumentReader(session.catalog, session.store)
-    asking = Asking(tenant_id, Caller(principals=tuple(principals)))
+    reader = DocumentReader(session.catalog, session.store, retriever.policy)
+    message = MessageContext(tenant_id, Caller(principals=tuple(principals)))
 
-    server = build_server(Knowledge(retriever.search, reader), lambda _: asking)
+    server = build_server(Knowledge(retriever.search, reader), lambda _: message)
 
     async def run() -> None:
         try:
             await retriever.load()
-            await serve_pipe(server)
+            await serve_stdio(server)
         finally:
             await retriever.close()
 

@@ -305,7 +305,7 @@ class IndexTable:
             returnable(
                 tenant_id,
                 generation,
-                *(found.document_id, found.uri, found.title, found.media_type),
+                *(found.document_id, found.uri, found.title, found.media_type, found.access_scope),
             )
             .where(is_readable(documents, principals))
             .order_by(found.uri, found.document_id)

@@ -67,12 +67,14 @@ class ReadableVersion:
     Attributes:
         indexed_key: of its entries.
         uri: of its document, as the catalog has it.
+        access_scope: of its document.
         content_sha256: of the document as it was listed last.
         stale: whether the document changed since, as far as its source was listed.
     """
 
     indexed_key: str
     uri: str
+    access_scope: str
     content_sha256: str | None
     stale: bool
 
@@ -83,12 +85,14 @@ class ReadableDocument:
 
     Attributes:
         media_type: as the file's name promises it; None where that says nothing.
+        access_scope: what its readers need a grant of.
     """
 
     document_id: str
     uri: str
     title: str | None
     media_type: str | None
+    access_scope: str
 
     @property
     def place(self) -> str:
@@ -154,7 +158,8 @@ def readable_versions(
     return returnable(
         tenant_id,
         generation,
-        *(held.document_id, held.indexed_key, documents.c.uri, documents.c.content_sha256),
+        *(held.document_id, held.indexed_key, documents.c.uri, documents.c.access_scope),
+        documents.c.content_sha256,
         is_behind_source().label("stale"),
     ).where(among(held.document_id, document_ids), is_readable(documents, principals))
 
@@ -162,7 +167,9 @@ def readable_versions(
 def readable_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]:
     """The version of each document in the rows of `readable_versions`."""
     return {
-        row.document_id: ReadableVersion(row.indexed_key, row.uri, row.content_sha256, row.stale)
+        row.document_id: ReadableVersion(
+            row.indexed_key, row.uri, row.access_scope, row.content_sha256, row.stale
+        )
         for row in rows
     }
 

@@ -15,10 +15,10 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from rag_assets.api.rate_limits import Rate
+from rag_assets.api.responses import Written
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.client import AsyncClient, Client, Filters, Question
 from rag_assets.client.errors import Forbidden, Invalid, NotFound, NotReached, Unauthenticated
-from rag_assets.client.responses import Written
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.storage.catalog.events import SEARCHES
 from tests.integration.api.conftest import ISSUER, SECRET, Door, running

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from tests.integration.api.test_agents import ACCEPT
 
-from rag_assets.mcp.server import Asking, Knowledge, build_server
+from rag_assets.mcp.knowledge import Knowledge, MessageContext
+from rag_assets.mcp.server import build_server
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.catalog.access import PUBLIC
 from tests.installation import FAST
 from tests.integration.api.conftest import Door
+from tests.integration.api.test_mcp_routes import ACCEPT
 
 WORDS = ("tide", "harbour", "lantern", "compass", "rudder", "anchor")
 SCOPES = (PUBLIC, "staff", "board", "tide' OR '1'='1")
@@ -120,14 +121,14 @@ def by_http_agent(world: World, tenant: str, people: list[str], query: str, mode
 
 def by_local_agent(world: World, tenant: str, people: list[str], query: str, mode: Any) -> str:
     session = world.door.driver.session
-    asking = Asking(tenant, Caller(principals=tuple(people)))
+    message = MessageContext(tenant, Caller(principals=tuple(people)))
 
     async def run() -> str:
         retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
         reader = DocumentReader(session.catalog, session.store)
         try:
             async with Client(
-                build_server(Knowledge(retriever.search, reader), lambda _: asking)
+                build_server(Knowledge(retriever.search, reader), lambda _: message)
             ) as client:
                 result = await client.call_tool("rag_search", {"query": query, "top_k": 100})
         finally:

@@ -139,11 +139,61 @@ def test_names_of_files_are_text_and_nothing_else(app: Starlette) -> None:
     assert headers["content-security-policy"].startswith("default-src 'none'")
 
 
-@pytest.mark.parametrize("target", ["nobody", "team/0", "nobody/0", "no\0body", "team/\0"])
-def test_what_is_not_there_is_told(app: Starlette, target: str) -> None:
+@pytest.mark.parametrize("target", ["nobody", "nobody/0", "no\0body"])
+def test_the_page_of_an_unknown_tenant_says_so(app: Starlette, target: str) -> None:
     status, page, _ = get(app, f"/documents/{target}")
     assert status == 404
-    assert "no tenant" in page or "no such document" in page
+    assert "<title>Not found" in page
+    assert "no tenant" in page
+
+
+@pytest.mark.parametrize("document_id", ["0", "\0", "f" * 32])
+def test_the_page_of_an_unknown_document_says_so_where_and_what_to_do(
+    app: Starlette, document_id: str
+) -> None:
+    status, page, _ = get(app, f"/documents/team/{document_id}")
+    assert status == 404
+    assert "<title>Not found" in page
+    assert "tenant &#39;team&#39; has no document" in page
+    assert '<a href="/documents/team">' in page
+
+
+def test_an_unknown_document_is_an_error_of_its_own(driver: Driver, app: Starlette) -> None:
+    from starlette.requests import Request
+
+    from rag_assets.common.errors import UnknownDocument, UnknownTenant
+    from rag_assets.web.pages import Pages
+
+    pages = Pages(lambda: driver.session.catalog)
+
+    def page(**names: str) -> str:
+        return pages.document_page(Request({"type": "http", "path_params": names}))
+
+    with pytest.raises(UnknownDocument, match="tenant 'team' has no document '0'"):
+        page(tenant="team", document_id="0")
+    with pytest.raises(UnknownTenant):
+        page(tenant="nobody", document_id="0")
+
+
+def test_pages_of_systems_are_served_beside_the_others(driver: Driver) -> None:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
+
+    from rag_assets.storage.catalog.catalog import Catalog
+
+    def made(catalog: Callable[[], Catalog]) -> list[Route]:
+        def names(_: Request) -> PlainTextResponse:
+            found = catalog().overview.tenants()
+            return PlainTextResponse(" ".join(tenant.tenant_id for tenant in found))
+
+        return [Route("/tide-tables", names)]
+
+    app = Starlette(routes=routes(lambda: driver.session.catalog, pages=[made]))
+    assert "team" in get(app, "/tide-tables")[1]
+    assert get(app, "/documents")[0] == 200
 
 
 def test_data_docs_are_served_in_a_sandbox(

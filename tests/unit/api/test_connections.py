@@ -17,7 +17,8 @@ from starlette.types import ASGIApp
 
 from rag_assets.api.connections import Connection
 from rag_assets.api.guard import whole_body
-from rag_assets.api.middleware import Figures, Surrounded
+from rag_assets.api.metrics import RequestMetrics
+from rag_assets.api.middleware import RequestMiddleware
 from rag_assets.api.problems import handle_problems
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -45,7 +46,7 @@ def _reading() -> ASGIApp:
 
 @pytest.fixture
 def port(request: pytest.FixtureRequest) -> Iterator[int]:
-    app = Surrounded(_reading(), Figures())
+    app = RequestMiddleware(_reading(), RequestMetrics())
     server = uvicorn.Server(
         uvicorn.Config(app, port=0, http=request.param, ws="none", lifespan="off", log_config=None)
     )

@@ -10,7 +10,8 @@ from unittest.mock import Mock
 import pytest
 
 from rag_assets.api.log_lines import LOGGER, JsonLines, WritingAside
-from rag_assets.mcp.server import Knowledge, build_server
+from rag_assets.mcp.knowledge import Knowledge
+from rag_assets.mcp.server import build_server
 
 MOST = 50
 

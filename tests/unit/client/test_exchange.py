@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from rag_assets.api.responses import Health
 from rag_assets.client import Client, operations
 from rag_assets.client.calls import Call
 from rag_assets.client.errors import (
@@ -25,7 +26,6 @@ from rag_assets.client.errors import (
     Unavailable,
 )
 from rag_assets.client.exchange import Again, Wanted, failed, judged
-from rag_assets.client.responses import Health
 from rag_assets.common.errors import ConfigurationError
 
 CALL = operations.live()

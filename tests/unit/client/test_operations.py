@@ -130,7 +130,7 @@ def test_answers_are_read_as_they_are_described(
 
 
 def test_problems_are_read_as_they_are_described(description: Mapping[str, Any]) -> None:
-    from rag_assets.client.responses import Problem
+    from rag_assets.api.responses import Problem
 
     ours = TypeAdapter(Problem).json_schema()
     theirs = description["components"]["schemas"]
@@ -156,7 +156,7 @@ def test_a_bound_method_shows_what_it_takes() -> None:
 
 def test_pages_follow_each_other_until_the_last() -> None:
     pages = cast("Pages[Any, Any]", operations.all_documents(tenant="acme"))
-    from rag_assets.client.responses import Documents
+    from rag_assets.api.responses import Documents
 
     second = pages.following(Documents((), next="b"))
     assert second is not None

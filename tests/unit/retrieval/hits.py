@@ -21,6 +21,6 @@ def hit_of(
         "end": start + len(text),
         "chunk_id": "team:a.md:0",
     }
-    version = ReadableVersion("key", "files/a.md", None, stale=False)
+    version = ReadableVersion("key", "files/a.md", "public", None, stale=False)
     passage = Passage(Candidate("id", "document", "key", score, uri, text), (), fields)
     return made(number, passage, score, version, text)

@@ -24,7 +24,7 @@ FIRST_SCHEMA = {
 
 
 def hit_of(fields: Mapping[str, object]) -> Hit:
-    version = ReadableVersion("key", "files/a.md", "c0ffee", stale=True)
+    version = ReadableVersion("key", "files/a.md", "public", "c0ffee", stale=True)
     passage = Passage(Candidate("id", "document", "key", 1.0, "files/a.md", "text"), (), fields)
     return made(1, passage, 0.5, version, "wheel")
 

@@ -1,4 +1,4 @@
-"""The order that a second stage makes of what was found, and when there is one."""
+"""The order that a reranker makes of what was found, and when there is one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from rag_assets.common.errors import NoReranker
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.model import SearchRequest
-from rag_assets.retrieval.reranking import Reread
-from rag_assets.retrieval.resolved_search import Asked
+from rag_assets.retrieval.reranking import Reranking
+from rag_assets.retrieval.resolved_search import ResolvedSearch
 from rag_assets.storage.index.model import Candidate
 from rag_assets.tenants.model import Tenant
 
@@ -16,7 +16,7 @@ FOUND = [Passage(Candidate(id_, id_, "key", 0.5, f"files/{id_}", id_), (), {}) f
 
 
 def ordered(scores: dict[str, float], preferred: str = "") -> str:
-    order = Reread(scores).ordered(FOUND, lambda candidate: candidate.id in preferred)
+    order = Reranking(scores).ordered(FOUND, lambda candidate: candidate.id in preferred)
     return "".join(passage.id for passage in order)
 
 
@@ -31,20 +31,20 @@ def test_what_shall_rank_higher_still_does() -> None:
     assert ordered(scores, "f") == "abcdef"
 
 
-def asked(wanted: bool | None, **retrieval: object) -> Asked:
+def resolved(wanted: bool | None, **retrieval: object) -> ResolvedSearch:
     tenant = Tenant.from_config({"id": "acme", "retrieval": retrieval})
-    return Asked.of(tenant, SearchRequest(query="q", top_k=7, rerank=wanted), "q", None)
+    return ResolvedSearch.of(tenant, SearchRequest(query="q", top_k=7, rerank=wanted), "q", None)
 
 
-def test_a_second_stage_is_what_the_request_or_else_the_tenant_says() -> None:
+def test_the_request_or_else_the_tenant_decides_whether_to_rerank() -> None:
     config = {"folder": "/models/any", "first": 20}
-    assert asked(None).rerank is None
-    assert asked(False).depth == 7
-    assert asked(None, rerank=config).depth == 20
-    assert asked(None, rerank={**config, "first": 5}).depth == 7
-    assert asked(False, rerank=config).rerank is None
+    assert resolved(None).rerank is None
+    assert resolved(False).depth == 7
+    assert resolved(None, rerank=config).depth == 20
+    assert resolved(None, rerank={**config, "first": 5}).depth == 7
+    assert resolved(False, rerank=config).rerank is None
     optional = {**config, "by_default": False}
-    assert asked(None, rerank=optional).rerank is None
-    assert asked(True, rerank=optional).depth == 20
+    assert resolved(None, rerank=optional).rerank is None
+    assert resolved(True, rerank=optional).depth == 20
     with pytest.raises(NoReranker, match="'acme' has no reranker"):
-        asked(True)
+        resolved(True)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rag_assets.retrieval.model import SearchRequest
-from rag_assets.retrieval.resolved_search import Asked
+from rag_assets.retrieval.resolved_search import ResolvedSearch
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.tenants.model import Tenant
 
@@ -27,10 +27,10 @@ def test_a_threshold_is_what_was_asked_or_suits_what_answers(
     asked: float | None, embedder_id: str, least: float | None
 ) -> None:
     request = SearchRequest(query="tide", min_score=asked, mode="text")
-    found = Asked.of(TENANT, request, request.query, serving(embedder_id))
+    found = ResolvedSearch.of(TENANT, request, request.query, serving(embedder_id))
     assert found.min_cosine == least
     assert found.needs_vector is (least is not None)
 
 
 def test_where_nothing_answers_yet_there_is_no_threshold() -> None:
-    assert Asked.of(TENANT, SearchRequest(query="tide"), "tide", None).min_cosine is None
+    assert ResolvedSearch.of(TENANT, SearchRequest(query="tide"), "tide", None).min_cosine is None

@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message
 
-from rag_assets.web.frame_policy import NoFraming
+from rag_assets.web.frame_policy import FramePolicy
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_policy_stays_and_framing_is_refused(policy: str | None, expected: str
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-    asyncio.run(NoFraming(PlainTextResponse("a page", headers=headers))(scope, receive, send))
+    asyncio.run(FramePolicy(PlainTextResponse("a page", headers=headers))(scope, receive, send))
     told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     assert told["content-security-policy"] == expected
     assert told["x-frame-options"] == "DENY"

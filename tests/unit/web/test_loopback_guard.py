@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from rag_assets.web.loopback_guard import LocalOnly
+from rag_assets.web.loopback_guard import LoopbackGuard
 
 
 async def _app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -31,7 +31,7 @@ def first_answer(kind: str, headers: dict[str, str], path: str = "/graphql") -> 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(LocalOnly(_app)(scope, receive, send))
+    asyncio.run(LoopbackGuard(_app)(scope, receive, send))
     return sent[0]
 
 

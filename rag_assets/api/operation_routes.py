@@ -1,0 +1,36 @@
+"""Endpoints for operating the service: health and metrics."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from rag_assets.api.dependencies import BackendDependency
+from rag_assets.api.problems import documented
+from rag_assets.api.responses import Health
+
+operation = APIRouter(tags=["operation"])
+
+
+@operation.get("/health/live")
+async def live() -> Health:
+    """Tell that the process answers."""
+    return Health()
+
+
+@operation.get("/health/ready", responses=documented(503))
+async def ready(backend: BackendDependency) -> Health:
+    """Tell that Postgres and Elasticsearch answer, too."""
+    await backend.require_ready()
+    return Health()
+
+
+@operation.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(request: Request) -> Response:
+    """Metrics of requests for Prometheus; of no tenant in particular."""
+    registry = request.app.state.metrics.registry
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

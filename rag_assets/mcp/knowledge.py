@@ -1,0 +1,136 @@
+"""The knowledge that messages of agents are answered from, each in the name of its caller."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+from anyio.to_thread import run_sync
+
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.retrieval.contexts import as_results, neutralised
+from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+
+_SECONDS = 30.0
+_MAX_DOCUMENTS = 1_000
+_T = TypeVar("_T")
+
+_DISABLED = "This knowledge is disabled for now: nothing of it is searched."
+
+
+@dataclass(frozen=True, slots=True)
+class MessageContext:
+    """Whose knowledge one message is answered from, and in whose name.
+
+    Attributes:
+        tenant_id: the tenant.
+        caller: only what these principals may read is found.
+        request_id: the message's id in the log, if it has one.
+    """
+
+    tenant_id: str
+    caller: Caller
+    request_id: str = ""
+
+
+Search: TypeAlias = Callable[[str, SearchRequest], Awaitable[SearchAnswer]]
+
+
+class BlockingRunner(Protocol):
+    """Runs blocking work on behalf of a message's caller."""
+
+    async def __call__(self, message: MessageContext, work: Callable[[], _T]) -> _T:
+        """The result of the work."""
+
+
+# Resources get no context from the SDK. Without a default: an unknown caller gets nothing.
+_MESSAGE: ContextVar[MessageContext] = ContextVar("message")
+
+
+def current_message() -> MessageContext:
+    """The context of the message that is being answered.
+
+    Raises:
+        LookupError: none is.
+    """
+    return _MESSAGE.get()
+
+
+@contextmanager
+def message_context(message: MessageContext) -> Iterator[None]:
+    """Answer one message in this context."""
+    before = _MESSAGE.set(message)
+    try:
+        yield
+    finally:
+        _MESSAGE.reset(before)
+
+
+def advice(error: Exception, _: MessageContext) -> str:
+    """The message and hint of an error; an unexpected error is raised."""
+    if isinstance(error, RagAssetsError):
+        return error.advice
+    raise error
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What messages are answered from.
+
+    Attributes:
+        search: searches a tenant's knowledge.
+        reader: reads documents.
+        seconds: after which an answer is given up.
+        error_text: the agent's text of an error.
+        run_blocking: runs blocking work elsewhere than in the event loop.
+    """
+
+    search: Search
+    reader: DocumentReader
+    seconds: float = _SECONDS
+    error_text: Callable[[Exception, MessageContext], str] = advice
+    run_blocking: BlockingRunner | None = None
+
+    async def passages(self, query: str, top_k: int | None) -> str:
+        """The passages found, between markers."""
+        message = current_message()
+        request = SearchRequest.of(query=query, top_k=top_k, caller=message.caller)
+        answer = await self.search(message.tenant_id, request)
+        return _DISABLED if answer.disabled else as_results(answer.hits)
+
+    async def documents(self) -> str:
+        """The first documents that the caller may read, as JSON."""
+        message = current_message()
+        found = await self.in_thread(
+            lambda: self.reader.list(message.tenant_id, message.caller, limit=_MAX_DOCUMENTS)
+        )
+        listed = [
+            {
+                "document_id": document.document_id,
+                "uri": document.uri,
+                "title": document.title,
+                "media_type": document.media_type,
+            }
+            for document in found
+        ]
+        return json.dumps(listed, ensure_ascii=False)
+
+    async def document(self, document_id: str) -> str:
+        """The indexed text of one document."""
+        message = current_message()
+        return await self.in_thread(
+            lambda: neutralised(
+                self.reader.read(message.tenant_id, message.caller, document_id).text
+            )
+        )
+
+    async def in_thread(self, work: Callable[[], _T]) -> _T:
+        """The result of blocking work."""
+        if self.run_blocking is not None:
+            return await self.run_blocking(current_message(), work)
+        return await run_sync(work, abandon_on_cancel=True)

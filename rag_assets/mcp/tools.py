@@ -1,0 +1,53 @@
+"""The tools that agents call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from rag_assets.mcp.knowledge import Knowledge
+from rag_assets.retrieval.model import MAX_QUERY, MAX_TOP_K
+
+ToolFunction: TypeAlias = Callable[..., Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool of the server.
+
+    Attributes:
+        name: that agents call it by.
+        description: when to call it.
+        function: makes the function that answers a call. Its parameters, annotated by types and
+            pydantic.Field, are the tool's; `rag_assets.mcp.knowledge.current_message` tells it
+            whose knowledge it answers from, and in whose name. It raises RagAssetsErrors.
+    """
+
+    name: str
+    description: str
+    function: Callable[[Knowledge], ToolFunction]
+
+
+def _search(knowledge: Knowledge) -> ToolFunction:
+    async def rag_search(
+        query: Annotated[str, Field(max_length=MAX_QUERY, description="What to look for.")],
+        top_k: Annotated[
+            int | None, Field(ge=1, le=MAX_TOP_K, description="Passages at most.")
+        ] = None,
+    ) -> str:
+        return await knowledge.passages(query, top_k)
+
+    return rag_search
+
+
+SEARCH = Tool(
+    name="rag_search",
+    description="Search this documentation; returns passages with their sources.",
+    function=_search,
+)
+
+DEFAULT_TOOLS: tuple[Tool, ...] = (SEARCH,)
+"""The tools that every server has."""

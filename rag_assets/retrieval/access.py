@@ -1,0 +1,60 @@
+"""Access policies: what a caller may read of a tenant's documents."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rag_assets.retrieval.model import Caller
+
+
+class ScopedDocument(Protocol):
+    """A document as the catalog has it now."""
+
+    @property
+    def access_scope(self) -> str:
+        """The scope that its readers need."""
+        ...
+
+    @property
+    def uri(self) -> str:
+        """Its address."""
+        ...
+
+
+class AccessPolicy(Protocol):
+    """Decides what a caller may read.
+
+    The catalog's grants bound every policy: it narrows what they open, and widens it only by naming
+    further principals in whose name grants are looked up.
+    """
+
+    def principals(self, caller: Caller) -> tuple[str, ...]:
+        """The principals whose grants count for a caller."""
+        ...
+
+    def scopes(self, caller: Caller, granted: frozenset[str]) -> frozenset[str]:
+        """The access scopes that searches of the index are filtered by.
+
+        Args:
+            caller: who makes the request.
+            granted: all scopes that the caller's principals may read, the public one among them.
+        """
+        ...
+
+    def permits(self, caller: Caller, document: ScopedDocument) -> bool:
+        """Whether the caller may read a document that the catalog's grants let them read now."""
+        ...
+
+
+class FlatScopes:
+    """Grants of scopes as they are, without a hierarchy (see AccessPolicy)."""
+
+    def principals(self, caller: Caller) -> tuple[str, ...]:  # noqa: D102
+        return caller.principals
+
+    def scopes(self, caller: Caller, granted: frozenset[str]) -> frozenset[str]:  # noqa: D102
+        return granted
+
+    def permits(self, caller: Caller, document: ScopedDocument) -> bool:  # noqa: D102
+        # The statement that read the document judged its scope by the grants of that moment.
+        return True

@@ -1,0 +1,138 @@
+"""The progress of one search, which its steps pass on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.retrieval.duplicates import Distinct, Passage
+from rag_assets.retrieval.model import Caller, Hit
+from rag_assets.retrieval.reranking import Reranking
+from rag_assets.retrieval.resolved_search import ResolvedSearch
+from rag_assets.retrieval.timings import Timings
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.index.model import Candidate, Owner
+
+RankingKind: TypeAlias = Literal["vector", "words", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Candidates, best first.
+
+    Attributes:
+        kind: what ordered them; the scores of "vector" are cosines.
+        preferred: whether it holds only documents that the request wants to rank higher.
+    """
+
+    kind: RankingKind
+    candidates: Sequence[Candidate]
+    preferred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Candidates that the catalog confirmed: current versions that the caller may read.
+
+    Attributes:
+        rankings: with no other candidates.
+        versions: of their documents, by document id.
+        recalled: how many candidates there were before; not for the caller.
+        at: when the catalog confirmed them, in seconds of the monotonic clock.
+    """
+
+    rankings: Sequence[Ranking]
+    versions: Mapping[str, ReadableVersion]
+    recalled: int
+    at: float
+
+    def without(self, ids: Collection[str]) -> Verified:
+        """The same, some candidates left out."""
+        if not ids:
+            return self
+        rankings = [
+            replace(ranking, candidates=[c for c in ranking.candidates if c.id not in ids])
+            for ranking in self.rankings
+        ]
+        return replace(self, rankings=rankings)
+
+    @property
+    def by_id(self) -> dict[str, Candidate]:
+        """Every candidate once."""
+        return {c.id: c for ranking in self.rankings for c in ranking.candidates}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchProgress:
+    """A search between two of its steps.
+
+    Steps of a system may change `rankings`, `fused`, `order`, `cosines` and `passages`; what they
+    change besides is not kept (see SearchPlan).
+
+    Attributes:
+        search: the request with the tenant's defaults.
+        ref: the tenant.
+        serving: the generation that answers.
+        owner: whose entries in the index are searched.
+        caller: who makes the request.
+        principals: whose grants count for the caller.
+        scopes: that searches of the index are filtered by.
+        timings: durations of the parts of this search.
+        vector: of the question; None where only words count.
+        rankings: candidates as they were recalled, not verified.
+        verified: those that the catalog confirmed; None before.
+        fused: scores by id, of all verified candidates, best first.
+        order: distinct texts, best first.
+        cosines: by id, as far as they are known.
+        passages: distinct texts with their stored fields, best first.
+        altered: ids of entries that are not what was written, left out.
+        unread: ids that could not be read, or were altered, in this attempt.
+        excluded: ids of entries that could not be read in former attempts.
+        reranking: scores of the reranker; None without reranking.
+        hits: that answer; None before they are made.
+        replaced: documents of which only former versions were found, in the last attempt.
+        recalls: attempts to recall current versions, since entries were read last.
+        reads: attempts to read what was found.
+        repeat: whether the search begins again with its first step.
+    """
+
+    search: ResolvedSearch
+    ref: TenantRef
+    serving: Generation
+    owner: Owner
+    caller: Caller
+    principals: tuple[str, ...]
+    scopes: frozenset[str]
+    timings: Timings
+    vector: npt.NDArray[np.float32] | None = None
+    rankings: Sequence[Ranking] = ()
+    verified: Verified | None = None
+    fused: Mapping[str, float] = field(default_factory=dict)
+    order: Sequence[Distinct] = ()
+    cosines: Mapping[str, float] = field(default_factory=dict)
+    passages: Sequence[Passage] = ()
+    altered: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
+    reranking: Reranking | None = None
+    hits: Sequence[Hit] | None = None
+    replaced: frozenset[tuple[str, str, str]] = frozenset()
+    recalls: int = 0
+    reads: int = 0
+    repeat: bool = False
+
+    @property
+    def confirmed(self) -> Verified:
+        """What the catalog confirmed; nothing before it was asked."""
+        return self.verified or Verified((), {}, 0, 0.0)
+
+    @property
+    def answered(self) -> Sequence[Passage]:
+        """The passages that are hits, unless a budget leaves some out."""
+        return self.passages[: self.search.limit]

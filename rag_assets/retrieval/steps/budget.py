@@ -1,0 +1,25 @@
+"""Budget: make hits of the first passages, as many as fit into a number of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rag_assets.retrieval.budget import within_budget
+from rag_assets.retrieval.hits import hits_of
+from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.retrieval.steps.protocol import SearchServices
+
+
+class Budget:
+    """Keeps hits within the request's token budget."""
+
+    def __init__(self, _: SearchServices) -> None: ...
+
+    async def run(self, state: SearchProgress) -> SearchProgress:
+        """Make the hits; without a budget all of them."""
+        request = state.search.request
+        with state.timings.part("pack"):
+            hits = hits_of(state)
+            if request.token_budget is not None:
+                hits = within_budget(hits, request.token_budget, request.query)
+        return replace(state, hits=hits)

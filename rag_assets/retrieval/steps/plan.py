@@ -1,0 +1,206 @@
+"""Lists of search steps: how a profile's list is composed, and how it runs.
+
+Whatever a list holds, three things are not its own to decide. Candidates are verified against the
+catalog, and entries are read and checked, by steps that no list goes without and that nothing
+replaces. Of what other steps return, only an order, scores and what was verified is kept. And what
+was verified is verified again after each of them, and before the hits are made.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.retrieval.steps.budget import Budget
+from rag_assets.retrieval.steps.fuse import Fuse
+from rag_assets.retrieval.steps.protocol import SearchServices, Step, StepFactory
+from rag_assets.retrieval.steps.read import Read
+from rag_assets.retrieval.steps.recall import Recall
+from rag_assets.retrieval.steps.rerank import Rerank
+from rag_assets.retrieval.steps.score import Score
+from rag_assets.retrieval.steps.verify import Verify
+
+BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
+    {
+        "recall": Recall,
+        "verify": Verify,
+        "fuse": Fuse,
+        "score": Score,
+        "read": Read,
+        "rerank": Rerank,
+        "budget": Budget,
+    }
+)
+"""The built-in steps by name, in the order of the default list."""
+
+DEFAULT_STEPS: tuple[str, ...] = tuple(BUILT_IN)
+
+_REQUIRED = ("verify", "fuse", "read")
+_TRUSTED = frozenset(BUILT_IN.values())
+_BRIEF = frozenset({Verify, Fuse, Score, Budget})
+_VERIFIED_SECONDS = 1.0
+"""After which the catalog is asked again: texts are read in between."""
+_MAX_REPEATS = 25
+"""Repeats of a search: as often as the two steps that repeat it do so together."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepLists:
+    """The steps that there are, and which of them each profile uses.
+
+    Attributes:
+        added: steps of systems, by name.
+        profiles: names of the steps of a search by profile; the default list for all others.
+    """
+
+    added: Mapping[str, StepFactory] = field(default_factory=dict)
+    profiles: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if taken := sorted(BUILT_IN.keys() & self.added.keys()):
+            raise ConfigurationError(
+                f"retrieval step {taken[0]!r} is built in and cannot be replaced",
+                hint="give the system's step another name",
+            )
+        for profile, names in self.profiles.items():
+            self._require_usable(profile, names)
+
+    def plan(self, profile: str, services: SearchServices) -> SearchPlan:
+        """The steps of a profile, made with these services."""
+        known = {**BUILT_IN, **self.added}
+        names = tuple(self.profiles.get(profile) or DEFAULT_STEPS)
+        return SearchPlan(tuple((name, known[name](services)) for name in names), services)
+
+    def _require_usable(self, profile: str, names: Sequence[str]) -> None:
+        where = f"retrieval steps of profile {profile!r}"
+        if not names:
+            return
+        for name in names:
+            if name not in BUILT_IN and name not in self.added:
+                raise ConfigurationError(
+                    f"{where}: there is no step {name!r}",
+                    hint=f"use these: {', '.join([*BUILT_IN, *sorted(self.added)])}",
+                )
+            if names.count(name) > 1:
+                raise ConfigurationError(f"{where}: {name!r} is there twice", hint="name it once")
+        places = [names.index(name) if name in names else -1 for name in _REQUIRED]
+        if -1 in places or places != sorted(places):
+            raise ConfigurationError(
+                f"{where}: {', '.join(_REQUIRED)} must be in it, in this order",
+                hint="a search shows only candidates that were verified, fused and read",
+            )
+        _require_order(where, names)
+
+
+def _require_order(where: str, names: Sequence[str]) -> None:
+    """Built-in steps that are optional stand only where they have something to work on.
+
+    Raises:
+        ConfigurationError: one stands elsewhere.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    rules = (
+        ("recall", "before", "verify"),
+        ("score", "after", "fuse"),
+        ("score", "before", "read"),
+        ("rerank", "after", "read"),
+    )
+    for name, relation, other in rules:
+        if name in places and (places[name] < places[other]) != (relation == "before"):
+            raise ConfigurationError(
+                f"{where}: {name!r} must come {relation} {other!r}", hint="move it there"
+            )
+    if "budget" in places and names[-1] != "budget":
+        raise ConfigurationError(
+            f"{where}: 'budget' must come last", hint="it makes the hits: move it to the end"
+        )
+
+
+class SearchPlan:
+    """Runs the steps of one list.
+
+    Args:
+        steps: by name, in order; see StepLists for what a list must hold.
+        services: verify what steps return.
+
+    Raises:
+        ConfigurationError: candidates would not be verified, or entries not be checked.
+    """
+
+    def __init__(self, steps: Sequence[tuple[str, Step]], services: SearchServices) -> None:
+        kinds = [type(step) for _, step in steps]
+        if Verify not in kinds or Read not in kinds[kinds.index(Verify) :]:
+            raise ConfigurationError(
+                "a search needs the step 'verify', and the step 'read' after it",
+                hint="name both in the profile's retrieval steps",
+            )
+        self._steps = tuple(steps)
+        self._verify = Verify(services)
+        self._budget = Budget(services)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the steps, in order."""
+        return tuple(name for name, _ in self._steps)
+
+    async def run(self, state: SearchProgress) -> SearchProgress:
+        """The state with its hits.
+
+        Raises:
+            RagAssetsError: whatever a step raises.
+        """
+        at = repeats = 0
+        while at < len(self._steps):
+            name, step = self._steps[at]
+            state = await self._after(name, step, state)
+            if state.repeat and repeats < _MAX_REPEATS:
+                state = replace(state, rankings=(), verified=None, repeat=False)
+                at, repeats = 0, repeats + 1
+            else:
+                at += 1
+        return state if state.hits is not None else await self._budget.run(state)
+
+    async def _after(self, name: str, step: Step, before: SearchProgress) -> SearchProgress:
+        if type(step) in _TRUSTED:
+            after = await step.run(before)
+        else:
+            with before.timings.part(name):
+                after = _admitted(before, await step.run(before))
+        if after is not before and self._needs_verification(step, after):
+            return await self._verify.again(after)
+        return after
+
+    def _needs_verification(self, step: Step, after: SearchProgress) -> bool:
+        """Whether a revocation since the last verification could be missed.
+
+        A reranker, and a step that is not known, take a while.
+        """
+        if after.verified is None or after.repeat or type(step) in _BRIEF:
+            return False
+        if type(step) is Read:
+            return time.monotonic() - after.verified.at > _VERIFIED_SECONDS
+        return True
+
+
+def _admitted(before: SearchProgress, after: SearchProgress) -> SearchProgress:
+    """What a step that is not built in may change of a state.
+
+    It orders, scores and leaves out, and recalls candidates before they are verified. It neither
+    changes whose search it is nor what was verified and read.
+    """
+    if after is before:
+        return before
+    found = {distinct.id: distinct for distinct in before.order}
+    read = {passage.id: passage for passage in before.passages}
+    return replace(
+        before,
+        rankings=after.rankings if before.verified is None else before.rankings,
+        fused=after.fused,
+        cosines=after.cosines,
+        order=[found[distinct.id] for distinct in after.order if distinct.id in found],
+        passages=[read[passage.id] for passage in after.passages if passage.id in read],
+    )

@@ -1,0 +1,50 @@
+"""The interface of a search step, and the services that steps are made with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from rag_assets.retrieval.access import AccessPolicy
+from rag_assets.retrieval.altered_entries import AlteredEntries
+from rag_assets.retrieval.question_vectors import QuestionVectors
+from rag_assets.retrieval.reranking import RerankerPool
+from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.search_state import SearchStateReader
+from rag_assets.storage.index.protocols import EntrySearcher
+
+
+class Step(Protocol):
+    """One step of a search."""
+
+    async def run(self, state: SearchProgress) -> SearchProgress:
+        """The state after this step; the very same one where the step does not apply."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SearchServices:
+    """What steps work with, in one event loop.
+
+    Attributes:
+        catalog: the catalog's tables, for statements that block: call them in a thread.
+        reader: the catalog's statements for searches.
+        searcher: searches of the index.
+        vectors: embeds questions.
+        rerankers: scores passages.
+        policy: what callers may read.
+        altered: reports entries that were altered in the index.
+    """
+
+    catalog: Catalog
+    reader: SearchStateReader
+    searcher: EntrySearcher
+    vectors: QuestionVectors
+    rerankers: RerankerPool
+    policy: AccessPolicy
+    altered: AlteredEntries = field(default_factory=AlteredEntries)
+
+
+StepFactory: TypeAlias = Callable[[SearchServices], Step]

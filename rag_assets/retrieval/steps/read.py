@@ -1,0 +1,112 @@
+"""Read: fetch the stored fields of the first texts, and keep only entries that are intact."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import final
+
+from rag_assets.common.errors import IndexInconsistent
+from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.storage.index.model import IndexRef, StoredEntry
+
+_LOG = logging.getLogger(__name__)
+
+_MAX_READS = 5
+
+
+@final
+class Read:
+    """Reads entries and checks their digests; no list of steps goes without it (see SearchPlan).
+
+    Args:
+        services: read the index, and report altered entries.
+    """
+
+    def __init__(self, services: SearchServices) -> None:
+        self._searcher = services.searcher
+        self._altered = services.altered
+
+    async def run(self, state: SearchProgress) -> SearchProgress:
+        """Read the first texts; the search is repeated where some cannot be read.
+
+        Raises:
+            IndexInconsistent: the tenant's index was lost.
+        """
+        state = await self._read(state)
+        # An entry that is gone now was replaced meanwhile: its successor is found next time. In
+        # place of one that was altered, another says the same, or is the next best.
+        if state.unread and state.reads < _MAX_READS:
+            return replace(
+                state,
+                excluded=state.excluded | state.unread,
+                unread=frozenset(),
+                replaced=frozenset(),
+                recalls=0,
+                repeat=True,
+            )
+        await self._report(state)
+        return state
+
+    async def _read(self, state: SearchProgress) -> SearchProgress:
+        order = state.order[: state.search.depth]
+        with state.timings.part("read"):
+            entries = await self._entries(state, order)
+        cosines = {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
+        intact = {d.id: d for d in order if d.id in entries and _is_intact(entries[d.id], d)}
+        altered = entries.keys() - intact.keys()
+        return replace(
+            state,
+            cosines={**state.cosines, **cosines},
+            passages=[d.with_fields(entries[d.id].fields) for d in intact.values()],
+            unread=state.unread | {d.id for d in order if d.id not in intact},
+            altered=state.altered | altered,
+            verified=state.confirmed.without(altered),
+            reads=state.reads + 1,
+        )
+
+    async def _entries(
+        self, state: SearchProgress, order: Sequence[Distinct]
+    ) -> Mapping[str, StoredEntry]:
+        """The entries of these texts that are still there, by id, altered ones among them.
+
+        Their scopes are those that could be read when the search began: what the catalog says by
+        now is for the next verification.
+        """
+        is_scored = all(distinct.id in state.cosines for distinct in order)
+        return await self._searcher.entries(
+            state.serving.index_name,
+            state.owner,
+            [distinct.id for distinct in order],
+            state.scopes,
+            None if is_scored else state.vector,
+        )
+
+    async def _report(self, state: SearchProgress) -> None:
+        tenant_id = state.owner.tenant
+        self._altered.report(tenant_id, state.altered)
+        if state.unread:
+            _LOG.warning(
+                f"{tenant_id}: entries that were found cannot be read;"
+                f" `rag-assets check {tenant_id}` tells what is wrong with its index"
+            )
+        if not state.confirmed.recalled:
+            await self._require_index(state)
+
+    async def _require_index(self, state: SearchProgress) -> None:
+        """Tell an index without matches from one that was replaced by an empty one."""
+        serving, tenant_id = state.serving, state.owner.tenant
+        index = IndexRef(serving.index_name, serving.index_identity)
+        if await self._searcher.presence(index) != "present":
+            raise IndexInconsistent(
+                f"index {serving.index_name!r} of tenant {tenant_id!r} was replaced",
+                hint=f"restore it with `rag-assets sync {tenant_id} --repair`",
+            )
+
+
+def _is_intact(entry: StoredEntry, found: Distinct) -> bool:
+    """Whether an entry is what was written, and of the version that the catalog confirmed."""
+    return entry.intact and entry.index_key == found.candidate.index_key

@@ -1,0 +1,115 @@
+"""Recall: fetch candidates from the index, by vector, by words, or both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.retrieval.resolved_search import ResolvedSearch, within
+from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchProgress
+from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.storage.index.model import EntryFilter, RankingRequest
+
+_OVERFETCH = 30
+
+_Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
+
+
+def candidate_count(limit: int) -> int:
+    """Candidates of each ranking for so many hits.
+
+    Some more: entries of former versions may be among the nearest, and equal texts are one hit.
+    """
+    return 2 * limit + _OVERFETCH
+
+
+class Recall:
+    """Embeds the question where that is needed, and fetches the rankings of the request.
+
+    Args:
+        services: embed questions and search the index.
+    """
+
+    def __init__(self, services: SearchServices) -> None:
+        self._vectors = services.vectors
+        self._searcher = services.searcher
+
+    async def run(self, state: SearchProgress) -> SearchProgress:
+        """Add the index's rankings to the state's.
+
+        Raises:
+            EmbeddingError: the question could not be embedded.
+            IndexInconsistent: the tenant's index was lost.
+        """
+        state = await self._embedded(state)
+        with state.timings.part("search"):
+            limit = candidate_count(state.search.depth)
+            searches = [
+                (kind, bool(preferred), RankingRequest(query, limit, entry_filter))
+                for (preferred, entry_filter), (kind, query) in product(
+                    enumerate(_entry_filters(state)), _queries(state)
+                )
+            ]
+            found = await self._searcher.rankings(
+                state.serving.index_name, state.owner, [wanted for _, _, wanted in searches]
+            )
+        recalled = [
+            Ranking(kind, candidates, preferred=preferred)
+            for (kind, preferred, _), candidates in zip(searches, found, strict=True)
+        ]
+        return replace(state, rankings=[*state.rankings, *recalled])
+
+    async def _embedded(self, state: SearchProgress) -> SearchProgress:
+        search = state.search
+        if not search.needs_vector or state.vector is not None:
+            return state
+        with state.timings.part("embed"):
+            vector = await self._vectors.of(
+                state.ref, search.tenant, state.serving, search.question
+            )
+        return replace(state, vector=vector)
+
+
+def _queries(state: SearchProgress) -> list[_Query]:
+    # A threshold is applied later: fused, a passage under it may still lift one over it.
+    mode = state.search.mode
+    queries: list[_Query] = []
+    if mode != "text" and state.vector is not None:
+        queries.append(("vector", state.vector))
+    if mode != "knn":
+        queries.append(("words", state.search.request.query))
+    return queries
+
+
+def _entry_filters(state: SearchProgress) -> list[EntryFilter]:
+    """The filters of the request, and once more with the paths whose hits rank higher."""
+    wide = _entry_filter(state.search, state.scopes)
+    filters = state.search.request.filters.paths
+    preferred = state.search.request.must_include_paths
+    if not preferred:
+        return [wide]
+    # Within both: a path that ranks higher opens nothing that the filter closed.
+    inside = [path for path in preferred if within(path, filters)]
+    inside += [path for path in filters if within(path, preferred)]
+    if not inside:
+        return [wide]
+    return [wide, replace(wide, paths=tuple(dict.fromkeys(inside)))]
+
+
+def _entry_filter(search: ResolvedSearch, scopes: frozenset[str]) -> EntryFilter:
+    request, filters = search.request, search.request.filters
+    return EntryFilter(
+        scopes=scopes,
+        source_types=request.source_types,
+        documents=filters.documents,
+        paths=filters.paths,
+        languages=filters.languages,
+        modified_after=filters.modified_after,
+        modified_before=filters.modified_before,
+        tags=filters.tags,
+        metadata=filters.metadata,
+    )

@@ -1,0 +1,110 @@
+"""Verify: keep the candidates that the catalog confirms and that the caller may read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import final
+
+from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Verified
+from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.index.model import Candidate
+
+_MAX_RECALLS = 5
+
+
+@final
+class Verify:
+    """Asks the catalog which versions count now; no list of steps goes without it (SearchPlan).
+
+    Args:
+        services: read the catalog and judge what callers may read.
+    """
+
+    def __init__(self, services: SearchServices) -> None:
+        self._reader = services.reader
+        self._policy = services.policy
+
+    async def run(self, state: SearchProgress) -> SearchProgress:
+        """Keep candidates of exactly the versions that may be shown to the caller now.
+
+        A document can be replaced between the search and the look into the catalog: then the search
+        found only the version that no longer counts, and is repeated.
+        """
+        with state.timings.part("search"):
+            verified = await self._confirmed(state, state.rankings)
+        replaced = frozenset(_replaced(state.rankings, verified))
+        recalls = state.recalls + 1
+        if replaced and replaced != state.replaced and recalls < _MAX_RECALLS:
+            return replace(state, replaced=replaced, recalls=recalls, repeat=True)
+        # What was found again and could not be read lies elsewhere than it says.
+        altered = state.excluded & verified.by_id.keys()
+        return replace(
+            state,
+            verified=verified.without(altered),
+            altered=frozenset(altered),
+            replaced=replaced,
+            recalls=recalls,
+        )
+
+    async def again(self, state: SearchProgress) -> SearchProgress:
+        """The state without what the catalog no longer confirms."""
+        with state.timings.part("verify"):
+            verified = await self._confirmed(state, state.confirmed.rankings)
+        verified = replace(verified, recalled=state.confirmed.recalled)
+        uris = {id_: candidate.uri for id_, candidate in verified.by_id.items()}
+        readable = set(uris.values())
+        passages = [
+            replace(passage, also=tuple(uri for uri in passage.also if uri in readable))
+            for passage in state.passages
+            if passage.id in uris
+        ]
+        order = [distinct for distinct in state.order if distinct.id in uris]
+        return replace(state, verified=verified, order=order, passages=passages)
+
+    async def _confirmed(self, state: SearchProgress, rankings: Sequence[Ranking]) -> Verified:
+        recalled = {c.id: c.document_id for ranking in rankings for c in ranking.candidates}
+        versions = await self._versions(state, {*recalled.values()})
+        return Verified(
+            [replace(r, candidates=_current(r.candidates, versions)) for r in rankings],
+            versions,
+            len(recalled),
+            time.monotonic(),
+        )
+
+    async def _versions(
+        self, state: SearchProgress, documents: set[str]
+    ) -> Mapping[str, ReadableVersion]:
+        if not documents:
+            return {}
+        owner = state.owner
+        readable = await self._reader.readable(
+            owner.tenant, owner.generation, [*documents], state.principals
+        )
+        permits = self._policy.permits
+        return {id_: v for id_, v in readable.items() if permits(state.caller, v)}
+
+
+def _current(
+    candidates: Sequence[Candidate], versions: Mapping[str, ReadableVersion]
+) -> list[Candidate]:
+    return [
+        # Other documents of a text are named from entries that are never read, so never verified.
+        candidate if candidate.uri == version.uri else replace(candidate, uri=version.uri)
+        for candidate in candidates
+        if (version := versions.get(candidate.document_id)) is not None
+        and version.indexed_key == candidate.index_key
+    ]
+
+
+def _replaced(rankings: Sequence[Ranking], verified: Verified) -> set[tuple[str, str, str]]:
+    """Living documents of which only former versions were found."""
+    present = {c.document_id for ranking in verified.rankings for c in ranking.candidates}
+    return {
+        (c.document_id, c.index_key, verified.versions[c.document_id].indexed_key)
+        for ranking in rankings
+        for c in ranking.candidates
+        if c.document_id in verified.versions and c.document_id not in present
+    }
