@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 
 from rag_assets.web.frame_policy import FramePolicy
+from rag_assets.web.lineage import OpenLineage
 from rag_assets.web.loopback_guard import LOOPBACK_NAMES, LoopbackGuard
 from rag_assets.web.pages import PageFactory, routes
 
@@ -53,6 +54,7 @@ def serve(host: str, port: int, workspace_file: str, pages: Sequence[PageFactory
                 workspace, live_data_poll_rate=_POLL_MS, lifespan=_lifespan
             )
             app.router.routes[:0] = routes(pages=pages)
+            app.add_middleware(OpenLineage)
             if host in LOOPBACK_NAMES:
                 app.add_middleware(LoopbackGuard)
             uvicorn.run(FramePolicy(app), host=host, port=port, log_level="warning")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sqlalchemy import text
 
 from rag_assets.ingest.chunking.model import Chunk
 from tests.integration.checks.conftest import MakeTenant
@@ -77,6 +78,48 @@ def test_a_credential_in_a_stored_chunk_fails_secrets_and_quarantines(
         assert CREDENTIAL not in shown
 
 
+LOSE_THE_LOCK = """
+CREATE FUNCTION rag_catalog.lose_the_lock() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.holder ->> 'what' = 'secrets check' THEN
+        PERFORM pg_advisory_unlock_all();
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER lose_the_lock AFTER INSERT OR UPDATE ON rag_catalog.tenant_locks
+    FOR EACH ROW EXECUTE FUNCTION rag_catalog.lose_the_lock();
+"""
+KEEP_THE_LOCK = """
+DROP TRIGGER lose_the_lock ON rag_catalog.tenant_locks;
+DROP FUNCTION rag_catalog.lose_the_lock;
+"""
+
+
+def test_the_secrets_check_deletes_entries_only_while_it_holds_the_lock(
+    make_tenant: MakeTenant,
+) -> None:
+    tenant = make_tenant("leaking-unlocked")
+    tenant.change_chunks(
+        "oncall.md", lambda chunk: replace(chunk, text=f"{chunk.text}\nkey {CREDENTIAL}")
+    )
+    database = tenant.ctx.catalog.database
+    with database.begin() as connection:
+        connection.execute(text(LOSE_THE_LOCK))
+    try:
+        assert "chunks.secrets" in tenant.check(tables=False).failing
+        tenant.elasticsearch.indices.refresh(index=tenant.generation.index_name)
+        assert tenant.entries("oncall.md"), "nothing is deleted once the lock is lost"
+    finally:
+        with database.begin() as connection:
+            connection.execute(text(KEEP_THE_LOCK))
+    held = tenant.ctx.catalog.index.held(tenant.name, tenant.generation.number)
+    document_id = tenant.document("oncall.md").document_id
+    assert document_id not in {version.document_id for version in held}, "no search returns it"
+    assert "chunks.secrets" in tenant.check(tables=False).failing
+    tenant.elasticsearch.indices.refresh(index=tenant.generation.index_name)
+    assert not tenant.entries("oncall.md"), "under the lock they are deleted"
+
+
 def test_a_chunk_that_the_chain_withheld_is_a_note_and_no_failure(make_tenant: MakeTenant) -> None:
     keys = f"# Keys\n\nIt is {CREDENTIAL}.\n"
     outcome = make_tenant("masked", files={"keys.md": keys}).check(tables=False)
@@ -139,5 +182,5 @@ def test_a_chunk_above_its_limit_fails_expectations(tenant: CheckedTenant) -> No
     pages = "".join(page.read_text() for page in docs.rglob("*.html"))
     assert "token_count" in pages
     assert "files/leave.md" in pages
-    for text in DOCUMENTS.values():
-        assert text.splitlines()[2] not in pages
+    for words in DOCUMENTS.values():
+        assert words.splitlines()[2] not in pages

@@ -1,0 +1,76 @@
+"""Opens Dagster's lineage page on the five assets, where it would show two closed groups.
+
+The page keeps in the browser which groups are open, and knows no other default than none. A script
+in the UI's one HTML page sets it for a browser that has no value yet; what its user chooses stays.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from html import escape
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+GROUP = "knowledge"
+STORAGE_KEY = "asset-graph-open-graph-nodes-global-__GLOBAL__"
+_VALUE = json.dumps({"expanded": f"global@global:{GROUP}"})
+_SCRIPT = (
+    f"try {{ const key = {json.dumps(STORAGE_KEY)}; if (localStorage.getItem(key) === null) "
+    f"localStorage.setItem(key, {json.dumps(_VALUE)}); }} "
+    "catch (error) { /* a browser without storage */ }"
+)
+_HEAD = re.compile(r"<head>")
+_NONCE = re.compile(r'<script nonce="([^"]+)"')
+
+
+class OpenLineage:
+    """Adds the script to the UI's page.
+
+    Args:
+        app: Dagster's, with pages of our own, which have no scripts and stay as they are.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and its response back; a page of scripts gets one more."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start: Message | None = None
+        body = b""
+
+        async def add(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start" and _is_page(
+                Headers(raw=message["headers"])
+            ):
+                start = message
+            elif start is None or message["type"] != "http.response.body":
+                await send(message)
+            else:
+                body += message.get("body", b"")
+                if not message.get("more_body", False):
+                    page = with_script(body.decode()).encode()
+                    MutableHeaders(scope=start)["content-length"] = str(len(page))
+                    await send(start)
+                    await send({"type": "http.response.body", "body": page})
+
+        await self._app(scope, receive, add)
+
+
+def with_script(page: str) -> str:
+    """The page with the script, under the nonce of its other scripts; without any, as it is."""
+    nonce = _NONCE.search(page)
+    if nonce is None:
+        return page
+    script = f'<head><script nonce="{escape(nonce[1])}">{_SCRIPT}</script>'
+    return _HEAD.sub(lambda _: script, page, count=1)
+
+
+def _is_page(headers: Headers) -> bool:
+    kind = headers.get("content-type", "")
+    return kind.startswith("text/html") and "content-encoding" not in headers
