@@ -91,7 +91,7 @@ def ask_chat(httpserver: HTTPServer) -> AskChat:
         async def once() -> Completion:
             chat = RemoteChat(connect, server.id)
             try:
-                return await chat.complete("Be short.", prompt, max_tokens=100, seconds=5.0)
+                return await chat.complete("Be short.", prompt, max_tokens=100, seconds=30.0)
             finally:
                 await chat.close()
 
