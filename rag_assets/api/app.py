@@ -88,8 +88,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _require_guarded(router: APIRouter) -> None:
     for route in router.routes:
         if not isinstance(route, Guarded):
-            path = getattr(route, "path", route)
+            path = getattr(route, "path", "of a router within it")
             raise ConfigurationError(
-                f"endpoint {path} could be called without a token",
-                hint="make its router with route_class=rag_assets.api.guard.Guarded",
+                f"router {router.prefix or '/'}: endpoint {path} could be called without a token",
+                hint="make routers with route_class=rag_assets.api.guard.Guarded, and add each"
+                " by itself",
             )

@@ -51,3 +51,8 @@ SEARCH = Tool(
 
 DEFAULT_TOOLS: tuple[Tool, ...] = (SEARCH,)
 """The tools that every server has."""
+
+
+def tool_names() -> tuple[str, ...]:
+    """The names of the tools that every server has."""
+    return tuple(tool.name for tool in DEFAULT_TOOLS)

@@ -21,7 +21,7 @@ from rag_assets.retrieval.question_vectors import QuestionVectors
 from rag_assets.retrieval.reranking import RerankerPool
 from rag_assets.retrieval.resolved_search import ResolvedSearch
 from rag_assets.retrieval.search_progress import SearchProgress
-from rag_assets.retrieval.steps.plan import SearchPlan, StepLists
+from rag_assets.retrieval.steps.plan import SearchPlan, StepLists, installed_steps
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
 from rag_assets.storage.catalog.catalog import Catalog
@@ -45,7 +45,7 @@ class AsyncRetriever:
         store: where entries are searched.
         embedders: makes the embedder that built a generation.
         policy: what callers may read.
-        steps: the steps of searches, by profile.
+        steps: the steps of searches, by profile; those of the installed systems by default.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class AsyncRetriever:
             rerankers=RerankerPool(Rerankers(catalog, embedders.settings)),
             policy=policy or FlatScopes(),
         )
-        self._steps = steps or StepLists()
+        self._steps = steps or installed_steps()
         self._plans: dict[str, SearchPlan] = {}
         # Equal text is equal configuration, which is validated once.
         self._tenant_of = lru_cache(_MAX_TENANTS)(_tenant_of)

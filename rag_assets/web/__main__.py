@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 
+from rag_assets.systems.registry import installed_systems
 from rag_assets.web.frame_policy import FramePolicy
 from rag_assets.web.lineage import OpenLineage
 from rag_assets.web.loopback_guard import LOOPBACK_NAMES, LoopbackGuard
@@ -25,7 +26,8 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--workspace", required=True, help="the workspace.yaml to load")
     given = parser.parse_args()
-    serve(given.host, given.port, given.workspace)
+    pages = installed_systems().load("pages")
+    serve(given.host, given.port, given.workspace, [*pages.values()])
 
 
 def serve(host: str, port: int, workspace_file: str, pages: Sequence[PageFactory] = ()) -> None:

@@ -14,8 +14,9 @@ from elasticsearch import Elasticsearch
 
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.retrieval import Retriever, ranking
+from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchRequest
+from rag_assets.retrieval.steps import plan
 from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
 from rag_assets.storage.index.model import Owner, RankingRequest
 from rag_assets.tenants.modes import SearchMode
@@ -202,7 +203,7 @@ def test_what_is_deleted_while_texts_are_read_slowly_is_not_shown(
         return found
 
     monkeypatch.setattr(ElasticsearchSearcher, "entries", slowly)
-    monkeypatch.setattr(ranking, "_VOUCHED_SECONDS", 0.0)
+    monkeypatch.setattr(plan, "_VERIFIED_SECONDS", 0.0)
     hits = shared_installation.search("slow", "valve", mode="text")
     assert [hit.text for hit in hits] == ["The valve is kept."]
 

@@ -8,10 +8,12 @@ from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.messages import serve_stdio
 from rag_assets.mcp.server import build_server
+from rag_assets.mcp.tools import DEFAULT_TOOLS, tool_names
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
+from rag_assets.systems.registry import installed_systems
 
 
 @with_session
@@ -26,9 +28,11 @@ def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
     session.catalog.tenants.get(tenant_id)
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     reader = DocumentReader(session.catalog, session.store, retriever.policy)
+    added = installed_systems().load("tools", reserved=tool_names())
+    tools = [*DEFAULT_TOOLS, *added.values()]
     message = MessageContext(tenant_id, Caller(principals=tuple(principals)))
 
-    server = build_server(Knowledge(retriever.search, reader), lambda _: message)
+    server = build_server(Knowledge(retriever.search, reader), lambda _: message, tools)
 
     async def run() -> None:
         try:

@@ -32,6 +32,8 @@ def serve(session: Session, host: str, port: int) -> None:
     from rag_assets.api.server import cleartext_warning, config, listening
     from rag_assets.api.settings import ServiceSettings
     from rag_assets.billing.chat_models import ChatModels
+    from rag_assets.mcp.tools import tool_names
+    from rag_assets.systems.registry import installed_systems
 
     settings = ServiceSettings.from_environment()
     require_authentication(host, settings.jwt, session.catalog)
@@ -40,7 +42,12 @@ def serve(session: Session, host: str, port: int) -> None:
         retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
         chat_models = ChatModels(session.catalog, session.settings)
         backend = Backend(session.catalog, session.store, retriever, settings, chat_models)
-        app = build_app(backend)
+        systems = installed_systems()
+        app = build_app(
+            backend,
+            routers=[*systems.load("routers").values()],
+            tools=[*systems.load("tools", reserved=tool_names()).values()],
+        )
         if settings.jwt is None:
             progress("only service tokens are accepted: create one with `rag-assets tokens create`")
         if warning is not None:

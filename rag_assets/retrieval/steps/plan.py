@@ -23,6 +23,7 @@ from rag_assets.retrieval.steps.recall import Recall
 from rag_assets.retrieval.steps.rerank import Rerank
 from rag_assets.retrieval.steps.score import Score
 from rag_assets.retrieval.steps.verify import Verify
+from rag_assets.systems.registry import Systems, installed_systems
 
 BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
     {
@@ -94,6 +95,22 @@ class StepLists:
                 hint="a search shows only candidates that were verified, fused and read",
             )
         _require_order(where, names)
+
+
+def installed_steps(systems: Systems | None = None) -> StepLists:
+    """The steps of systems, and the lists that their profiles choose.
+
+    Args:
+        systems: the installed ones by default.
+
+    Raises:
+        ConfigurationError: a step cannot be loaded, or a list cannot be used.
+    """
+    found = systems or installed_systems()
+    return StepLists(
+        added=found.load("retrieval_steps", reserved=BUILT_IN),
+        profiles={name: one.retrieval_steps for name, one in found.profiles.items()},
+    )
 
 
 def _require_order(where: str, names: Sequence[str]) -> None:

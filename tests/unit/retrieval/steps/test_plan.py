@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import cast
 from unittest.mock import Mock
 
@@ -11,8 +13,16 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.retrieval.search_progress import SearchProgress
-from rag_assets.retrieval.steps.plan import BUILT_IN, DEFAULT_STEPS, SearchPlan, StepLists
+from rag_assets.retrieval.steps.plan import (
+    BUILT_IN,
+    DEFAULT_STEPS,
+    SearchPlan,
+    StepLists,
+    installed_steps,
+)
 from rag_assets.retrieval.steps.protocol import SearchServices, Step
+from rag_assets.systems.base import Profile, System
+from rag_assets.systems.registry import InstalledSystem, Systems
 
 
 @dataclass
@@ -88,3 +98,25 @@ def test_a_plan_takes_no_other_step_for_verification(replaced: str) -> None:
     ]
     with pytest.raises(ConfigurationError, match="needs the step 'verify', and the step 'read'"):
         SearchPlan(steps, made)
+
+
+def systems(*names: str, step: str = "decay") -> Systems:
+    profile = Profile(defaults={}, retrieval_steps=names)
+    here = f"{__name__}:Unchanged"
+    system = System(name="experience", profile=profile, retrieval_steps={step: here})
+    return Systems([InstalledSystem(system, "experience-package")])
+
+
+def test_an_installed_system_adds_a_step_and_its_profile_chooses_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or ModuleType(__name__))
+    monkeypatch.setattr(sys.modules[__name__], "Unchanged", Unchanged, raising=False)
+    names = ("recall", "verify", "fuse", "read", "decay", "budget")
+    found = installed_steps(systems(*names))
+    assert found.plan("experience", services()).names == names
+    assert found.plan("documents", services()).names == DEFAULT_STEPS
+    with pytest.raises(ConfigurationError, match="profile 'experience'"):
+        installed_steps(systems("recall", "fuse", "read", "decay"))
+    with pytest.raises(ConfigurationError, match="'verify' of system 'experience'"):
+        installed_steps(systems(step="verify"))

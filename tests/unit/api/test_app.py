@@ -1,0 +1,54 @@
+"""What systems may add to the service."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+from fastapi import APIRouter, Depends
+
+from rag_assets.api.app import build_app
+from rag_assets.api.backend import Backend
+from rag_assets.api.guard import Guarded
+from rag_assets.common.errors import ConfigurationError
+
+BACKEND = cast("Backend", None)
+
+
+async def _tides() -> str:
+    return "high"
+
+
+def test_a_router_of_a_system_is_described_with_the_others() -> None:
+    router = APIRouter(prefix="/rag/tides", route_class=Guarded)
+    router.get("")(_tides)
+    paths = build_app(BACKEND, routers=[router]).openapi()["paths"]
+    assert {"/rag/tides", "/rag/query"} <= set(paths)
+
+
+def test_dependencies_run_before_endpoints_of_systems_alone() -> None:
+    async def named(vessel: str) -> str:
+        return vessel
+
+    router = APIRouter(prefix="/rag/tides", route_class=Guarded)
+    router.get("")(_tides)
+    paths = build_app(BACKEND, routers=[router], dependencies=[Depends(named)]).openapi()["paths"]
+    taken = {p["name"] for p in paths["/rag/tides"]["get"]["parameters"]}
+    assert taken == {"vessel"}
+    assert "vessel" not in str(paths["/rag/status"])
+
+
+def test_an_endpoint_that_needs_no_token_is_refused() -> None:
+    inner, outer = APIRouter(prefix="/inner"), APIRouter(prefix="/rag/tides", route_class=Guarded)
+    inner.get("")(_tides)
+    outer.include_router(inner)
+    for router in (inner, outer):
+        with pytest.raises(ConfigurationError, match="could be called without a token"):
+            build_app(BACKEND, routers=[router])
+
+
+def test_a_mounted_application_is_refused() -> None:
+    router = APIRouter()
+    router.mount("/rag/tides", lambda *_: None)
+    with pytest.raises(ConfigurationError, match="could be called without a token"):
+        build_app(BACKEND, routers=[router])

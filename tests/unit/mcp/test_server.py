@@ -1,0 +1,91 @@
+"""Tools that systems add to the MCP server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, cast
+
+import pytest
+from mcp import Client
+from pydantic import Field
+
+from rag_assets.common.errors import ConfigurationError, InvalidRequest
+from rag_assets.mcp.knowledge import Knowledge, MessageContext, current_message
+from rag_assets.mcp.server import build_server
+from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool, ToolFunction
+from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+
+CONTEXT = MessageContext("port", Caller(principals=("ada",)))
+
+
+def _tide(_: Knowledge) -> ToolFunction:
+    async def tide(
+        vessel: Annotated[str, Field(max_length=10, description="Whose tide.")],
+    ) -> str:
+        if vessel == "wreck":
+            raise InvalidRequest("a wreck has no tide", hint="name another vessel")
+        message = current_message()
+        return f"{vessel}: high at {message.tenant_id} for {message.caller.principals}"
+
+    return tide
+
+
+TIDE = Tool(name="tide", description="Tell the tide.", function=_tide)
+
+
+async def _search(tenant_id: str, request: SearchRequest) -> SearchAnswer:
+    return SearchAnswer()
+
+
+def answered(work: Callable[[Client], Awaitable[Any]], *tools: Tool) -> Any:
+    knowledge = Knowledge(_search, cast("DocumentReader", None))
+    server = build_server(knowledge, lambda _: CONTEXT, [*DEFAULT_TOOLS, *tools])
+
+    async def run() -> Any:
+        async with Client(server) as client:
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+def test_a_tool_of_a_system_is_listed_with_what_it_takes() -> None:
+    tools = {tool.name: tool for tool in answered(lambda c: c.list_tools(), TIDE).tools}
+    assert set(tools) == {"rag_search", "tide"}
+    [name] = tools["tide"].input_schema["properties"]
+    assert name == "vessel"
+    assert tools["tide"].input_schema["properties"]["vessel"]["maxLength"] == 10
+    assert tools["tide"].description == "Tell the tide."
+
+
+def test_it_answers_from_the_tenant_and_in_the_name_of_its_message() -> None:
+    result = answered(lambda c: c.call_tool("tide", {"vessel": "gull"}), TIDE)
+    assert not result.is_error
+    assert result.content[0].text == "gull: high at port for ('ada',)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"vessel": "wreck"}, "a wreck has no tide; name another vessel"),
+        ({"vessel": "x" * 11}, "tide: vessel"),
+        ({}, "tide: vessel"),
+    ],
+)
+def test_its_errors_tell_what_to_do_and_repeat_nothing(arguments: Any, text: str) -> None:
+    result = answered(lambda c: c.call_tool("tide", arguments), TIDE)
+    assert result.is_error
+    assert text in result.content[0].text
+    assert "x" * 11 not in result.content[0].text
+
+
+def test_without_it_there_is_no_such_tool() -> None:
+    result = answered(lambda c: c.call_tool("tide", {"vessel": "gull"}))
+    assert result.is_error
+    assert "there is no such tool" in result.content[0].text
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="two tools"):
+        answered(lambda c: c.list_tools(), TIDE, TIDE)
