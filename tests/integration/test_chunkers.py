@@ -48,7 +48,7 @@ def test_each_document_is_cut_by_the_rule_that_is_for_it(
     assert done["chunks"] == sum(map(len, made.values()))
     assert (expected.chunks, expected.embeddings) == (done["chunks"], done["embedded"])
     rows = made["notes/table.csv"]
-    assert [chunk.row_end for chunk in rows] == list(range(2, 22))
+    assert [chunk.location.row_end for chunk in rows] == list(range(2, 22))
     assert {chunk.heading_path for chunk in rows} == {("name | port",)}
     assert len(made["notes/prose.md"]) < 4
     for name in ("logs/table.csv", "logs/prose.md"):
