@@ -11,7 +11,7 @@ _FIRST_WORDS = 40
 
 
 def judge(seen: CanaryResult) -> Verdict:
-    """No probe may have moved further than the limit; one that could not be asked is a warning."""
+    """No probe may have moved beyond the limit; one without an answer is a warning."""
     moved = [at for at, distance in enumerate(seen.distances) if distance > seen.limit]
     known = len(seen.distances)
     return Verdict(
@@ -35,11 +35,11 @@ def judge(seen: CanaryResult) -> Verdict:
     (
         "A few fixed texts, embedded daily, have the vectors that they had the first time: the "
         "provider did not change the model. The daily job records what is new or wrong; a check "
-        "asks again only if the last answer is older than a day."
+        "calls the embedder only if the last answer is older than a day."
     ),
 )
 def canary_check(context: CheckContext) -> Verdict:
-    """Judge the last answer, asking first if there is none of today."""
+    """Judge the last answer, calling the embedder first if there is none of today."""
     ctx = context.tenant
     target = CanaryTarget.of(ctx.ref, ctx.tenant, ctx.embedder)
     [seen] = run_canary(ctx.catalog, [target], fresh=FRESH)
@@ -49,14 +49,14 @@ def canary_check(context: CheckContext) -> Verdict:
 def _description(seen: CanaryResult) -> str:
     if not seen.passed:
         return (
-            f"the provider changed the model under us: {seen.embedder_id} answers a fixed text"
-            f" {max(seen.distances):.4f} away from what it did, more than {seen.limit:g}; vectors"
-            " of before and after do not compare. Give the tenant's embedder a `revision`, today's"
+            f"the provider changed the model behind its name: {seen.embedder_id} answers a fixed"
+            f" text {max(seen.distances):.4f} away from what it did, more than {seen.limit:g};"
+            " vectors of before and after do not compare. Give the tenant's embedder a `revision`, today's"
             f" date say, and sync: a new generation is built with the model as it is now;"
             f" `rag-assets plan {seen.ref.id}` shows its price"
         )
     if seen.error is not None:
-        return f"the embedder could not be asked: {seen.error}"
+        return f"the embedder did not answer: {seen.error}"
     if not seen.distances:
         return "the first answer is stored; later ones are compared with it"
     return f"no probe moved by more than {max(seen.distances):.6f}"
@@ -66,8 +66,8 @@ def _notes(seen: CanaryResult) -> Iterator[tuple[str, str | float]]:
     yield "embedder", seen.embedder_id
     if seen.since is not None and seen.at is not None:
         yield "stored", f"{seen.since:%Y-%m-%d %H:%M} UTC"
-        yield "asked", f"{seen.at:%Y-%m-%d %H:%M} UTC"
+        yield "measured", f"{seen.at:%Y-%m-%d %H:%M} UTC"
     if seen.distances:
         yield "largest distance", round(max(seen.distances), 6)
     if seen.error is not None:
-        yield "not asked now", seen.error
+        yield "not measured now", seen.error

@@ -81,7 +81,7 @@ def vector_faults(
     right = [(key, raw) for key, raw in zip(hashes, packed, strict=True) if len(raw) == size]
     values = np.frombuffer(b"".join(raw for _, raw in right), "<f4").reshape(-1, dimensions)
     finite = np.isfinite(values).all(axis=1)
-    # Values that are not finite have been told apart: their norm must not warn.
+    # Values that are not finite are found already: their norm must not warn.
     norms = np.linalg.norm(np.where(finite[:, None], values, 0).astype(np.float64), axis=1)
     for (key, _), is_finite, norm in zip(right, finite, norms, strict=True):
         if not is_finite:

@@ -12,7 +12,7 @@ from rag_assets.storage.index.model import Owner, ScannedEntry, TenantView, entr
 
 @dataclass(frozen=True, slots=True)
 class Trespass:
-    """An entry where it must not be, or open to whom it must not be."""
+    """An entry in a place, or under an access scope, that is not its own."""
 
     index_name: str
     entry_id: str

@@ -23,7 +23,7 @@ from rag_assets.storage.lake.model import ChunkSetRow
 
 Scan = Callable[[str], Sequence[SecretSpan]]
 Confirm = Callable[[str], bool]
-"""Whether the gate, too, takes a piece of a document for a credential where it stands in it."""
+"""Whether the gate, too, takes a piece of a document for a credential at its place in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def leaks_in(
 
     A chunk is a piece of a document, and a piece may look like what it is not in its place. So what
     is found in one counts only where the gate, which saw the whole document, would mask it as well,
-    or where no such text stands in the document at all.
+    or where the document holds no such text.
     """
     if title:
         yield from _leak("title", None, scan(title))

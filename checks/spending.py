@@ -28,7 +28,7 @@ def judge(spent: Spent, caps: Sequence[Cap], reached: Collection[CapName], waiti
     if stopping:
         description = (
             f"the cap of {stopping[0].words} is reached ({stopping[0].gone}):"
-            f" {counted(waiting, 'document waits', 'documents wait')}; {_way_out(stopping[0])}"
+            f" {counted(waiting, 'document waits', 'documents wait')}; {_remedy(stopping[0])}"
         )
     elif near:
         description = f"{near[0].share:.0%} of the cap of {near[0].words}: {near[0].gone}"
@@ -89,7 +89,7 @@ def _judge(ctx: TenantContext) -> Verdict:
     return judge(spent, caps, caps_that_hold(caps, events), waiting)
 
 
-def _way_out(cap: Cap) -> str:
+def _remedy(cap: Cap) -> str:
     if cap.until is None:
         return f"sync again for the next {dollars(cap.most)}, or raise caps.{cap.name} and sync"
     return f"wait until {cap.until:%Y-%m-%d %H:%M} UTC, or raise caps.{cap.name} and sync"

@@ -207,8 +207,8 @@ def _behind_at_sources(
                     named=lambda document: _safe_uri(document, scanner),
                 )
         except ListingFailed as error:
-            told = Masker(scanner).text(f"{source.name}: {error.message}")
-            yield Behind(told, "unlisted", last, certain=False)
+            message = Masker(scanner).text(f"{source.name}: {error.message}")
+            yield Behind(message, "unlisted", last, certain=False)
     for name, rows in by_source.items():
         # The source was taken out of the configuration; the next sync removes what is left of it.
         last = _last_listing(syncs.get(name), now)

@@ -85,7 +85,7 @@ class TenantCheck:
         asset, name: its key; neither changes, since its history is kept by them.
         description: what holds when it passes, for its page.
         verdict: looks at a tenant.
-        job: evaluates it when someone asks for a tenant's checks.
+        job: evaluates it on request, for one tenant.
         with_syncs: whether every sync evaluates it too.
     """
 

@@ -24,11 +24,11 @@ class Verdict:
     """The outcome of one check.
 
     Attributes:
-        passed: whether everything is as it should be.
+        passed: whether nothing wrong was found.
         description: one line for people: what was found, and what to do.
         compared: expected against actual, always, also when the check passed.
         columns: names of the columns of offenders.
-        offenders: who is at fault; never a credential nor the text of a document.
+        offenders: what is at fault; never a credential nor the text of a document.
         severity: of a failure. WARN: a person should look, but nothing wrong is served.
         notes: more for the run page, by title.
     """

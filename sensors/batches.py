@@ -1,4 +1,4 @@
-"""Looks after texts at providers' batch APIs; with nothing there, one query a minute."""
+"""Polls providers' batch APIs; without an open batch, one query a minute."""
 
 from datetime import UTC, datetime
 
@@ -20,8 +20,8 @@ _MOST = 50
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
-        "Asks providers how batches of texts stand. Documents of those that have ended are due "
-        "again, so that the sensor source_files requests the run that fetches the vectors."
+        "Polls the state of batches of texts at providers. Documents of those that have ended are "
+        "due again, so that the sensor source_files requests the run that fetches the vectors."
     ),
 )
 def embedding_batches_sensor(

@@ -11,6 +11,6 @@ daily_canary = dg.ScheduleDefinition(
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
         "Embeds a few fixed texts with every tenant's embedder, in one run over all tenants, and "
-        "tells where a provider changed the model."
+        "detects where a provider changed the model."
     ),
 )

@@ -38,8 +38,8 @@ def drift_offenders_sensor(
             if record.state != "ACTIVE" or record.id not in present - busy:
                 continue
             found = catalog.events.latest(record.id, kind="drift_found", limit=1)
-            mended = catalog.events.latest(record.id, kind="index_repaired", limit=1)
-            if found and (not mended or mended[0].id < found[0].id):
+            repaired = catalog.events.latest(record.id, kind="index_repaired", limit=1)
+            if found and (not repaired or repaired[0].id < found[0].id):
                 key = f"{record.id}/{record.incarnation}/{found[0].id}"
                 tags = {REASON_TAG: "its index differs from the catalog"}
                 requests.append(dg.RunRequest(partition_key=record.id, run_key=key, tags=tags))

@@ -1,4 +1,4 @@
-"""Whether a tenant is due: pure functions over what was listed and what is recorded."""
+"""Decides whether a tenant is due: pure functions over what was listed and what is recorded."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def why_due(state: TenantState, now: datetime, *, patient: bool = True) -> str |
     Args:
         state: of the tenant.
         now: the time.
-        patient: whether to wait as long as the last failure asks for; a person who asks for a
-            sync does not.
+        patient: whether to wait until the time of the next try after a failure; a sync by
+            command does not wait.
     """
     if patient and any(
         sync.retry_at is not None and sync.retry_at > now for sync in state.syncs.values()

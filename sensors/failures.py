@@ -1,4 +1,4 @@
-"""After a failed run: note it for the tenant and wait longer each time, never loop."""
+"""Notes a failed run for its tenant, which is tried again after a longer time each time."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -26,7 +26,7 @@ def run_failures_sensor(
 ) -> dg.SkipReason:
     """Record the failure for every source of the run's tenant."""
     if PROCESS_TAG in context.dagster_run.tags:
-        return dg.SkipReason("a person ran it, and was told")
+        return dg.SkipReason("a command ran it, and reported the failure")
     tenant_id = context.dagster_run.tags.get(PARTITION_TAG)
     catalog = postgres.catalog()
     record = catalog.tenants.find(tenant_id) if tenant_id else None
@@ -52,12 +52,14 @@ def _reached_its_end(context: dg.RunFailureSensorContext) -> bool:
 
 
 def _reason(context: dg.RunFailureSensorContext) -> str:
-    """The first line of what the first failed step said, else of what the run said."""
-    said = [context.failure_event.message]
+    """The first line of the first failed step's message, else of the run's."""
+    messages = [context.failure_event.message]
     for event in context.get_step_failure_events():
         data = event.step_failure_data
         if data.user_failure_data is not None:
-            said.insert(0, data.user_failure_data.description)
+            messages.insert(0, data.user_failure_data.description)
             break
-    words = next((line for text in said if text for line in text.splitlines()), "the run failed")
-    return words[:500]
+    reason = next(
+        (line for text in messages if text for line in text.splitlines()), "the run failed"
+    )
+    return reason[:500]

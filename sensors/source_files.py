@@ -78,7 +78,7 @@ def source_files_sensor(
 def _requests(
     instance: dg.DagsterInstance, catalog: Catalog, record: TenantRecord, notes: list[str]
 ) -> list[dg.RunRequest]:
-    """What a tenant asks for; its trouble is noted, and is not the other tenants'."""
+    """The run that a tenant needs, if any; a failure is noted and stops no other tenant."""
     try:
         request = _request(instance, catalog, record, notes)
     except ServiceUnavailable:

@@ -39,7 +39,7 @@ def tenant_state(
     embedder_id = embedder_id_of(tenant.embedder)
     key = config_key(tenant, embedder_id)
     wanted = generation_key(tenant, embedder_id)
-    # Not simply the newest: somebody may have gone back to an older configuration.
+    # Not the newest: the configuration may be an older one again.
     live = catalog.generations.live(record.id)
     builds = [generation.number for generation in live if generation.key == wanted]
     oldest = (

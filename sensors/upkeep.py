@@ -1,4 +1,4 @@
-"""The clock: daily pruning and costs, weekly compaction."""
+"""Starts pruning and the report of costs daily, compaction weekly."""
 
 import dagster as dg
 
@@ -19,12 +19,12 @@ weekly_compaction = dg.ScheduleDefinition(
     cron_schedule="0 4 * * 0",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
-        "Merges the lake's small files, lets go of what nothing needs any more, and sweeps up "
+        "Merges the lake's small files, deletes what is no longer needed, and deletes "
         "what writers left that outlived their tenant."
     ),
 )
 
-daily_costs_report = dg.ScheduleDefinition(
+daily_costs = dg.ScheduleDefinition(
     name="daily_costs",
     job=costs_job,
     cron_schedule="10 0 * * *",

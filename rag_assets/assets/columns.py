@@ -39,7 +39,7 @@ PARSED_COLUMNS = _schema(
         "media_type": ("string", "what the content is"),
         "pages": ("int", "pages, slides or sheets"),
         "ocr_pages": ("int", "pages read from their picture"),
-        "masked": ("list", "where a credential stood, and which rule found it"),
+        "masked": ("list", "place of each credential, and the rule that found it"),
         "created_at": ("timestamp", "when it was computed"),
     }
 )

@@ -17,7 +17,7 @@ RAW_DOCUMENTS = _description(
 
 Sources are listed, compared with what was known, and hashed where something may have changed.
 Documents that vanished are marked deleted and left out of answers at once; when suspiciously
-many vanish, nothing is deleted until somebody allows it. The run's slice is chosen here.""",
+many vanish, nothing is deleted until a person allows it. The run's slice is chosen here.""",
     {
         "documents, added, changed, removed": "what the sources hold, and what is new of it",
         "touched": "listed otherwise, with the same content: nothing to do",
@@ -55,7 +55,7 @@ dropped, with a warning event.""",
         "reused": "documents whose chunks were in the lake already",
         "dropped_secrets": "chunks withheld because they touched a credential",
         "tokens per chunk": "cl100k tokens of the chunks made now",
-        "first chunks": "where they stand; texts stay in the lake",
+        "first chunks": "their places; texts stay in the lake",
     },
 )
 
@@ -73,14 +73,14 @@ documents concerned carry the reason, and the index still gets its removals.""",
         "promised to batches in $": "what the batches handed over by this run will cost",
         "usage": "this run, today and this month, beside the tenant's caps on spending",
         "halted": "whether nothing can be embedded until a person acts or a cap is a new one",
-        "outage, way out": "why the embedder stopped answering, and what to do",
+        "outage, remedy": "why the embedder stopped answering, and what to do",
     },
 )
 
 EMBEDDING_COST = _description(
     """What a tenant spends on embeddings, reported once a day for all tenants by one run.
 
-`rag-assets usage` tells the same on the command line, up to this minute.""",
+`rag-assets usage` shows the same on the command line, up to this minute.""",
     {
         "yesterday in $": "the last whole day; missing without a price. Plots compares tenants",
         "month to yesterday in $": "of the month that yesterday is in",
@@ -99,7 +99,7 @@ Removals go first, in every generation that is kept; then each complete document
 published, so that a search always finds its previous or its new version, whole. A new embedder or
 chunker builds the next generation beside the one that serves, and replaces it when complete.""",
     {
-        "what is indexed": "the tenant as it stands now, with its index and alias",
+        "what is indexed": "the tenant as it is now, with its index and alias",
         "failed documents": "everything in quarantine, whenever it failed; each leads to its row",
         "by format": "all documents of the tenant by status",
         "upserted, deleted": "entries written and deleted",

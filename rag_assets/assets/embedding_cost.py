@@ -43,7 +43,7 @@ def daily_costs(usage: UsageTable, today: date) -> Iterator[dg.AssetMaterializat
 
     Args:
         usage: of all tenants.
-        today: of UTC; not over yet, so it is told but not plotted.
+        today: of UTC; not over yet, so it is listed but not plotted.
     """
     rows = usage.rows(today - timedelta(days=_PLOTTED_DAYS))
     for tenant_id, its in groupby(rows, key=lambda row: row.tenant_id):

@@ -17,7 +17,7 @@ from resources.workbench import Workbench
 
 
 class Embedding(dg.Config):
-    """What a run is told of the sync that it belongs to."""
+    """What a run gets from the sync that it belongs to."""
 
     spent: float = Field(
         default=0.0, ge=0, description="Dollars that the same sync spent in runs before this one."
@@ -67,7 +67,7 @@ def embeddings(
             "embedder": ctx.embedder.embedder_id,
             "halted": report.halted,
             "outage": report.outage or "none",
-            "way out": report.remedy or "none",
+            "remedy": report.remedy or "none",
             "seconds": seconds(report.seconds),
         }
     )

@@ -1,4 +1,4 @@
-"""How values look in Dagster's UI: tables, Markdown with links, a bar chart."""
+"""Makes metadata values for Dagster's UI: tables, Markdown with links, charts."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def notes(
     advice: str = "",
     status: str | None = None,
 ) -> dg.MarkdownMetadataValue:
-    """What is to be told of documents, each leading to its row, as many as are shown in place.
+    """Notes about documents, each with a link to its row, as many as Dagster shows in place.
 
     Args:
         tenant_id: whose documents.
-        columns: the head: of the document, of what is told, and of what else there is.
+        columns: the head: of the document, the note, and a further column.
         rows: the documents, and what else there is of each ("" for no such column).
         advice: what to do about them all.
         status: of the documents, for the link to those that there is no room for.

@@ -1,4 +1,4 @@
-"""A tenant as it stands, for whoever opens the page of its index."""
+"""A summary of a tenant, for the page of its index."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def by_format(ctx: TenantContext) -> dg.TableMetadataValue:
 def failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     """Everything in quarantine by name, with its reason, and what to do about them."""
     failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST_FAILED)
-    told = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
+    failures = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
     advice = list(dict.fromkeys(remedy_of(document) for document in failed))[:_MOST_ADVICE]
     return notes(
         ctx.ref.id,
         ("document", "reason"),
-        told,
+        failures,
         advice="".join(f"\n- {one}" for one in advice),
         status="FAILED",
     )

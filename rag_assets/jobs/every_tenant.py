@@ -33,7 +33,7 @@ def for_each(
         if record.state != "ACTIVE":
             continue
         try:
-            told = work(record)
+            result = work(record)
         except TenantGone:
             continue
         except TenantLocked as error:
@@ -42,8 +42,8 @@ def for_each(
             context.log.error(f"{record.id}: {what}: {as_failure(error).description}")  # noqa: TRY400
             failed.append(record.id)
         else:
-            if told is not None:
-                context.log.info(f"{record.id}: {told}")
+            if result is not None:
+                context.log.info(f"{record.id}: {result}")
     if failed:
         raise dg.Failure(f"{what} failed for {', '.join(failed)}", allow_retries=False)
 

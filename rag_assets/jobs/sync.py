@@ -15,7 +15,7 @@ sync_job = dg.define_asset_job(
     selection=CHAIN.without_checks() | _CHECKED,
     tags=NO_RUN_RETRIES,
     description=(
-        "Carries one slice of a tenant's work through the five assets, and tells what is in "
+        "Carries one slice of a tenant's work through the five assets, and reports what is in "
         "quarantine. A document that fails does not fail the run."
     ),
 )

@@ -34,14 +34,14 @@ class StageResult:
     Attributes:
         cost: in dollars; None where no price is known, or none is asked.
         promised: dollars that submitted batches will cost.
-        way_out: what can be done about its trouble.
+        remedy: what to do about its trouble.
     """
 
     counts: Mapping[str, int]
     seconds: float
     cost: float | None = None
     promised: float = 0.0
-    way_out: str | None = None
+    remedy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def _stage(metadata: Mapping[str, Any]) -> StageResult:
         seconds=float(values.get("seconds") or 0.0),
         cost=values.get("cost in $"),
         promised=float(values.get("promised to batches in $") or 0.0),
-        way_out=values.get("way out"),
+        remedy=values.get("remedy"),
     )
 
 

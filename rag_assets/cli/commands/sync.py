@@ -252,5 +252,5 @@ def _halt(run: RunResult) -> RagAssetsError | None:
     """The reason why a run could not embed everything, with its remedy as hint."""
     if run.failure is None:
         return None
-    way_out = run.stages["embeddings"].way_out or ""
-    return RagAssetsError(run.failure.message.removesuffix(f"; {way_out}"), hint=way_out)
+    remedy = run.stages["embeddings"].remedy or ""
+    return RagAssetsError(run.failure.message.removesuffix(f"; {remedy}"), hint=remedy)

@@ -30,7 +30,7 @@ def test_the_noise_between_two_calls_passes() -> None:
 def test_a_probe_beyond_the_limit_fails_and_says_how_to_go_on() -> None:
     verdict = judge(result(distances=(0.0001, 0.0, 0.03, 0.0, 0.0)))
     assert (verdict.passed, verdict.severity) == (False, "ERROR")
-    assert verdict.description.startswith("the provider changed the model under us")
+    assert verdict.description.startswith("the provider changed the model behind its name")
     assert "0.0300" in verdict.description
     assert "revision" in verdict.description
     assert "rag-assets plan acme" in verdict.description
@@ -55,4 +55,4 @@ def test_a_changed_model_stays_an_error_while_its_provider_is_away() -> None:
     verdict = judge(result(distances=(0.5,) * 5, error="no answer within 15 s"))
     assert (verdict.passed, verdict.severity) == (False, "ERROR")
     assert "changed the model" in verdict.description
-    assert verdict.notes["not asked now"] == "no answer within 15 s"
+    assert verdict.notes["not measured now"] == "no answer within 15 s"
