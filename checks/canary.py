@@ -51,8 +51,8 @@ def _description(seen: CanaryResult) -> str:
         return (
             f"the provider changed the model behind its name: {seen.embedder_id} answers a fixed"
             f" text {max(seen.distances):.4f} away from what it did, more than {seen.limit:g};"
-            " vectors of before and after do not compare. Give the tenant's embedder a `revision`, today's"
-            f" date say, and sync: a new generation is built with the model as it is now;"
+            " vectors of before and after do not compare. Give the tenant's embedder a `revision`,"
+            " such as today's date, and sync: a new generation is built with the present model;"
             f" `rag-assets plan {seen.ref.id}` shows its price"
         )
     if seen.error is not None:

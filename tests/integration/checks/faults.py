@@ -165,7 +165,7 @@ class CheckedTenant:
 
     @property
     def elasticsearch(self) -> Elasticsearch:
-        return self.ctx.store._client  # type: ignore[attr-defined]
+        return self.ctx.store.entries._client  # type: ignore[attr-defined]
 
     def entries(self, file_name: str) -> dict[str, dict[str, Any]]:
         """The entries of a document with vectors, by id."""
