@@ -23,12 +23,14 @@ from rag_assets.billing.master_key import (
 )
 from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from rag_assets.common.settings import Settings
+from rag_assets.ingest.sources.registry import paths_of
 from rag_assets.models.providers.registry import WITH_KEYS, provider_of_chat_model
 from rag_assets.models.transport.credentials import Credentials
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.provider_keys import Sealed, StoredKey
 from rag_assets.storage.lake.location import Location
+from rag_assets.tenants.kinds import installed_kinds
 
 RERANK = "rerank"
 """The purpose of a rerank endpoint's key, in place of a provider's name."""
@@ -200,10 +202,11 @@ class KeyRing:
 
     def _roots(self) -> Iterator[Path]:
         """Folders of all tenants' sources. Sources themselves refuse to contain the file."""
+        kinds = installed_kinds().sources
         for record in self._catalog.tenants.all():
             for source in record.config.get("sources", ()):
-                if "root" in source:  # pushed records lie in no folder
-                    yield self._settings.home / Path(source["root"]).expanduser()
+                for path in paths_of(source, kinds).values():
+                    yield self._settings.home / Path(path).expanduser()
 
     def _master_of(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
         found = keys.find(key.sealed.master_key_id) if keys else None

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from rag_assets.common.errors import ConfigurationError, UnknownTenant
-from rag_assets.ingest.sources.registry import kind_of
+from rag_assets.ingest.sources.registry import paths_of
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.model import Tenant
 
@@ -159,12 +159,8 @@ class TenantsFile:
     def _rooted(self, source: Any) -> Any:
         if not isinstance(source, Mapping):
             return source
-        try:
-            fields = kind_of(source, self._kinds.sources).path_fields
-        except ConfigurationError:  # its validation reports the place
-            return source
-        written = {field: source[field] for field in fields if isinstance(source.get(field), str)}
-        return {**source, **{field: self._path(path) for field, path in written.items()}}
+        paths = paths_of(source, self._kinds.sources)
+        return {**source, **{field: self._path(path) for field, path in paths.items()}}
 
     def _path(self, written: str) -> str:
         return str(self.path.parent / Path(os.path.expandvars(written)).expanduser())

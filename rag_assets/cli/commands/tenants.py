@@ -13,7 +13,9 @@ from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.records import RECORDS
+from rag_assets.ingest.sources.registry import paths_of
 from rag_assets.tenants.file import TenantsFile
+from rag_assets.tenants.kinds import installed_kinds
 from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:
@@ -196,9 +198,9 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
     """Reject folders that cannot be listed, before anything is written."""
     from rag_assets.pipeline.source_listing import open_sources
 
-    home = session.settings.home
+    home, kinds = session.settings.home, installed_kinds().sources
     absolute = [
-        {**source, "root": str(home / source["root"])} if "root" in source else source
+        {**source, **{name: str(home / path) for name, path in paths_of(source, kinds).items()}}
         for source in config["sources"]
     ]
     tenant = Tenant.from_config({**config, "sources": absolute})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.kinds import by_name, find_kind
 from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
@@ -32,6 +33,20 @@ def kind_of(config: SourceConfig | Mapping[str, Any], kinds: SourceKinds) -> Sou
     """
     name = config.type if isinstance(config, SourceConfig) else config.get("type", DEFAULT_KIND)
     return find_kind(name, kinds, "type of source")
+
+
+def paths_of(source: Mapping[str, Any], kinds: SourceKinds) -> dict[str, str]:
+    """The fields of a written configuration that are paths; none of one whose kind is unknown.
+
+    Args:
+        source: as written in tenants.yaml.
+        kinds: those there are.
+    """
+    try:
+        fields = kind_of(source, kinds).path_fields
+    except ConfigurationError:
+        return {}
+    return {field: source[field] for field in fields if isinstance(source.get(field), str)}
 
 
 def build_source(

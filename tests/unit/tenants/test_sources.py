@@ -11,7 +11,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.kinds import by_name
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
-from rag_assets.ingest.sources.registry import SOURCE_KINDS
+from rag_assets.ingest.sources.registry import SOURCE_KINDS, paths_of
 from rag_assets.pipeline.source_listing import settings_key
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.kinds import TenantKinds
@@ -97,3 +97,10 @@ def test_the_keys_of_settings_are_those_of_before(
         "2448cfc7dde1ee8a0732a8feee73941a",
         "b52bbe2fdab04185698a0b363ecd1881",
     ]
+
+
+def test_paths_are_those_of_the_kind_and_none_of_an_unknown_one() -> None:
+    source = {**SOURCE, "root": "/x"}
+    assert paths_of(source, KINDS.sources) == {"notebook": "notes"}
+    assert paths_of({"name": "docs", "root": "/x"}, KINDS.sources) == {"root": "/x"}
+    assert paths_of({"name": "docs", "type": "gone", "root": "/x"}, KINDS.sources) == {}
