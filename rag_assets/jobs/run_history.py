@@ -40,3 +40,42 @@ def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
         table = AssetCheckExecutionsTable
         with storage.index_connection() as connection:
             connection.execute(table.delete().where(table.c.run_id.in_(list(run_ids))))
+
+
+def delete_partition(instance: dg.DagsterInstance, partition: str) -> None:
+    """Delete what is recorded of a partition: in its own runs, and in those over all partitions.
+
+    An evaluation of a check names documents; so do its runs' events. Of runs over all partitions,
+    the others' events stay.
+    """
+    from dagster._core.storage.event_log import SqlEventLogStorage
+    from dagster._core.storage.event_log.schema import (
+        AssetCheckExecutionsTable,
+        AssetKeyTable,
+        SqlEventLogStorageTable,
+    )
+    from sqlalchemy import or_, select
+
+    tag = {"dagster/partition": partition}
+    run_ids = [run.run_id for run in instance.get_runs(filters=dg.RunsFilter(tags=tag))]
+    delete_runs(instance, run_ids)
+    storage = instance.event_log_storage
+    if not isinstance(storage, SqlEventLogStorage):
+        return
+    events, checks, assets = SqlEventLogStorageTable, AssetCheckExecutionsTable, AssetKeyTable
+    evaluations = select(checks.c.evaluation_event_storage_id).where(
+        checks.c.partition == partition, checks.c.evaluation_event_storage_id.is_not(None)
+    )
+    former = {"last_materialization": None, "last_run_id": None}
+    with storage.index_connection() as connection:
+        connection.execute(
+            events.delete().where(
+                or_(events.c.partition == partition, events.c.id.in_(evaluations))
+            )
+        )
+        connection.execute(checks.delete().where(checks.c.partition == partition))
+        connection.execute(
+            assets.update().where(assets.c.last_run_id.in_(run_ids)).values(**former)
+        )
+        # A cache of each partition's state, which Dagster makes again.
+        connection.execute(assets.update().values(cached_status_data=None))

@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
 from rag_assets.cli.commands.session import Session, with_session
@@ -17,9 +17,6 @@ from rag_assets.ingest.sources.registry import paths_of
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.kinds import installed_kinds
 from rag_assets.tenants.model import Tenant
-
-if TYPE_CHECKING:
-    import dagster as dg
 
 
 @with_session
@@ -158,7 +155,7 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
     with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_waiting):
         TenantsFile(session.settings.tenants_file).remove(tenant_id)
         entries = purge_tenant(session.catalog, lake, store, record, session.settings)
-    _delete_runs(session, tenant_id)
+    _delete_history(session, tenant_id)
     if as_json:
         print_json({"id": tenant_id, "removed": True, "entries": entries})
         return
@@ -214,43 +211,16 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
             )
 
 
-def _delete_runs(session: Session, tenant_id: str) -> None:
-    """Delete the tenant's runs, whose events name its documents, and its partition."""
-    import dagster as dg
-
+def _delete_history(session: Session, tenant_id: str) -> None:
+    """Delete the tenant's partition, and what Dagster recorded of it: events name documents."""
+    from rag_assets.jobs.run_history import delete_partition
     from rag_assets.partitions import tenants_partitions
 
     instance = session.instance
-    tag = {"dagster/partition": tenant_id}
-    run_ids = [run.run_id for run in instance.get_runs(filters=dg.RunsFilter(tags=tag))]
-    for run_id in run_ids:
-        instance.delete_run(run_id)
-    _delete_materializations(instance, run_ids)
+    delete_partition(instance, tenant_id)
     name = tenants_partitions.name or ""
     if instance.has_dynamic_partition(name, tenant_id):
         instance.delete_dynamic_partition(name, tenant_id)
-
-
-def _delete_materializations(instance: dg.DagsterInstance, run_ids: list[str]) -> None:
-    """Delete what Dagster keeps of assets beside the events, since it names partitions.
-
-    That is the last materialization, a cache of each partition's state, which Dagster makes again,
-    and the results of checks.
-    """
-    from dagster._core.storage.event_log import SqlEventLogStorage
-    from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, AssetKeyTable
-
-    storage = instance.event_log_storage
-    if not isinstance(storage, SqlEventLogStorage):
-        return
-    cleared = {"last_materialization": None, "last_run_id": None}
-    with storage.index_connection() as connection:
-        connection.execute(
-            AssetKeyTable.update().where(AssetKeyTable.c.last_run_id.in_(run_ids)).values(**cleared)
-        )
-        connection.execute(AssetKeyTable.update().values(cached_status_data=None))
-        checks = AssetCheckExecutionsTable
-        connection.execute(checks.delete().where(checks.c.run_id.in_(run_ids)))
 
 
 def _waiting(holder: object) -> None:

@@ -9,8 +9,11 @@ import dagster as dg
 import pytest
 from dagster._core.storage.event_log import SqlEventLogStorage
 from dagster._core.storage.event_log.base import PartitionKeyFilter
-from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
-from sqlalchemy import delete, update
+from dagster._core.storage.event_log.schema import (
+    AssetCheckExecutionsTable,
+    SqlEventLogStorageTable,
+)
+from sqlalchemy import delete, select, update
 
 from checks.registry import tenant_checks
 from rag_assets.cli.commands.session import Session
@@ -226,3 +229,28 @@ def test_a_check_in_a_removed_tenant_records_nothing(clock: Clock) -> None:
     with pytest.raises(TenantGone):
         catalog.check_results.record(former, [CheckOutcome("chunks", "secrets", passed=True)])
     assert catalog.check_results.of("first") == []
+
+
+def test_a_removed_tenant_leaves_no_evaluation_in_runs_over_all_tenants(
+    clock: Clock, three: Installation
+) -> None:
+    folder = three.add_tenant("leaving", **FAST)
+    (folder / "unmistakable.md").write_text("")
+    three.synced("leaving")
+    assert clock.tick_schedule("daily_checks") == [True]
+    assert clock.tick_schedule("nightly_drift") == [True]
+    assert "unmistakable" in history(clock)
+    assert three.command("tenants", "remove", "leaving", "--yes").code == 0
+    assert "unmistakable" not in history(clock)
+    assert clock.evaluations("search_index.quarantine", "leaving") == []
+    assert clock.evaluations("search_index.quarantine", "first"), "the others' stay"
+
+
+def history(clock: Clock) -> str:
+    """Everything that Dagster keeps of events and of evaluations."""
+    storage = clock.session.instance.event_log_storage
+    assert isinstance(storage, SqlEventLogStorage)
+    with storage.index_connection() as connection:
+        events = connection.scalars(select(SqlEventLogStorageTable.c.event)).all()
+        evaluations = connection.scalars(select(AssetCheckExecutionsTable.c.evaluation_event)).all()
+    return " ".join(filter(None, [*events, *evaluations]))
