@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -46,7 +47,8 @@ def build_app(
         tools: further tools for agents.
 
     Raises:
-        ConfigurationError: a further endpoint would be open to callers without a token.
+        ConfigurationError: a further endpoint would be open to callers without a token, or has
+            the method and path of another one.
     """
     # Its pages of documentation would load scripts from another site.
     app = FastAPI(
@@ -63,8 +65,10 @@ def build_app(
     app.state.backend = backend
     app.state.metrics = RequestMetrics()
     app.state.tools = tuple(tools)
-    for router in (knowledge, writing, journal, answers, operation, agents):
+    own = (knowledge, writing, journal, answers, operation, agents)
+    for router in own:
         app.include_router(router)
+    _require_distinct([*own, *routers])
     for router in routers:
         _require_guarded(router)
         app.include_router(router, dependencies=dependencies)
@@ -83,6 +87,20 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             yield
     finally:
         await app.state.backend.close()
+
+
+def _require_distinct(routers: Sequence[APIRouter]) -> None:
+    """See that no endpoint hides another one: the first of a path would answer."""
+    taken: set[tuple[str, str]] = set()
+    for route in (route for router in routers for route in router.routes):
+        path = re.sub(r"{[^}]*}", "{}", getattr(route, "path", ""))
+        for method in getattr(route, "methods", None) or ():
+            if (method, path) in taken:
+                raise ConfigurationError(
+                    f"two endpoints answer {method} {getattr(route, 'path', '')}",
+                    hint="give the endpoint of the system another path",
+                )
+            taken.add((method, path))
 
 
 def _require_guarded(router: APIRouter) -> None:

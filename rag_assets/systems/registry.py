@@ -66,7 +66,7 @@ class Part:
             raise ConfigurationError(
                 f"system {self.owner.name!r} of {self.owner.distribution}: {self.kind}:"
                 f" {self.name!r} cannot be loaded from {self.reference}: {_reason(error)}",
-                hint=_reinstall(self.owner.distribution),
+                hint=_remedy(self.owner.distribution, module),
             ) from error
 
 
@@ -169,7 +169,7 @@ def _loaded(entry: EntryPoint) -> InstalledSystem:
         raise ConfigurationError(
             f"system {entry.name!r} of {distribution} cannot be loaded from {entry.value}:"
             f" {_reason(error)}",
-            hint=_reinstall(distribution),
+            hint=_remedy(distribution, entry.module),
         ) from error
     if not isinstance(system, System):
         raise ConfigurationError(
@@ -209,9 +209,9 @@ def _distribution_of(entry: EntryPoint) -> str:
     return f"{distribution.name} {distribution.version}" if distribution else "an unknown package"
 
 
-def _reinstall(distribution: str) -> str:
+def _remedy(distribution: str, module: str) -> str:
     name = distribution.partition(" ")[0]
-    return f"reinstall {name}, or uninstall it: `pip uninstall {name}`"
+    return f'`python -c "import {module}"` shows why; reinstall {name}, or uninstall it'
 
 
 def _reason(error: Exception) -> str:

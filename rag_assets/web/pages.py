@@ -6,12 +6,19 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, get_args
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Message, Receive, Scope, Send
 
-from rag_assets.common.errors import RagAssetsError, UnknownDocument, UnknownTenant
+from rag_assets.common.errors import (
+    ConfigurationError,
+    RagAssetsError,
+    UnknownDocument,
+    UnknownTenant,
+)
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.check_results import CheckResult
@@ -58,7 +65,7 @@ def routes(
 
     Args:
         catalog: opens the catalog when a page is requested; the installation's own by default.
-        pages: further pages.
+        pages: further pages, each a plain route; they get the headers of our own.
     """
     opened = catalog or PostgresResource().catalog
     documents = Pages(opened)
@@ -70,8 +77,33 @@ def routes(
         Route("/documents/{tenant}", documents.documents),
         Route("/documents/{tenant}/{document_id}", documents.document),
         Mount("/data-docs", docs),
-        *(route for factory in pages for route in factory(opened)),
+        *(with_headers(route) for factory in pages for route in factory(opened)),
     ]
+
+
+def with_headers(route: BaseRoute) -> BaseRoute:
+    """A route of a system's page, with the headers that keep pages from acting beyond themselves.
+
+    Raises:
+        ConfigurationError: it is no plain route.
+    """
+    if not isinstance(route, Route):
+        raise ConfigurationError(
+            f"a page is a {type(route).__name__}, which could be served without headers",
+            hint="make it a starlette.routing.Route",
+        )
+    app = route.app
+
+    async def secured(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_secured(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        await app(scope, receive, send_secured)
+
+    route.app = secured
+    return route
 
 
 class Pages:
