@@ -52,3 +52,13 @@ def test_a_mounted_application_is_refused() -> None:
     router.mount("/rag/tides", lambda *_: None)
     with pytest.raises(ConfigurationError, match="could be called without a token"):
         build_app(BACKEND, routers=[router])
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/rag/query"), ("DELETE", "/rag/documents/{other}")]
+)
+def test_an_endpoint_that_hides_another_is_refused(method: str, path: str) -> None:
+    router = APIRouter(route_class=Guarded)
+    router.add_api_route(path, _tides, methods=[method])
+    with pytest.raises(ConfigurationError, match=f"two endpoints answer {method} {path}"):
+        build_app(BACKEND, routers=[router])

@@ -1,0 +1,24 @@
+"""Make the table of lookups."""
+
+from alembic import op
+from sqlalchemy import BigInteger, Column, ForeignKey, Text
+
+from rag_assets.storage.catalog.columns import SCHEMA
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    tenant = ForeignKey(f"{SCHEMA}.tenants.id", ondelete="CASCADE")
+    op.create_table(
+        "glossary_lookups",
+        Column("tenant", Text, tenant, primary_key=True),
+        Column("term", Text, primary_key=True),
+        Column("count", BigInteger, nullable=False),
+        schema=SCHEMA,
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("glossary_lookups", schema=SCHEMA)
