@@ -40,7 +40,7 @@ def scopes_found(installation: Installation, *principals: str, **options: object
     return {uri.partition("/")[0] for uri in uris}
 
 
-def test_without_a_caller_only_what_is_public_is_found(shared: Installation) -> None:
+def test_without_a_caller_only_public_documents_are_found(shared: Installation) -> None:
     for mode in ("knn", "text", "hybrid"):
         assert scopes_found(shared, mode=mode) == {PUBLIC}, mode
 
@@ -89,7 +89,7 @@ def test_one_text_in_several_documents_names_only_those_the_caller_reads(
     catalog.access.revoke(ref, "board", ["ada"])
 
 
-def test_an_index_that_still_says_otherwise_is_not_believed(
+def test_stale_scopes_in_the_index_open_nothing(
     shared: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Entries that carry a scope the catalog has changed are verified against the catalog."""
@@ -161,7 +161,7 @@ def test_preferred_paths_rank_higher_and_open_nothing(shared: Installation) -> N
     assert [h.uri for h in shared.search("harbour", **question, **inside)] == ["public/0.md"]
 
 
-def test_nothing_near_enough_asks_back_instead_of_padding(shared: Installation) -> None:
+def test_no_near_hit_needs_clarification(shared: Installation) -> None:
     from rag_assets.retrieval.model import SearchRequest
 
     answer = shared.retriever.search("harbour", SearchRequest(query="tide", min_score=0.99))

@@ -60,7 +60,7 @@ def assert_refused_as_json(said: CommandResult) -> None:
 # -- what succeeds
 
 
-def test_a_tenants_life_in_json(
+def test_the_commands_of_a_tenant_in_json(
     run: Run, tmp_path: Path, shared_installation: Installation
 ) -> None:
     folder = tmp_path / "My Notes (2024)"
@@ -166,7 +166,7 @@ def test_a_plan_changes_nothing(
     assert "A sync of planned would" in text.out
 
 
-def test_status_says_what_runs(run: Run) -> None:
+def test_status_lists_the_servers(run: Run) -> None:
     assert isinstance(json.loads(run("status", "--json").out), dict)
     assert run("status").code == 0
 
@@ -201,7 +201,7 @@ BAD: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("arguments", "parts"), BAD, ids=lambda value: " ".join(value)[:40])
-def test_bad_input_is_answered_in_one_line(
+def test_bad_input_is_reported_in_one_line(
     run: Run, shared_installation: Installation, arguments: tuple[str, ...], parts: tuple[str, ...]
 ) -> None:
     somebody(shared_installation)
@@ -263,7 +263,7 @@ def test_bad_tenants_are_refused_and_nothing_is_written(
         ("tenants:\n  - {id: a, sources: [{name: a, type: ftp, root: x}]}\n", ("type",)),
     ],
 )
-def test_a_broken_file_is_told_with_its_place(
+def test_a_broken_file_is_reported_with_its_place(
     run: Run, shared_installation: Installation, text: str, parts: tuple[str, ...]
 ) -> None:
     path = shared_installation.home / "tenants.yaml"
@@ -276,7 +276,7 @@ def test_a_broken_file_is_told_with_its_place(
         path.unlink() if before is None else path.write_text(before)
 
 
-def test_servers_away_are_named_with_how_to_start_them(
+def test_unavailable_servers_are_named_with_the_remedy(
     run: Run, shared_installation: Installation, driver: Driver, tmp_path: Path
 ) -> None:
     somebody(shared_installation)
@@ -305,7 +305,7 @@ def test_servers_away_are_named_with_how_to_start_them(
     assert shared_installation.synced("somebody")["search_index"]["upserted"] == 1
 
 
-def test_what_nobody_expected_shows_no_traceback(
+def test_an_unexpected_error_shows_no_traceback(
     shared_installation: Installation, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
@@ -329,7 +329,7 @@ def test_help_is_there_for_every_command(run: Run) -> None:
         assert run(command, "--help").code == 0
 
 
-def test_a_command_that_only_groups_others_shows_them(run: Run) -> None:
+def test_a_group_without_a_command_shows_its_help(run: Run) -> None:
     for group, one_of_them in (((), "search"), (("tenants",), "remove")):
         said = run(*group)
         assert said.code == 2

@@ -62,7 +62,7 @@ def test_tenants_with_the_same_files_never_see_each_other(
             assert {hit["_source"]["tenant"] for hit in hits} == {tenant}
 
 
-def test_a_folder_that_vanishes_deletes_nothing(
+def test_a_missing_folder_deletes_nothing(
     shared_installation: Installation, driver: Driver
 ) -> None:
     folder = shared_installation.add_tenant("vanishing", **FAST)
@@ -133,7 +133,7 @@ def test_a_tenant_missing_from_the_file_is_disabled_not_purged(
     assert driver.sync("unlisted")["embedded"] == 0
 
 
-def test_what_is_past_its_retention_goes_and_comes_back_only_changed(
+def test_documents_past_their_retention_are_pruned_until_they_change(
     shared_installation: Installation, driver: Driver
 ) -> None:
     folder = shared_installation.add_tenant("forgetful", retention_days=30, **FAST)

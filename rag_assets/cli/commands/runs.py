@@ -32,7 +32,7 @@ class StageResult:
     """The result that one asset reported.
 
     Attributes:
-        cost: in dollars; None where no price is known, or none is asked.
+        cost: in dollars; None where no price is known or applies.
         promised: dollars that submitted batches will cost.
         remedy: what to do about its trouble.
     """
@@ -145,7 +145,7 @@ class Runner:
 
 @contextmanager
 def _postgres_outages() -> Iterator[None]:
-    """Dagster's own words for a Postgres that is away, in the project's."""
+    """Turn Dagster's error for an unavailable Postgres into the project's."""
     from dagster_postgres.utils import DagsterPostgresException
     from sqlalchemy.exc import InterfaceError, OperationalError
 

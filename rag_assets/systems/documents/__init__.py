@@ -4,8 +4,8 @@ from rag_assets.systems.base import Profile, System
 
 SYSTEM = System(
     name="documents",
-    # No thresholds: on the judged questions of docs/quality.md no cosine of the local model tells
-    # answers from passages that are merely near them.
+    # No thresholds: on the judged questions of docs/quality.md no cosine of the local model
+    # separates answers from passages that are merely near them.
     profile=Profile(
         defaults={
             # Sized for the local model, which reads 256 word pieces at a time.

@@ -52,7 +52,7 @@ DEFAULT = parameters_of("heading", 220, 32)
         ("a source that is gone", "file", MARKDOWN, DEFAULT),
     ],
 )
-def test_the_first_rule_that_is_for_a_document_counts(
+def test_the_first_matching_rule_applies(
     source: str, source_type: str, media_type: str, expected: ChunkParameters
 ) -> None:
     tenant = Tenant.from_config({"id": "a", "sources": SOURCES, "chunkers": RULES})
@@ -61,7 +61,7 @@ def test_the_first_rule_that_is_for_a_document_counts(
 
 
 @pytest.mark.parametrize("profile", installed_systems().profiles)
-def test_rows_are_records_unless_a_tenant_says_otherwise(profile: str) -> None:
+def test_rows_are_records_unless_a_tenant_sets_another_chunker(profile: str) -> None:
     config = {"id": "a", "profile": profile}
     rule = {"formats": ["csv"], "chunker": "recursive"}
     default, own = Tenant.from_config(config), Tenant.from_config({**config, "chunkers": [rule]})
@@ -86,9 +86,7 @@ def test_another_chunker_than_the_profiles_takes_its_own_defaults(chunker: str) 
         ({"chunker": "recursive", "overlap": 0}, parameters_of("recursive", 512, 0)),
     ],
 )
-def test_what_is_not_set_takes_the_default(
-    config: dict[str, Any], expected: ChunkParameters
-) -> None:
+def test_unset_fields_take_the_default(config: dict[str, Any], expected: ChunkParameters) -> None:
     assert ChunkerConfig(**config).parameters == expected
 
 

@@ -1,4 +1,4 @@
-"""What is refused is told in words that need no knowledge of Pydantic."""
+"""Validation errors are described without words of Pydantic."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SOURCE = {"name": "files", "type": "files", "root": "/files"}
         ({"id": "a" * 64}, "id: it is too long: 63 characters at most"),
     ],
 )
-def test_a_problem_is_told_with_its_place(config: dict[str, Any], said: str) -> None:
+def test_a_problem_names_its_place(config: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         Tenant.from_config({"id": "acme", **config})
     assert f": {said}" in refused.value.message

@@ -23,7 +23,7 @@ def known(*records: Record) -> dict[str, Record]:
 CONFIG = {"id": "a"}
 
 
-def test_what_agrees_is_left_alone() -> None:
+def test_equal_tenants_are_left_alone() -> None:
     changes = plan_tenants({"a": CONFIG}, known(Record("a", config=CONFIG)))
     assert (changes.put, changes.disable) == ((), ())
     off = {"id": "a", "enabled": False}
@@ -41,17 +41,17 @@ def test_what_agrees_is_left_alone() -> None:
     ],
     ids=["new", "changed", "listed again", "made over the API"],
 )
-def test_what_the_file_says_is_put(record: Record | None) -> None:
+def test_tenants_of_the_file_are_put(record: Record | None) -> None:
     changes = plan_tenants({"a": CONFIG}, known(record) if record else {})
     assert changes.put == ((CONFIG, True),)
 
 
-def test_what_is_switched_off_is_put_disabled() -> None:
+def test_tenants_with_enabled_false_are_put_disabled() -> None:
     off = {"id": "a", "enabled": False}
     assert plan_tenants({"a": off}, {}).put == ((off, False),)
 
 
-def test_absence_disables_and_never_more() -> None:
+def test_tenants_missing_from_the_file_are_disabled_and_no_more() -> None:
     records = known(
         Record("a"),
         Record("api", origin="api"),
@@ -62,6 +62,6 @@ def test_absence_disables_and_never_more() -> None:
     assert (changes.put, changes.disable) == ((), ("a",))
 
 
-def test_who_is_being_removed_is_left_to_that() -> None:
+def test_a_tenant_under_removal_is_left_alone() -> None:
     changes = plan_tenants({"a": CONFIG}, known(Record("a", "REMOVING")))
     assert (changes.put, changes.disable) == ((), ())

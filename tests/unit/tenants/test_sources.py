@@ -67,12 +67,12 @@ def test_a_kind_of_a_system_is_unknown_without_it() -> None:
         ({"type": "wiki"}, r"sources\.0\.type: choose one of: files, records, notes"),
     ],
 )
-def test_what_is_wrong_with_it_is_told_with_its_place(change: dict[str, Any], problem: str) -> None:
+def test_a_problem_of_a_source_names_its_place(change: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         tenant_of({**SOURCE, **change})
 
 
-def test_its_paths_are_relative_to_the_file_and_decide_nothing(tmp_path: Path) -> None:
+def test_paths_are_relative_to_the_file_and_change_no_key(tmp_path: Path) -> None:
     path = tmp_path / "tenants.yaml"
     path.write_text("tenants:\n- id: a\n  sources: [{name: mine, type: notes, notebook: notes}]\n")
     [config] = TenantsFile(path, KINDS).load().values()
@@ -85,7 +85,7 @@ def test_its_paths_are_relative_to_the_file_and_decide_nothing(tmp_path: Path) -
     assert settings_key(tagged, tagged.sources[0]) not in keys
 
 
-def test_the_keys_of_settings_are_those_of_before(
+def test_settings_keys_are_unchanged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another key would have every source's names masked again."""
@@ -99,7 +99,7 @@ def test_the_keys_of_settings_are_those_of_before(
     ]
 
 
-def test_paths_are_those_of_the_kind_and_none_of_an_unknown_one() -> None:
+def test_only_path_fields_of_a_known_kind_are_made_absolute() -> None:
     source = {**SOURCE, "root": "/x"}
     assert paths_of(source, KINDS.sources) == {"notebook": "notes"}
     assert paths_of({"name": "docs", "root": "/x"}, KINDS.sources) == {"root": "/x"}

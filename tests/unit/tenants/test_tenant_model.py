@@ -26,7 +26,7 @@ def test_an_id_is_lower_case_words_joined_by_single_signs(tenant_id: str) -> Non
 
 
 @pytest.mark.parametrize("tenant_id", ["a\n", "a..b", "a...b", "x" * 64])
-def test_ids_that_would_break_something_else_are_refused(tenant_id: str) -> None:
+def test_unsafe_ids_are_rejected(tenant_id: str) -> None:
     with pytest.raises(ConfigurationError, match="id"):
         Tenant.from_config({"id": tenant_id})
 
@@ -35,7 +35,7 @@ def test_an_id_may_have_63_characters() -> None:
     assert Tenant.from_config({"id": "x" * 63}).id == "x" * 63
 
 
-def test_a_profile_fills_in_what_is_not_said() -> None:
+def test_a_profile_fills_in_unset_fields() -> None:
     tenant = Tenant.from_config({"id": "a", "profile": "workspace", "chunker": {"overlap": 20}})
     assert (tenant.chunker.max_tokens, tenant.chunker.overlap) == (1200, 20)
     assert tenant.retrieval.top_k == 8
@@ -47,13 +47,13 @@ def test_every_profile_makes_a_tenant(profile: str) -> None:
     assert Tenant.from_config({"id": "a", "profile": profile}).profile == profile
 
 
-def test_a_profile_is_not_changed_by_who_uses_it() -> None:
+def test_a_profile_is_not_changed_by_its_use() -> None:
     before = repr(installed_systems().profiles)
     with_profile({"id": "a", "chunker": {"max_tokens": 50}, "retrieval": {"top_k": 1}})
     assert repr(installed_systems().profiles) == before
 
 
-def test_an_unknown_profile_names_those_there_are() -> None:
+def test_an_unknown_profile_lists_the_known_ones() -> None:
     with pytest.raises(UnknownProfile) as raised:
         Tenant.from_config({"id": "a", "profile": "nope"})
     assert all(name in (raised.value.hint or "") for name in installed_systems().profiles)
@@ -88,7 +88,7 @@ SOURCE = {"name": "files", "type": "files", "root": "/tmp"}
         ({"sources": [{**SOURCE, "include": []}]}, "include"),
     ],
 )
-def test_what_is_not_usable_is_named(config: dict[str, Any], where: str) -> None:
+def test_an_invalid_field_is_named(config: dict[str, Any], where: str) -> None:
     with pytest.raises(ConfigurationError, match=where) as raised:
         Tenant.from_config({"id": "acme", **config})
     assert "acme" in raised.value.message
@@ -96,7 +96,7 @@ def test_what_is_not_usable_is_named(config: dict[str, Any], where: str) -> None
     assert "\n" not in raised.value.message
 
 
-def test_a_password_is_named_and_never_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passwords_are_references_and_never_values(monkeypatch: pytest.MonkeyPatch) -> None:
     for literal in ("opensesame", "$", "$a b", "${NAME}", "x$NAME"):
         with pytest.raises(ConfigurationError) as caught:
             Tenant.from_config({"id": "a", "parser": {"passwords": ["$NAME", literal]}})
@@ -111,7 +111,7 @@ def test_a_password_is_named_and_never_written_down(monkeypatch: pytest.MonkeyPa
     assert "one" not in f"{tenant!r} {tenant.model_dump()}".replace("None", "")
 
 
-def test_the_languages_of_ocr_are_looked_for_where_ocr_is_on(tmp_path: Path) -> None:
+def test_languages_of_ocr_are_required_where_ocr_is_on(tmp_path: Path) -> None:
     parser = {"ocr": True, "ocr_languages": ["eng", "deu"], "ocr_data": str(tmp_path)}
     with pytest.raises(ConfigurationError, match=r"eng\.traineddata is not in"):
         _ = Tenant.from_config({"id": "a", "parser": parser}).parser.options

@@ -26,11 +26,11 @@ def file(tmp_path: Path) -> TenantsFile:
     return TenantsFile(tmp_path / "tenants.yaml")
 
 
-def test_no_file_lists_nobody(tmp_path: Path) -> None:
+def test_a_missing_file_lists_no_tenant(tmp_path: Path) -> None:
     assert TenantsFile(tmp_path / "tenants.yaml").load() == {}
 
 
-def test_an_empty_file_lists_nobody(tmp_path: Path) -> None:
+def test_an_empty_file_lists_no_tenant(tmp_path: Path) -> None:
     (tmp_path / "tenants.yaml").write_text("")
     assert TenantsFile(tmp_path / "tenants.yaml").load() == {}
 
@@ -70,14 +70,14 @@ def test_editing_keeps_comments_and_everything_else(file: TenantsFile) -> None:
     assert list(file.load()) == ["one", "two"]
 
 
-def test_removing_who_is_not_there_changes_nothing(file: TenantsFile) -> None:
+def test_removing_an_unlisted_tenant_changes_nothing(file: TenantsFile) -> None:
     before = file.path.read_text()
     file.remove("nobody")
     assert file.load().keys() == {"one", "two"}
     assert file.path.read_text().count("#") == before.count("#")
 
 
-def test_who_is_listed_cannot_be_added_nor_a_bad_one(file: TenantsFile) -> None:
+def test_a_listed_or_invalid_tenant_cannot_be_added(file: TenantsFile) -> None:
     before = file.path.read_text()
     with pytest.raises(ConfigurationError, match="exists already"):
         file.add({"id": "one"})
@@ -89,7 +89,7 @@ def test_who_is_listed_cannot_be_added_nor_a_bad_one(file: TenantsFile) -> None:
     assert not list(file.path.parent.glob(".tenants-*"))  # nothing half-written is left
 
 
-def test_a_new_file_explains_itself_and_keeps_its_mode(tmp_path: Path) -> None:
+def test_a_new_file_has_a_header_and_keeps_its_mode(tmp_path: Path) -> None:
     file = TenantsFile(tmp_path / "tenants.yaml")
     file.add({"id": "first"})
     assert file.path.read_text().startswith("# Tenants, their sources")
@@ -114,7 +114,7 @@ def test_a_new_file_explains_itself_and_keeps_its_mode(tmp_path: Path) -> None:
         ("tenants: !!python/object:os.system {}\n", "a list named tenants|not valid|could not"),
     ],
 )
-def test_what_is_broken_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_yaml_is_reported_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "tenants.yaml"
     path.write_text(text)
     with pytest.raises(ConfigurationError, match=message) as raised:
@@ -123,7 +123,7 @@ def test_what_is_broken_is_told_with_its_place(tmp_path: Path, text: str, messag
     assert "tenants.yaml" in raised.value.message
 
 
-def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
+def test_a_binary_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "tenants.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigurationError, match="cannot be read"):
         TenantsFile(tmp_path / "tenants.yaml").load()

@@ -1,4 +1,4 @@
-"""Dagster's metadata of every kind becomes values that JSON has."""
+"""Dagster's metadata of every kind becomes plain JSON values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_value_is_kept_as_json_has_it(value: dg.MetadataValue[Any], plain: obj
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
-def test_what_json_has_no_word_for_is_shown_as_text() -> None:
+def test_values_without_json_form_are_text() -> None:
     found = plain_metadata(
         {
             "asset": dg.MetadataValue.asset(dg.AssetKey(["chunks"])),

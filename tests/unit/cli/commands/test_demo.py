@@ -6,7 +6,7 @@ from rag_assets.cli.commands.demo import INCLUDE, SETTINGS, TENANT
 from rag_assets.common.settings import PROJECT_ROOT
 
 
-def test_the_demo_is_the_same_tenant_in_a_home_of_its_own() -> None:
+def test_the_demo_adds_the_same_tenant_as_the_projects_file() -> None:
     listed = YAML(typ="safe").load((PROJECT_ROOT / "tenants.yaml").read_text())["tenants"]
     [entry] = [entry for entry in listed if entry["id"] == TENANT]
     assert {name: value for name, value in entry.items() if name in SETTINGS} == SETTINGS

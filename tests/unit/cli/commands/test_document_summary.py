@@ -88,14 +88,14 @@ HELD = [
 ]
 
 
-def test_each_type_says_what_it_became() -> None:
+def test_documents_are_counted_by_type() -> None:
     assert by_type(HELD) == [
         (".md", "2", "4 kB", "2 headings", "heading", "4", "20 to 40"),
         (".pdf", "2", "4 kB", "2 pages, 1 table", "recursive", "1", "256 to 256"),
     ]
 
 
-def test_each_stage_says_what_it_made() -> None:
+def test_each_stage_is_described() -> None:
     assert stage_lines(HELD, SERVING, "rag-tenant-x") == {
         "raw_documents": [
             "4 documents of 2 types, 8 kB",
@@ -120,7 +120,7 @@ def test_each_stage_says_what_it_made() -> None:
     }
 
 
-def test_nothing_held_is_told_as_nothing() -> None:
+def test_a_tenant_without_documents() -> None:
     lines = stage_lines([], None, "rag-tenant-x")
     assert lines["chunks"] == ["0 chunks"]
     assert lines["search_index"] == ["none yet"]
@@ -131,7 +131,7 @@ def test_a_presentation_has_slides() -> None:
     assert contents([text(PPTX, pages=7)]) == "7 slides"
 
 
-def test_a_text_without_anything_that_stands_out_has_paragraphs() -> None:
+def test_a_plain_text_has_paragraphs() -> None:
     assert contents([text(PLAIN, "paragraph", "paragraph")]) == "2 paragraphs"
 
 

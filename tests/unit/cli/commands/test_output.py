@@ -1,4 +1,4 @@
-"""What a document may not do to a terminal."""
+"""Output to terminals: control characters and credentials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_escape_sequences_do_not_reach_the_terminal() -> None:
     assert shown.endswith("d\te\nf")
 
 
-def test_an_error_that_repeats_what_was_typed_shows_no_credential(
+def test_an_error_shows_no_typed_credential(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = RagAssetsError(f"no tenant {planted.GITHUB!r}", hint=f"see {planted.SLACK}")
