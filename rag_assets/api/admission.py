@@ -1,7 +1,7 @@
-"""How many searches are under way at once, who waits for a turn, and who is told to come again.
+"""Admission control: how many requests run at once, which wait, and which are refused.
 
 More at once than the servers can work on make every answer late and none sooner. So some wait,
-briefly, and those whose turn would come too late are told so as soon as that is known.
+briefly, and those that would wait too long are refused as soon as that is known.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from rag_assets.storage.catalog.database import TenantRef
 
 CLIENT_GONE: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("client_gone")
-"""Returns when whoever sent the present request has hung up."""
+"""Returns when the client of the present request has disconnected."""
 
-_MOST_WAITING = 2_000
-_SURE = 32
-"""Turns after which it is known how long they take."""
-_LATEST = 64
-"""Turns by which that is judged: those of the last second or so, where many wait."""
+_MAX_WAITING = 2_000
+_MIN_SAMPLES = 32
+"""Turns after which their average duration counts."""
+_SAMPLES = 64
+"""Turns that are averaged: those of the last second or so, under load."""
 _LONGEST_RETRY = 60
 
 
@@ -52,7 +52,7 @@ class Overloaded(RagAssetsError):
 
 
 class ClientGone(RagAssetsError):
-    """Whoever sent the request has hung up; nobody is told."""
+    """The client has disconnected; nobody reads the answer."""
 
     def __init__(self) -> None:
         super().__init__("the client has hung up", hint="wait for the answer")
@@ -60,11 +60,11 @@ class ClientGone(RagAssetsError):
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    """Who waits.
+    """A waiting request.
 
     Attributes:
-        turn: done when it begins, or when it will not come in time.
-        until: when it would come too late.
+        turn: done when it begins, or when it is refused.
+        until: deadline of its turn.
     """
 
     turn: asyncio.Future[None]
@@ -91,8 +91,8 @@ class Admission:
         self._wait_seconds = wait_seconds
         self._clock = clock
         self._queue: FairQueue[_Waiter] = FairQueue(turns - turns // 4)
-        self._latest: deque[float] = deque(maxlen=_LATEST)
-        self._takes = 0.0
+        self._samples: deque[float] = deque(maxlen=_SAMPLES)
+        self._average = 0.0
 
     @asynccontextmanager
     async def turn(self, tenant: str, caller: str) -> AsyncIterator[None]:
@@ -109,38 +109,40 @@ class Admission:
         if self._free and not len(self._queue) and self._queue.may_begin(tenant):
             self._begin(tenant)
         else:
-            await self._waited(tenant, caller)
+            await self._wait(tenant, caller)
         began = self._clock()
         try:
             yield
         finally:
-            self._learn(self._clock() - began)
+            self._sample(self._clock() - began)
             self._end(tenant)
 
-    async def _waited(self, tenant: str, caller: str) -> None:
+    async def _wait(self, tenant: str, caller: str) -> None:
         expected = self._expected(self._queue.ahead(tenant, caller))
         if expected > self._wait_seconds:
             raise self._overloaded(expected)
-        if len(self._queue) >= _MOST_WAITING:
-            self._refuse_one()
+        if len(self._queue) >= _MAX_WAITING:
+            self._refuse_last()
         turn = asyncio.get_running_loop().create_future()
         waiter = _Waiter(turn, self._clock() + self._wait_seconds)
         self._queue.add(tenant, caller, waiter)
-        self._give()
-        gone = asyncio.ensure_future(_gone())
+        self._begin_waiting()
+        disconnected = asyncio.ensure_future(_client_gone())
         try:
             await asyncio.wait(
-                {turn, gone}, timeout=self._wait_seconds, return_when=asyncio.FIRST_COMPLETED
+                {turn, disconnected},
+                timeout=self._wait_seconds,
+                return_when=asyncio.FIRST_COMPLETED,
             )
             if not turn.done():
-                raise ClientGone if gone.done() else self._overloaded(self._expected())
+                raise ClientGone if disconnected.done() else self._overloaded(self._expected())
             turn.result()
         except asyncio.CancelledError:
             if turn.done() and turn.exception() is None:
                 self._end(tenant)
             raise
         finally:
-            gone.cancel()
+            disconnected.cancel()
             self._queue.discard(tenant, caller, waiter)
 
     def _begin(self, tenant: str) -> None:
@@ -150,27 +152,27 @@ class Admission:
     def _end(self, tenant: str) -> None:
         self._free += 1
         self._queue.end(tenant)
-        self._give()
+        self._begin_waiting()
         self._refuse_late()
 
-    def _give(self) -> None:
+    def _begin_waiting(self) -> None:
         while self._free and (taken := self._queue.next()) is not None:
             tenant, waiter = taken
             self._begin(tenant)
             waiter.turn.set_result(None)
 
-    def _learn(self, seconds: float) -> None:
-        self._latest.append(seconds)
-        if len(self._latest) >= _SURE:
-            self._takes = fmean(self._latest)
+    def _sample(self, seconds: float) -> None:
+        self._samples.append(seconds)
+        if len(self._samples) >= _MIN_SAMPLES:
+            self._average = fmean(self._samples)
 
     def _expected(self, ahead: int | None = None) -> float:
         """Seconds until a turn, behind so many; 0 as long as it is not known how long they take."""
         under_way = max(1, self._turns - self._free)
-        return (len(self._queue) if ahead is None else ahead) * self._takes / under_way
+        return (len(self._queue) if ahead is None else ahead) * self._average / under_way
 
     def _refuse_late(self) -> None:
-        """Tell the last in the longest line, if their turn will not come in time."""
+        """Refuse the last in the longest line if its turn will come too late."""
         if self._expected() <= self._wait_seconds:
             return
         longest = self._queue.longest()
@@ -180,9 +182,9 @@ class Admission:
         last = line[-1]
         expected = self._expected(self._queue.ahead(tenant, caller))
         if self._clock() + expected > last.until:
-            self._refuse_one()
+            self._refuse_last()
 
-    def _refuse_one(self) -> None:
+    def _refuse_last(self) -> None:
         longest = self._queue.longest()
         if longest is not None:
             tenant, caller, line = longest
@@ -238,7 +240,7 @@ class AdmittedRetriever:
         await self._retriever.close()
 
 
-async def _gone() -> None:
+async def _client_gone() -> None:
     watch = CLIENT_GONE.get(None)
     if watch is None:
         await asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""From a request's header to who asks."""
+"""Authentication: from a request's header to an identity."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rag_assets.api.client_addresses import is_loopback
 from rag_assets.api.identity import Identity, Unauthenticated
 from rag_assets.api.jwt_keys import keys_of
 from rag_assets.api.jwt_tokens import JwtVerifier
-from rag_assets.api.service_tokens import PREFIX, Lookups, identity_of
+from rag_assets.api.service_tokens import PREFIX, TokenLookups, identity_of
 from rag_assets.api.settings import JwtSettings
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.storage.catalog.catalog import Catalog
@@ -16,7 +16,7 @@ from rag_assets.storage.catalog.service_tokens import TokenReader
 
 
 class Authenticator:
-    """Tells who asks; without a token nobody does.
+    """Establishes identities; without a valid token there is none.
 
     Args:
         tokens: knows the service tokens.
@@ -24,15 +24,15 @@ class Authenticator:
     """
 
     def __init__(self, tokens: TokenReader, settings: JwtSettings | None) -> None:
-        self._tokens = Lookups(tokens)
+        self._tokens = TokenLookups(tokens)
         self._jwt = None if settings is None else JwtVerifier(settings, keys_of(settings))
 
     async def identity(self, authorization: str | None) -> Identity:
-        """Who sends this header.
+        """The identity of this header's token.
 
         Raises:
-            Unauthenticated: it holds no token that counts.
-            ServiceUnavailable: Postgres, or who signs tokens, does not answer.
+            Unauthenticated: it holds no valid token.
+            ServiceUnavailable: Postgres, or the key server, does not answer.
         """
         scheme, _, token = (authorization or "").partition(" ")
         token = token.strip()
@@ -46,12 +46,12 @@ class Authenticator:
             raise Unauthenticated(
                 "only service tokens are taken here", hint="`rag-assets tokens create` makes one"
             )
-        # It may ask whoever signs tokens for keys.
+        # It may fetch keys.
         return await run_sync(self._jwt.identity, token)
 
 
 def require_authentication(host: str, settings: JwtSettings | None, catalog: Catalog) -> None:
-    """Refuse to be reached from other machines while no token could ever count.
+    """Refuse to be reached from other machines while no token could ever be valid.
 
     Raises:
         ConfigurationError: neither a key is configured nor has a service token been made.

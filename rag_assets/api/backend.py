@@ -122,10 +122,10 @@ class Backend:
         Raises:
             ServiceUnavailable: one does not.
         """
-        asked = run_sync(self._ask_servers, limiter=self._probes, abandon_on_cancel=True)
-        await _in_time(asked, _PROBE_SECONDS)
+        probe = run_sync(self._probe, limiter=self._probes, abandon_on_cancel=True)
+        await _in_time(probe, _PROBE_SECONDS)
 
-    def _ask_servers(self) -> None:
+    def _probe(self) -> None:
         with self.catalog.database.begin() as connection:
             connection.execute(text("SELECT 1"))
         self._store.indexes.names()

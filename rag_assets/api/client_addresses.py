@@ -1,4 +1,4 @@
-"""Whose connection a request came over, as far as that can be believed."""
+"""Client addresses of requests, as far as they can be trusted."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def client_of(scope: Scope, proxies: Collection[Network]) -> str:
     if address is None:
         return ""
     if _is_among(address, proxies):
-        said = ",".join(Headers(scope=scope).getlist("x-forwarded-for"))
-        for part in reversed(said.split(",")):
+        forwarded = ",".join(Headers(scope=scope).getlist("x-forwarded-for"))
+        for part in reversed(forwarded.split(",")):
             before = _parsed(part.strip())
             if before is None:
                 break

@@ -1,7 +1,7 @@
-"""Connections that do not wait for ever, and of which idle ones make room for others.
+"""Connections with time limits, of which idle ones make room for others.
 
-Whoever can reach the service can open connections without a token. None is kept that sends no
-request or reads no answer, and where there are too many, the one that has waited longest goes.
+Anybody who can reach the service can open connections without a token. None is kept that sends no
+request or reads no answer, and where there are too many, the one that waited longest is closed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from asyncio import Transport
 from asyncio.events import TimerHandle
 from time import monotonic
 
-from rag_assets.api.http_protocol import BoundedParsing
+from rag_assets.api.http_protocol import BoundedHttpProtocol
 
 
-class Connection(BoundedParsing):
+class Connection(BoundedHttpProtocol):
     """One connection, as uvicorn has it.
 
     Attributes:

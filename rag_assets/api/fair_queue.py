@@ -1,4 +1,4 @@
-"""Whose turn it is: tenants by turns, and callers of a tenant by turns."""
+"""A fair queue: tenants take turns, and so do the callers of a tenant."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """A queue in which one who asks much waits behind their own questions, not others theirs.
+    """A queue in which the requests of a busy caller wait for each other, not for others'.
 
     Args:
-        most_busy: turns that one tenant may have at once; the next then waits for one of them.
+        max_busy: turns that one tenant may have at once; the next then waits for one of them.
     """
 
-    def __init__(self, most_busy: int) -> None:
-        self._most_busy = most_busy
+    def __init__(self, max_busy: int) -> None:
+        self._max_busy = max_busy
         self._busy: Counter[str] = Counter()
         self._waiting: OrderedDict[str, OrderedDict[str, deque[T]]] = OrderedDict()
         self._count = 0
@@ -27,7 +27,7 @@ class FairQueue(Generic[T]):
 
     def may_begin(self, tenant: str) -> bool:
         """Whether a tenant may have another turn, as far as its own turns go."""
-        return self._busy[tenant] < self._most_busy
+        return self._busy[tenant] < self._max_busy
 
     def begin(self, tenant: str) -> None:
         """Count a turn as under way."""
@@ -40,13 +40,13 @@ class FairQueue(Generic[T]):
             del self._busy[tenant]
 
     def add(self, tenant: str, caller: str, waiter: T) -> None:
-        """Let somebody wait."""
+        """Add a waiter."""
         callers = self._waiting.setdefault(tenant, OrderedDict())
         callers.setdefault(caller, deque()).append(waiter)
         self._count += 1
 
     def discard(self, tenant: str, caller: str, waiter: T) -> None:
-        """Take out who waits no more, if they are still there."""
+        """Remove a waiter, if it is still there."""
         queue = self._waiting.get(tenant, OrderedDict()).get(caller)
         if queue is None:
             return
@@ -57,7 +57,7 @@ class FairQueue(Generic[T]):
         self._forget(tenant, caller, queue)
 
     def next(self) -> tuple[str, T] | None:
-        """Take out whose turn it is, and their tenant; None where nobody may begin."""
+        """Remove and return the next waiter and its tenant; None where none may begin."""
         for tenant, callers in self._waiting.items():
             if self.may_begin(tenant):
                 caller, queue = next(iter(callers.items()))
@@ -69,7 +69,7 @@ class FairQueue(Generic[T]):
         return None
 
     def ahead(self, tenant: str, caller: str) -> int:
-        """How many would have their turns before another one of this caller."""
+        """How many waiters would have their turns before another one of this caller."""
         callers = self._waiting.get(tenant, OrderedDict())
         own = len(callers.get(caller, ()))
         others = len(callers) - (caller in callers)
@@ -79,7 +79,7 @@ class FairQueue(Generic[T]):
         return min(self._count, before + (before + 1) * tenants)
 
     def longest(self) -> tuple[str, str, deque[T]] | None:
-        """Of the tenant that waits most, the caller who waits most, and who waits for them."""
+        """The tenant with most waiters, its caller with most, and these."""
         if not self._count:
             return None
         tenant, callers = max(self._waiting.items(), key=lambda item: _size(item[1]))

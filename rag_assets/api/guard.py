@@ -1,9 +1,9 @@
-"""Who asks is known before anything of what they send is read.
+"""The guard: a request is authenticated before anything of it is read.
 
-A body is read for whoever shows a token that counts, within a bound and in time. Those who show
-none are counted by address: beyond a rate they are answered 429. An address may be that of a proxy
-with many behind it, so a token that has counted lately counts on, and others are still tried one
-at a time: guessing 256 random bits is hopeless however often one tries.
+Bodies are read only of requests with a valid token, within a limit and in time. Requests without
+one are counted by address: beyond a rate they are answered 429. An address may be that of a proxy
+with many clients, so a token that was valid lately is still accepted, and others are tried one at
+a time: guessing 256 random bits is hopeless however often one tries.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ MAX_VALUES = 10_000
 
 _BODY_SECONDS = 10.0
 _KNOWN_SECONDS = 600.0
-_MOST_KNOWN = 10_000
-_MOST_ADDRESSES = 4_096
+_MAX_KNOWN = 10_000
+_MAX_ADDRESSES = 4_096
 _TOO_SLOW = 408
 _TOO_LARGE = 413
 _ENCODED = 415
 
 
 class Guard:
-    """Tells who asks, and keeps those who may not from asking on and on.
+    """Authenticates requests, and limits attempts without a valid token.
 
     Args:
         authenticator: judges tokens.
@@ -66,23 +66,23 @@ class Guard:
         self._rate = settings.attempts
         self._clock = clock
         self._failed: TTLCache[str, SlidingWindowLimiter] = TTLCache(
-            _MOST_ADDRESSES, self._rate.seconds, clock
+            _MAX_ADDRESSES, self._rate.seconds, clock
         )
-        self._known: TTLCache[bytes, None] = TTLCache(_MOST_KNOWN, _KNOWN_SECONDS, clock)
+        self._known: TTLCache[bytes, None] = TTLCache(_MAX_KNOWN, _KNOWN_SECONDS, clock)
         self._tried: set[str] = set()
 
     async def identity(self, request: Request) -> Identity:
-        """Who sends a request.
+        """The identity of a request's token.
 
         Raises:
-            Unauthenticated: nobody whose token counts.
-            TooManyAttempts: nor did many before, from the same address.
-            ServiceUnavailable: Postgres, or who signs tokens, does not answer.
+            Unauthenticated: it has no valid token.
+            TooManyAttempts: nor had many before, from the same address.
+            ServiceUnavailable: Postgres, or the key server, does not answer.
         """
         header = request.headers.get("authorization")
         shown = blake2b((header or "").encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if shown in self._known:
-            return await self._judged(header, shown)
+            return await self._authenticated(header, shown)
         address = client_of(request.scope, self._proxies)
         window = self._failed.get(address)
         wait = window.wait(1, self._clock()) if window is not None else 0.0
@@ -92,7 +92,7 @@ class Guard:
             raise TooManyAttempts(math.ceil(wait))
         self._tried.add(address)
         try:
-            return await self._judged(header, shown)
+            return await self._authenticated(header, shown)
         except Unauthenticated:
             raise TooManyAttempts(math.ceil(wait)) from None
         finally:
@@ -100,7 +100,7 @@ class Guard:
 
     async def _counted(self, header: str | None, shown: bytes, address: str) -> Identity:
         try:
-            return await self._judged(header, shown)
+            return await self._authenticated(header, shown)
         except Unauthenticated:
             window = self._failed.get(address) or SlidingWindowLimiter(
                 self._rate.requests, self._rate.seconds
@@ -110,7 +110,7 @@ class Guard:
             self._failed[address] = window
             raise
 
-    async def _judged(self, header: str | None, shown: bytes) -> Identity:
+    async def _authenticated(self, header: str | None, shown: bytes) -> Identity:
         try:
             identity = await self.authenticator.identity(header)
         except Unauthenticated:
@@ -121,7 +121,7 @@ class Guard:
 
 
 class Guarded(APIRoute):
-    """A route for those whose token counts."""
+    """A route for requests with a valid token."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The route's handler, behind the guard."""

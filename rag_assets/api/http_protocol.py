@@ -1,4 +1,4 @@
-"""What is parsed of one connection: heads within limits, and no further than what is answered.
+"""The HTTP protocol of one connection, with limits, and no parsing ahead of answers.
 
 The parser calls back for every header that it has seen, and has no limit of its own. So it is fed
 in small slices, and refused the rest as soon as a limit is passed or an answer is due.
@@ -55,7 +55,7 @@ class _Flow(FlowControl):
             super().resume_reading()
 
 
-class BoundedParsing(HttpToolsProtocol):
+class BoundedHttpProtocol(HttpToolsProtocol):
     """Parses requests within limits, and none while an answer to the one before is due.
 
     Attributes:
@@ -84,7 +84,7 @@ class BoundedParsing(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
         self._deaf = True
         super().connection_lost(exc)
-        # What refers to itself in a circle is kept until somebody looks for circles.
+        # Reference cycles are kept until the garbage collector runs.
         self.unfed = self.url = b""
         self.headers = []
         if self.cycle is not None:
@@ -187,7 +187,7 @@ class BoundedParsing(HttpToolsProtocol):
             self.flow.resume_reading()
 
     def _refuse(self, status: int) -> None:
-        """Answer with a problem, and end the connection; what was asked before is answered."""
+        """Answer with a problem, and end the connection; requests before it are answered."""
         self._deaf = True
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:

@@ -1,4 +1,4 @@
-"""Who asks, as their token says."""
+"""Identities: who makes a request, by their token."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ ROLES: frozenset[str] = frozenset({"admin", "member"})
 
 
 class Unauthenticated(RagAssetsError):
-    """No token, or none that counts; the message never says more than the asker knows anyway."""
+    """No valid token; the message says no more than the caller knows."""
 
 
 class Forbidden(RagAssetsError):
-    """The token counts, but not for this."""
+    """The token is valid, but not for this."""
 
 
 class ForeignOrigin(RagAssetsError):
-    """A web page asks that is not known to ask on its visitors' behalf."""
+    """A web page of an origin that is not allowed sent the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who asks.
+    """The subject of a token.
 
     Attributes:
         name: of the token, in logs and for its rate; not a secret.
-        tenants: that may be asked.
-        role: what may be done there.
+        tenants: that may be searched.
+        role: what it may do there.
         principals: the names under which access may have been granted.
     """
 
@@ -42,14 +42,14 @@ class Identity:
 
     @property
     def caller(self) -> Caller:
-        """Who asks, as a search takes it."""
+        """The caller of a search."""
         return Caller(principals=self.principals, name=self.name)
 
     def tenant(self, wanted: str | None) -> str:
-        """The tenant that is asked: the one that is wanted, or the only one there is.
+        """The tenant of a request: the one that it names, or the token's only one.
 
         Raises:
-            Forbidden: the token is not for it; whether it exists is not told.
+            Forbidden: the token is not for it; whether it exists is not disclosed.
         """
         if wanted is None:
             if len(self.tenants) == 1:

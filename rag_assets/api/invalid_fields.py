@@ -1,4 +1,4 @@
-"""What is wrong with a request, told without what was sent: that may be a credential, or a text."""
+"""Invalid fields of a request, without their values: those may be credentials or texts."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from fastapi.exceptions import RequestValidationError
 
 from rag_assets.api.responses import InvalidField
 
-_MOST = 50
-"""Fields that are named: a body can have very many that are wrong."""
+_MAX_FIELDS = 50
+"""Fields that are reported: a body can have very many invalid ones."""
 
 
 def invalid(field: str, problem: str) -> RequestValidationError:
-    """What to raise where a field of the body turns out to be unusable for what is there."""
+    """The error to raise for a field of the body that cannot be used here."""
     return RequestValidationError([{"type": "value_error", "loc": ("body", field), "msg": problem}])
 
 
 def invalid_fields(
     errors: Sequence[Mapping[str, Any]], names: Collection[str]
 ) -> list[InvalidField]:
-    """The first of what a validation found.
+    """The first invalid fields of a validation.
 
     Args:
-        errors: as Pydantic tells them.
-        names: that the service's description holds; all others were made up by who asks.
+        errors: from Pydantic.
+        names: that the service's description holds; all others come from the caller.
     """
     return [
         InvalidField(field=_field(error, names), problem=_problem(error))
-        for error in errors[:_MOST]
+        for error in errors[:_MAX_FIELDS]
     ]
 
 

@@ -1,4 +1,4 @@
-"""The keys that tokens are checked with, each with the one algorithm it is good for."""
+"""Verification keys of tokens, each with the one algorithm that it is for."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Keys(Protocol):
 
         Raises:
             ValueError: there is none.
-            ServiceUnavailable: it cannot be told, for now.
+            ServiceUnavailable: keys cannot be fetched now.
         """
         ...
 
@@ -61,8 +61,8 @@ class OneKey:
 class KeySet:
     """The keys of a JWKS document (see Keys), fetched again when they are old or one is unknown.
 
-    While it cannot be fetched, the keys of the last time count for an hour: a signer that is away
-    shuts nobody out, and one that withdraws a key is heard in the end. One thread fetches;
+    While it cannot be fetched, the keys of the last time count for an hour: an unavailable
+    signer shuts nobody out, and one that withdraws a key is heard in the end. One thread fetches;
     tokens whose key is known do not wait for it.
 
     Args:

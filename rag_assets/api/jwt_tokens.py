@@ -20,9 +20,9 @@ from rag_assets.retrieval.model import MAX_PRINCIPALS
 GROUP = "group:"
 """Before the name of a group, so that none is taken for a subject."""
 
-_MOST_NAMES = MAX_PRINCIPALS - 1
-_LONGEST_NAME = 1_000
-_LONGEST_TOKEN = 16_384
+_MAX_NAMES = MAX_PRINCIPALS - 1
+_MAX_NAME = 1_000
+_MAX_TOKEN = 16_384
 
 
 class JwtVerifier:
@@ -38,10 +38,10 @@ class JwtVerifier:
         self._keys = keys
 
     def identity(self, token: str) -> Identity:
-        """Who shows this token.
+        """The identity of a token.
 
         Raises:
-            Unauthenticated: it does not count, for whatever reason.
+            Unauthenticated: it is not valid, for whatever reason.
             ServiceUnavailable: the key set cannot be fetched.
         """
         try:
@@ -55,7 +55,7 @@ class JwtVerifier:
             ) from None
 
     def _claims(self, token: str) -> Mapping[str, Any]:
-        if len(token) > _LONGEST_TOKEN:
+        if len(token) > _MAX_TOKEN:
             raise ValueError("too long")
         key = self._keys.key(jwt.get_unverified_header(token))
         settings = self._settings
@@ -97,14 +97,14 @@ def _names(value: object) -> tuple[str, ...]:
         ValueError: it is neither, or a name is empty, very long, or holds control characters.
     """
     names = (value,) if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or len(names) > _MOST_NAMES:
+    if not isinstance(names, list | tuple) or len(names) > _MAX_NAMES:
         raise ValueError("no list of names")
     return tuple(_checked(names))
 
 
 def _checked(names: list[object] | tuple[object, ...]) -> Iterator[str]:
     for name in names:
-        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
+        if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME:
             raise ValueError("no name")
         # Control characters, and halves of surrogate pairs, which no store takes.
         if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):

@@ -1,6 +1,6 @@
 """The log of servers: JSON lines on standard error, which nobody waits for.
 
-A log is often a pipe, and whoever reads it may stop. A thread of its own therefore writes: while
+A log is often a pipe, and its reader may stop. A thread of its own therefore writes: while
 it is stuck, requests are answered, lines wait, and those beyond a bound are dropped and counted.
 """
 
@@ -21,10 +21,10 @@ from time import sleep
 LOGGER = logging.getLogger("rag_assets.api")
 
 _OURS = LOGGER.name.partition(".")[0]
-_LOGGED = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason", "lines")
-_TOLD = ("event", "caller", "tenant", "reason", "request_id")
+_FIELDS = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason", "lines")
+_MASKED = ("event", "caller", "tenant", "reason", "request_id")
 _OUR_ID = re.compile("[0-9a-f]{32}")
-_MOST_WAITING = 10_000
+_MAX_WAITING = 10_000
 _GATHER_SECONDS = 0.02
 _LAST_SECONDS = 1.0
 _LONGEST_EVENT = 200
@@ -33,11 +33,11 @@ _LONGEST_EVENT = 200
 class JsonLines(logging.Formatter):
     """One JSON object a line: what was named when it was logged, and nothing else.
 
-    What libraries log is told by logger, event and kind of error: the values in their messages, and
-    their tracebacks, may quote a key or a document.
+    What libraries log is written by logger, event and kind of error: the values in their messages,
+    and their tracebacks, may quote a key or a document.
 
     Args:
-        masked: covers up credentials in what is told of a record; quick where it was told before.
+        masked: masks credentials in fields of a record; quick for a value that it has seen.
     """
 
     def __init__(self, masked: Callable[[str], str]) -> None:
@@ -56,10 +56,10 @@ class JsonLines(logging.Formatter):
             line["logger"] = record.name
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
-        line |= {name: getattr(record, name) for name in _LOGGED if hasattr(record, name)}
-        for name in _TOLD:
-            if isinstance(told := line.get(name), str) and not _OUR_ID.fullmatch(told):
-                line[name] = self._masked(told)
+        line |= {name: getattr(record, name) for name in _FIELDS if hasattr(record, name)}
+        for name in _MASKED:
+            if isinstance(value := line.get(name), str) and not _OUR_ID.fullmatch(value):
+                line[name] = self._masked(value)
         return json.dumps(line, ensure_ascii=True)
 
 
@@ -68,19 +68,19 @@ def _template(record: logging.LogRecord) -> str:
     return str(record.msg).strip().partition("\n")[0][:_LONGEST_EVENT]
 
 
-class WritingAside(logging.Handler):
+class BackgroundLogHandler(logging.Handler):
     """Writes lines from a thread of its own; see the module.
 
     Args:
         descriptor: of an open file. Not a stream: Python could not end while another thread is
             stuck in one.
-        most: lines that may wait.
+        max_waiting: lines that may wait.
     """
 
-    def __init__(self, descriptor: int, most: int = _MOST_WAITING) -> None:
+    def __init__(self, descriptor: int, max_waiting: int = _MAX_WAITING) -> None:
         super().__init__()
         self._descriptor = descriptor
-        self._waiting: Queue[str | None] = Queue(most)
+        self._waiting: Queue[str | None] = Queue(max_waiting)
         self._dropped = 0
         self._counting = threading.Lock()
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
@@ -152,7 +152,7 @@ def logging_to_standard_error(masked: Callable[[str], str]) -> Iterator[None]:
     Args:
         masked: see JsonLines.
     """
-    handler = WritingAside(sys.stderr.fileno())
+    handler = BackgroundLogHandler(sys.stderr.fileno())
     handler.setFormatter(JsonLines(masked))
     root = logging.getLogger()
     before = root.level, LOGGER.level

@@ -1,4 +1,4 @@
-"""The service's description of itself, made once: whoever asks for it needs no token."""
+"""The OpenAPI description of the service, rendered once: reading it needs no token."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ _NO_TENANT = Kind(
     404,
     "unknown-tenant",
     "There is no such tenant",
-    detail="it was removed, or there never was one; ask the operator of the service",
+    detail="it was removed, or never existed; ask the operator of the service",
 )
 INVALID = Kind(422, "invalid-request", "The request is not valid")
 _KINDS: Mapping[type[RagAssetsError], Kind] = {
@@ -92,7 +92,7 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     UnknownSource: Kind(404, "unknown-source", "The tenant has no such source"),
     NoReranker: Kind(409, "no-reranker", "The tenant has no reranker"),
     NoRecordsSource: Kind(409, "no-records-source", "It is not clear where records go"),
-    NoChatModel: Kind(409, "no-chat-model", "The tenant has no chat model that could be asked"),
+    NoChatModel: Kind(409, "no-chat-model", "The tenant has no usable chat model"),
     PassagesWithdrawn: Kind(409, "passages-withdrawn", "What the answer rests on was withdrawn"),
     InvalidRequest: INVALID,
     InputRejected: Kind(422, "question-rejected", "The question cannot be embedded"),

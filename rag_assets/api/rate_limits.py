@@ -1,4 +1,4 @@
-"""How many requests each token may make."""
+"""Rate limits: how many requests each token may make."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag_assets.common.sliding_window import SlidingWindowLimiter
 
 _RATE = re.compile(r"([1-9]\d{0,5}|1000000)\s*(?:/|per)\s*(second|minute|hour|day)s?", re.ASCII)
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
-_MOST_TOKENS = 100_000
+_MAX_TOKENS = 100_000
 
 
 class TooManyRequests(RagAssetsError):
@@ -33,7 +33,7 @@ class TooManyRequests(RagAssetsError):
 
 
 class TooManyAttempts(RagAssetsError):
-    """An address sent too many requests without a token that counts.
+    """An address sent too many requests without a valid token.
 
     Args:
         retry_after: seconds until the next is judged by itself.
@@ -49,7 +49,7 @@ class TooManyAttempts(RagAssetsError):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many requests in any stretch of so many seconds."""
+    """A number of requests in any period of a number of seconds."""
 
     requests: int
     seconds: float
@@ -87,9 +87,9 @@ class Rates:
     def __init__(self, rate: Rate, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
         self._clock = clock
-        # A token that rested for a whole window is as one that never asked.
+        # A token without requests for a whole window is as one without any.
         self._windows: TTLCache[str, SlidingWindowLimiter] = TTLCache(
-            _MOST_TOKENS, rate.seconds, clock
+            _MAX_TOKENS, rate.seconds, clock
         )
 
     def take(self, name: str) -> None:

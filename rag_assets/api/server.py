@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _BACKLOG = 2_048
 _GRACE_SECONDS = 10
-_MOST_CONNECTIONS = 2_000
+_MAX_CONNECTIONS = 2_000
 _OTHER_FILES = 124
 """Descriptors that are not connections: of servers, models, logs."""
 
@@ -73,7 +73,7 @@ def cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
 def _connection() -> type[Connection]:
     """Connections, as many at once as the process may have descriptors for."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_CONNECTIONS + _OTHER_FILES
+    wanted = _MAX_CONNECTIONS + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -36,9 +36,9 @@ def create_token(
 
     Args:
         catalog: keeps its hash.
-        ref: whose knowledge may be asked with it.
-        role: what may be done with it.
-        principals: in whose name.
+        ref: the tenant.
+        role: what it may do.
+        principals: that it stands for.
         lives: None: until it is revoked.
     """
     token = PREFIX + secrets.token_urlsafe(_BYTES)
@@ -53,7 +53,7 @@ def create_token(
     return token, kept
 
 
-class Lookups:
+class TokenLookups:
     """Looks tokens up, in one event loop; once for all who show the same one at the same moment.
 
     Many who come at once with one token would otherwise keep those with another waiting.
@@ -68,7 +68,7 @@ class Lookups:
         self._under_way: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
 
     async def find(self, sha256: bytes) -> ServiceToken | None:
-        """The token of that hash, if it still counts when it is asked for.
+        """The token of that hash, if it is still valid.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -77,22 +77,22 @@ class Lookups:
         if lookup is None:
             lookup = self._next[sha256] = asyncio.create_task(self._begun(sha256))
             lookup.add_done_callback(_seen)
-        # Whoever gives up does so alone.
+        # A waiter that gives up cancels nobody else.
         return await asyncio.shield(lookup)
 
     async def _begun(self, sha256: bytes) -> ServiceToken | None:
         turn = self._under_way.setdefault(sha256, asyncio.Lock())
         async with turn:
-            # Who comes from now on waits for the next: this one may miss what is revoked by then.
+            # Later callers wait for the next lookup: this one may miss a later revocation.
             del self._next[sha256]
             return await self._tokens.find(sha256)
 
 
-async def identity_of(tokens: Lookups, token: str) -> Identity:
-    """Who shows this token, as the catalog says now.
+async def identity_of(tokens: TokenLookups, token: str) -> Identity:
+    """The identity of this token, as the catalog has it now.
 
     Raises:
-        Unauthenticated: there is none, it was revoked, or it has expired: which, is not told.
+        Unauthenticated: there is none, it was revoked, or it has expired: which, is not disclosed.
     """
     kept = await tokens.find(_hashed(token))
     if kept is None:
@@ -106,7 +106,7 @@ async def identity_of(tokens: Lookups, token: str) -> Identity:
 
 
 def _seen(lookup: asyncio.Task[ServiceToken | None]) -> None:
-    """Take note of an error, which nobody may be waiting for any more."""
+    """Retrieve the error, which nobody may be waiting for any more."""
     if not lookup.cancelled():
         lookup.exception()
 

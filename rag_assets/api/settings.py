@@ -2,13 +2,13 @@
 
 | variable | default | meaning |
 |---|---|---|
-| RAG_ASSETS_JWT_SECRET | none | HS256: the secret shared with who signs, 32 bytes or more |
+| RAG_ASSETS_JWT_SECRET | none | HS256: the secret shared with the signer, 32 bytes or more |
 | RAG_ASSETS_JWT_PUBLIC_KEY | none | RS256, ES256 or EdDSA: PEM file of the signer's public key |
 | RAG_ASSETS_JWT_JWKS | none | the same, by key set: a file, or an https URL |
 | RAG_ASSETS_JWT_ISSUER | any | whose tokens are taken; required with a public key or a key set |
 | RAG_ASSETS_JWT_AUDIENCE | none | whom tokens must be made for; required likewise |
 | RAG_ASSETS_JWT_LEEWAY | 30 | seconds by which clocks may differ |
-| RAG_ASSETS_JWT_TENANTS_CLAIM | tenants | claim of the tenants that may be asked |
+| RAG_ASSETS_JWT_TENANTS_CLAIM | tenants | claim of the tenants that may be searched |
 | RAG_ASSETS_JWT_ROLE_CLAIM | role | claim that says admin or member |
 | RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim that lists the subject's groups |
 | RAG_ASSETS_SERVICE_RATE | 600/minute | requests of a token: a number / second, minute, hour, day |
@@ -39,10 +39,10 @@ Network: TypeAlias = IPv4Network | IPv6Network
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")
 _SECRET_BYTES = 32
-_MOST_LEEWAY = 300
-_MOST_THREADS = 10
-_MOST_SEARCHES = 1_000
-_MOST_WAIT = 60
+_MAX_LEEWAY = 300
+_MAX_THREADS = 10
+_MAX_SEARCHES = 1_000
+_MAX_WAIT = 60
 _ATTEMPTS = "RAG_ASSETS_SERVICE_ATTEMPTS"
 _KEYS = ("RAG_ASSETS_JWT_SECRET", "RAG_ASSETS_JWT_PUBLIC_KEY", "RAG_ASSETS_JWT_JWKS")
 
@@ -102,7 +102,7 @@ class JwtSettings:
             jwks=value if name == "RAG_ASSETS_JWT_JWKS" else None,
             issuer=issuer,
             audience=audience,
-            leeway=_whole(environ, "RAG_ASSETS_JWT_LEEWAY", 30, least=0, most=_MOST_LEEWAY),
+            leeway=_whole(environ, "RAG_ASSETS_JWT_LEEWAY", 30, least=0, most=_MAX_LEEWAY),
             tenants_claim=environ.get("RAG_ASSETS_JWT_TENANTS_CLAIM") or "tenants",
             role_claim=environ.get("RAG_ASSETS_JWT_ROLE_CLAIM") or "role",
             groups_claim=environ.get("RAG_ASSETS_JWT_GROUPS_CLAIM") or "groups",
@@ -147,9 +147,9 @@ class ServiceSettings:
             jwt=JwtSettings.from_environment(env),
             rate=Rate.parse(env.get("RAG_ASSETS_SERVICE_RATE") or "600/minute"),
             attempts=Rate.parse(env.get(_ATTEMPTS) or "60/minute", _ATTEMPTS),
-            searches=_whole(env, "RAG_ASSETS_SERVICE_SEARCHES", 32, least=1, most=_MOST_SEARCHES),
-            threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MOST_THREADS),
-            wait=_whole(env, "RAG_ASSETS_SERVICE_WAIT", 10, least=0, most=_MOST_WAIT),
+            searches=_whole(env, "RAG_ASSETS_SERVICE_SEARCHES", 32, least=1, most=_MAX_SEARCHES),
+            threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MAX_THREADS),
+            wait=_whole(env, "RAG_ASSETS_SERVICE_WAIT", 10, least=0, most=_MAX_WAIT),
             mcp_origins=_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),
             proxies=_networks(env.get("RAG_ASSETS_SERVICE_PROXIES", "")),
             cleartext=_cleartext(env.get("RAG_ASSETS_SERVICE_CLEARTEXT") or "warn"),

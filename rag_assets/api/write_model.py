@@ -27,7 +27,7 @@ TEXT_TYPES = sorted(set(PARSERS) - set(media_types.BINARY))
 
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 _NO_DATE = f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}"
-_MOST = 2**53  # up to here all readers of JSON agree on a number
+_MAX_NUMBER = 2**53  # up to here all readers of JSON agree on a number
 
 
 # What a browser follows without running anything, and without a name before the host.
@@ -63,8 +63,8 @@ _Scope = Annotated[str, StringConstraints(pattern=_PRINTABLE, min_length=1, max_
 _Tag = Annotated[str, StringConstraints(pattern=_PRINTABLE, min_length=1, max_length=200)]
 _Key = Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_-]*$", max_length=64)]
 _Value = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=2_000)]
-_Whole = Annotated[int, Field(strict=True, ge=-_MOST, le=_MOST)]
-_Real = Annotated[float, Field(strict=True, ge=-_MOST, le=_MOST)]
+_Whole = Annotated[int, Field(strict=True, ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
+_Real = Annotated[float, Field(strict=True, ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
 _Truth = Annotated[bool, Field(strict=True)]
 _Values = Annotated[list[_Value], Field(max_length=50)]
 
@@ -107,7 +107,7 @@ class RecordBody(BaseModel):
         return marked.strip().lower() not in {"", "0", "0.0", "false", "no"}
 
     def of(self, source: str, source_type: str, source_id: str) -> PushedRecord:
-        """The record that it is.
+        """The record to store.
 
         Raises:
             RequestValidationError: its uri is that of another source, or no place to read.
@@ -128,7 +128,7 @@ class RecordBody(BaseModel):
 
 
 def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
-    """Refuse credentials in what cannot be masked without being another.
+    """Refuse credentials in identifiers, which masking would change.
 
     Two ids would become one, and a scope another one than was granted.
 

@@ -1,4 +1,4 @@
-"""What both clients are made with."""
+"""The base of both clients: their arguments."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, Self, TypeVar
 
 from rag_assets.client.environment import from_environment
-from rag_assets.client.exchange import Wanted
+from rag_assets.client.exchange import ClientSettings
 
 Http = TypeVar("Http")
 
 
 class BaseClient(ABC, Generic[Http]):
-    """Asks the service, over connections that are kept.
+    """Calls the service over connections that are kept.
 
     Args:
         url: where the service answers, as in https://rag.example.
-        token: a service token or a JWT; or what gives one that counts now, before each request.
-        tenant: that is asked where a call names none; needed if the token is for several.
+        token: a service token or a JWT; or a function that returns a valid one, called before each
+            request.
+        tenant: for calls that name none; needed if the token is for several.
         timeout: seconds that the service may be silent.
         retries: further attempts for what may be sent twice, and when the rate was exceeded.
         patience: seconds at most that are waited before one.
@@ -39,15 +40,15 @@ class BaseClient(ABC, Generic[Http]):
         patience: float = 30.0,
         allow_http: bool = False,
     ) -> None:
-        self._wanted = Wanted(url, token, tenant, timeout, retries, patience, allow_http)
-        self._http = self._connections(self._wanted.options())
+        self._settings = ClientSettings(url, token, tenant, timeout, retries, patience, allow_http)
+        self._http = self._connections(self._settings.options())
 
     @classmethod
     def from_environment(cls, **options: Any) -> Self:
         """A client as RAG_ASSETS_URL, RAG_ASSETS_TOKEN and RAG_ASSETS_TENANT say.
 
         Args:
-            options: whatever else it is to be made with.
+            options: further arguments of a client.
 
         Raises:
             ConfigurationError: there is no token.
@@ -55,7 +56,7 @@ class BaseClient(ABC, Generic[Http]):
         return cls(**{**from_environment(), **options})
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._wanted.url!r})"
+        return f"{type(self).__name__}({self._settings.url!r})"
 
     @abstractmethod
     def _connections(self, options: Mapping[str, Any]) -> Http:

@@ -11,7 +11,7 @@ import httpx2
 from rag_assets.client import operations
 from rag_assets.client.base import BaseClient
 from rag_assets.client.calls import Call, Pages
-from rag_assets.client.exchange import FAILURES, Again, failed, judged
+from rag_assets.client.exchange import FAILURES, Retry, outcome_of, outcome_of_failure
 from rag_assets.client.signatures import described_by
 
 P = ParamSpec("P")
@@ -19,8 +19,8 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 
 
-def _asks(build: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
-    """A method that sends what an operation asks."""
+def _operation(build: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
+    """A method that sends the request of an operation."""
 
     @described_by(build)
     def method(self: Client, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -29,7 +29,7 @@ def _asks(build: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
     return method
 
 
-def _lists(
+def _listing(
     build: Callable[P, Pages[T, Item]],
 ) -> Callable[Concatenate[Client, P], Iterator[Item]]:
     """A method that goes through the pages of a list."""
@@ -47,7 +47,7 @@ def _lists(
 
 
 class Client(BaseClient[httpx2.Client]):
-    """Asks the service, over connections that are kept. Several threads may share one.
+    """Calls the service over connections that are kept. Several threads may share one.
 
     Its arguments are those of BaseClient. Every method raises a ClientError; see
     rag_assets.client.errors.
@@ -60,7 +60,7 @@ class Client(BaseClient[httpx2.Client]):
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
@@ -69,32 +69,32 @@ class Client(BaseClient[httpx2.Client]):
         Raises:
             ClientError: there is none.
         """
-        pauses = self._wanted.pauses()
-        while isinstance(outcome := self._attempt(call, next(pauses)), Again):
+        pauses = self._settings.pauses()
+        while isinstance(outcome := self._attempt(call, next(pauses)), Retry):
             time.sleep(outcome.seconds)
         return outcome
 
     def _connections(self, options: Mapping[str, Any]) -> httpx2.Client:
         return httpx2.Client(**options)
 
-    def _attempt(self, call: Call[T], pause: float | None) -> T | Again:
+    def _attempt(self, call: Call[T], pause: float | None) -> T | Retry:
         try:
-            response = self._http.request(**self._wanted.request(call))
+            response = self._http.request(**self._settings.request(call))
         except FAILURES as error:
-            return failed(call, error, pause)
-        return judged(call, response, self._wanted, pause)
+            return outcome_of_failure(call, error, pause)
+        return outcome_of(call, response, self._settings, pause)
 
-    query = _asks(operations.query)
-    answer = _asks(operations.answer)
-    documents = _asks(operations.documents)
-    all_documents = _lists(operations.all_documents)
-    delete_document = _asks(operations.delete_document)
-    put_record = _asks(operations.put_record)
-    delete_record = _asks(operations.delete_record)
-    reindex = _asks(operations.reindex)
-    events = _asks(operations.events)
-    all_events = _lists(operations.all_events)
-    status = _asks(operations.status)
-    live = _asks(operations.live)
-    ready = _asks(operations.ready)
-    metrics = _asks(operations.metrics)
+    query = _operation(operations.query)
+    answer = _operation(operations.answer)
+    documents = _operation(operations.documents)
+    all_documents = _listing(operations.all_documents)
+    delete_document = _operation(operations.delete_document)
+    put_record = _operation(operations.put_record)
+    delete_record = _operation(operations.delete_record)
+    reindex = _operation(operations.reindex)
+    events = _operation(operations.events)
+    all_events = _listing(operations.all_events)
+    status = _operation(operations.status)
+    live = _operation(operations.live)
+    ready = _operation(operations.ready)
+    metrics = _operation(operations.metrics)

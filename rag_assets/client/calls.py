@@ -1,4 +1,4 @@
-"""What one request asks, and what its answer is read as: shared by both clients."""
+"""Calls: requests of operations, and the types of their answers, for both clients."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Pages(Generic[T, Item]):
     """A list that comes page by page.
 
     Attributes:
-        first: asks for the first page.
+        first: the call for the first page.
         items: what a page holds.
         next: the `after` of the page that follows; None after the last.
     """
@@ -68,7 +68,7 @@ class Pages(Generic[T, Item]):
     next: Callable[[T], str | int | None]
 
     def following(self, page: T) -> Call[T] | None:
-        """What asks for the page after one."""
+        """The call for the page after one."""
         after = self.next(page)
         if after is None:
             return None
@@ -76,5 +76,5 @@ class Pages(Generic[T, Item]):
 
 
 def _quoted(name: str) -> str:
-    # A dot alone would be taken for a step in the path, by whoever is in between.
+    # A dot alone would be taken for a step in the path, by a proxy.
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")

@@ -1,10 +1,10 @@
-"""Where the service is, from the environment.
+"""Settings of the client from the environment.
 
 | variable | default | meaning |
 |---|---|---|
 | RAG_ASSETS_URL | http://127.0.0.1:8000 | where the service answers |
 | RAG_ASSETS_TOKEN | required | a service token or a JWT |
-| RAG_ASSETS_TENANT | none | that is asked where a call names none |
+| RAG_ASSETS_TENANT | none | for calls that name none |
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import TypedDict
 from rag_assets.common.errors import ConfigurationError
 
 
-class Given(TypedDict):
-    """What a client is made with."""
+class ClientOptions(TypedDict):
+    """Arguments of a client."""
 
     url: str
     token: str
     tenant: str | None
 
 
-def from_environment(environ: Mapping[str, str] | None = None) -> Given:
+def from_environment(environ: Mapping[str, str] | None = None) -> ClientOptions:
     """Read the settings.
 
     Raises:
@@ -36,7 +36,7 @@ def from_environment(environ: Mapping[str, str] | None = None) -> Given:
         raise ConfigurationError(
             "RAG_ASSETS_TOKEN is not set", hint="`rag-assets tokens create` makes a service token"
         )
-    return Given(
+    return ClientOptions(
         url=env.get("RAG_ASSETS_URL") or "http://127.0.0.1:8000",
         token=token,
         tenant=env.get("RAG_ASSETS_TENANT") or None,

@@ -1,12 +1,12 @@
-"""What goes wrong between a program and the service, in one tree.
+"""Errors of the client, in one tree.
 
 ClientError
-├── NotSent                 it cannot be sent as it is
+├── NotSent                 it cannot be sent
 ├── NotReached              no answer came: no connection, or not in time
 ├── NotUnderstood           what came is no answer of this service
 └── Refused                 the service, or a proxy before it, answered with a problem
-    ├── Invalid             400, 413, 415, 422: the request has to be mended
-    ├── Unauthenticated     401: the token does not count
+    ├── Invalid             400, 413, 415, 422: the request has to be corrected
+    ├── Unauthenticated     401: the token is not valid
     ├── PaymentRequired     402: the tenant has no key for its provider, or reached its cap
     ├── Forbidden           403: the token is not for this
     ├── NotFound            404
@@ -58,8 +58,8 @@ class Refused(ClientError):
 
     def __init__(self, problem: Problem, retry_after: float | None = None) -> None:
         fields = "; ".join(f"{error.field}: {error.problem}" for error in problem.errors or ())
-        said = ": ".join(filter(None, (problem.title, problem.detail, fields)))
-        super().__init__(f"{problem.status} {said}")
+        text = ": ".join(filter(None, (problem.title, problem.detail, fields)))
+        super().__init__(f"{problem.status} {text}")
         self.problem = problem
         self.status = problem.status
         self.type = problem.type
@@ -74,11 +74,11 @@ class Refused(ClientError):
 
 
 class Invalid(Refused):
-    """The request has to be mended: `problem.errors` names the fields."""
+    """The request has to be corrected: `problem.errors` names the fields."""
 
 
 class Unauthenticated(Refused):
-    """There is no token, or none that counts."""
+    """There is no valid token."""
 
 
 class PaymentRequired(Refused):
@@ -86,7 +86,7 @@ class PaymentRequired(Refused):
 
 
 class Forbidden(Refused):
-    """The token counts, but not for this."""
+    """The token is valid, but not for this."""
 
 
 class NotFound(Refused):
@@ -106,7 +106,7 @@ class Failed(Refused):
 
 
 class Unavailable(Failed):
-    """It is away for now."""
+    """It is unavailable for now."""
 
 
 _BY_STATUS: Mapping[int, type[Refused]] = {

@@ -28,7 +28,7 @@ from rag_assets.common.errors import ConfigurationError
 T = TypeVar("T")
 
 FAILURES = (httpx2.TransportError, httpx2.InvalidURL, UnicodeEncodeError)
-"""What keeps a request from being answered."""
+"""Errors by which no answer comes."""
 
 _CONNECT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.2
@@ -38,13 +38,13 @@ _UNAVAILABLE = 503
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """How a client asks.
+class ClientSettings:
+    """How a client calls the service.
 
     Attributes:
         url: where the service answers, without a path of its own or with a proxy's.
         token: a service token or a JWT, or what gives one that counts now.
-        tenant: that is asked where a call names none.
+        tenant: for calls that name none.
         timeout: seconds that the service may be silent.
         retries: attempts after the first.
         patience: seconds at most that are waited before another attempt.
@@ -79,14 +79,14 @@ class Wanted:
 
     def request(self, call: Call[Any]) -> dict[str, Any]:
         """What an HTTP client is to send."""
-        asked = call.about(self.tenant)
-        given = {name: value for name, value in asked.parameters.items() if value is not None}
+        request = call.about(self.tenant)
+        given = {name: value for name, value in request.parameters.items() if value is not None}
         return {
-            "method": asked.method,
-            "url": asked.address,
+            "method": request.method,
+            "url": request.address,
             "params": given,
-            "json": asked.body,
-            "timeout": self._timeout(asked.seconds),
+            "json": request.body,
+            "timeout": self._timeout(request.seconds),
             "headers": {"Authorization": f"Bearer {self._bearer()}"},
         }
 
@@ -107,7 +107,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Retry:
     """The request is to be sent once more.
 
     Attributes:
@@ -117,10 +117,10 @@ class Again:
     seconds: float
 
 
-def judged(
-    call: Call[T], response: httpx2.Response, wanted: Wanted, pause: float | None
-) -> T | Again:
-    """The answer, or when to ask again.
+def outcome_of(
+    call: Call[T], response: httpx2.Response, settings: ClientSettings, pause: float | None
+) -> T | Retry:
+    """The answer, or when to send the call again.
 
     Args:
         pause: seconds to wait at least before another attempt; None if there is no other.
@@ -135,13 +135,13 @@ def judged(
     again = response.status_code == _RATE_EXCEEDED or (
         response.status_code == _UNAVAILABLE and call.repeatable
     )
-    if again and pause is not None and after is not None and after <= wanted.patience:
-        return Again(max(pause, after))
+    if again and pause is not None and after is not None and after <= settings.patience:
+        return Retry(max(pause, after))
     raise refusal(_problem(response), after)
 
 
-def failed(call: Call[Any], error: Exception, pause: float | None) -> Again:
-    """When to ask again after no answer came.
+def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -> Retry:
+    """When to send the call again after no answer came.
 
     Args:
         error: one of FAILURES.
@@ -157,9 +157,9 @@ def failed(call: Call[Any], error: Exception, pause: float | None) -> Again:
             hint="text must be whole Unicode characters, and an address not too long",
         ) from None
     # A kept connection may have been closed meanwhile. A time that is over is not spent again.
-    passing = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
-    if passing and call.repeatable and pause is not None:
-        return Again(pause)
+    transient = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
+    if transient and call.repeatable and pause is not None:
+        return Retry(pause)
     late = isinstance(error, httpx2.TimeoutException)
     raise NotReached(
         f"{call.method} {call.path}: {'no answer in time' if late else 'no answer came'}",
@@ -233,11 +233,11 @@ def _phrase(status: int) -> str:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds, as Retry-After says them or by a date."""
-    said = headers.get("retry-after", "").strip()
-    if said.isascii() and said.isdecimal():
-        return float(said)
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdecimal():
+        return float(value)
     try:
-        until = parsedate_to_datetime(said)
+        until = parsedate_to_datetime(value)
     except ValueError:
         return None
     if until.tzinfo is None:

@@ -1,4 +1,4 @@
-"""Everything that can be asked of the service, each as the one request that asks it.
+"""The operations of the service, each as the call that requests it.
 
 Every operation takes `tenant`, which may be left out if the token is for one only, or if the
 client was given one.
@@ -44,7 +44,7 @@ def query(question: Question | str, *, tenant: str | None = None) -> Call[Search
     Args:
         question: in words; as a Question with filters, a threshold and whatever else it takes.
     """
-    return Call("POST", "/rag/query", SearchAnswer, body=_asked(question, tenant))
+    return Call("POST", "/rag/query", SearchAnswer, body=_question_body(question, tenant))
 
 
 def answer(
@@ -52,13 +52,13 @@ def answer(
 ) -> Call[AnswerResult]:
     """Have the tenant's chat model answer, in sentences that cite what they rest on.
 
-    It is paid for, so it is not asked twice where a connection broke.
+    It is paid for, so it is not sent twice where a connection broke.
 
     Args:
         question: as for query; its token_budget is that of the passages the model is given.
         max_tokens: that it may write, thoughts that are not shown included.
     """
-    body = _asked(question, tenant)
+    body = _question_body(question, tenant)
     if max_tokens is not None:
         body["max_tokens"] = max_tokens
     return Call(
@@ -80,15 +80,15 @@ def documents(
         after: the `next` of the page before.
         limit: documents at most, up to 1,000.
     """
-    asked = {"after": after, "limit": limit, "tenant": tenant}
-    return Call("GET", "/rag/documents", Documents, parameters=asked)
+    parameters = {"after": after, "limit": limit, "tenant": tenant}
+    return Call("GET", "/rag/documents", Documents, parameters=parameters)
 
 
 def all_documents(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Documents, Document]:
     """Every document that may be read, by uri.
 
     Args:
-        page: how many are asked for at a time, when they are needed.
+        page: how many are fetched at a time, when they are needed.
     """
     first = documents(limit=page, tenant=tenant)
     return Pages(first, lambda found: found.documents, lambda found: found.next)
@@ -137,7 +137,7 @@ def put_record(
         updated_at: when the text was last changed, with a time zone.
         source: the tenant's source of records; may be left out if there is only one.
     """
-    said = {
+    fields = {
         "media_type": media_type,
         "title": title,
         "uri": uri,
@@ -152,7 +152,7 @@ def put_record(
         Written,
         named={"source_type": source_type, "source_id": source_id},
         parameters={"source": source, "tenant": tenant},
-        body={"text": text, **{name: value for name, value in said.items() if value is not None}},
+        body={"text": text, **{name: value for name, value in fields.items() if value is not None}},
     )
 
 
@@ -178,7 +178,7 @@ def reindex(
 ) -> Call[Reindexed]:
     """Have documents read, parsed and indexed anew, failed ones too. For admins.
 
-    Asked twice they are twice, so it is not where a connection broke.
+    Sent twice it happens twice, so it is not sent again where a connection broke.
 
     Args:
         source: all of this source, by its name.
@@ -208,8 +208,8 @@ def events(
         kind: only of this kind, as in document_indexed.
         limit: events at most, up to 1,000.
     """
-    asked = {"after": after, "kind": kind, "limit": limit, "tenant": tenant}
-    return Call("GET", "/rag/events", Events, parameters=asked)
+    parameters = {"after": after, "kind": kind, "limit": limit, "tenant": tenant}
+    return Call("GET", "/rag/events", Events, parameters=parameters)
 
 
 def all_events(
@@ -219,7 +219,7 @@ def all_events(
 
     Args:
         kind: only of this kind.
-        page: how many are asked for at a time, when they are needed.
+        page: how many are fetched at a time, when they are needed.
     """
     first = events(kind=kind, limit=page, tenant=tenant)
     return Pages(first, lambda found: found.events, lambda found: found.next)
@@ -241,14 +241,14 @@ def ready() -> Call[Health]:
 
 
 def metrics() -> Call[str]:
-    """Figures for Prometheus, in its text format."""
+    """Metrics for Prometheus, in its text format."""
     return Call("GET", "/metrics", str, tenanted=False)
 
 
-def _asked(question: Question | str, tenant: str | None) -> dict[str, Any]:
-    asked = _question(question) if isinstance(question, str) else question
+def _question_body(question: Question | str, tenant: str | None) -> dict[str, Any]:
+    given = _question(question) if isinstance(question, str) else question
     # What was not given is left to the tenant, and a former service need not know of it.
-    return _of(tenant, asked.model_dump(mode="json", exclude_unset=True))
+    return _of(tenant, given.model_dump(mode="json", exclude_unset=True))
 
 
 def _question(words: str) -> Question:

@@ -1,4 +1,4 @@
-"""Methods of clients that are told by an operation what they take and what they are for."""
+"""Signatures of client methods, taken from the operations that they call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The addresses in a text: what a reader, or a program that shows it, could follow."""
+"""Addresses in a text, which a reader or a program that shows it could follow."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _LINK = re.compile(
 _NAME = re.compile(
     rf"(?<![\w@.-])(?:[\w-]{{1,63}}\.){{1,99}}[^\W\d_]{{2,}}(?![\w-])(?:/{_TARGET}*)?"
 )
-_UNSEEN = re.compile(r"[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
-_SPELT_DOT = re.compile(r"\s?[\[({]\s?(?:\.|dot|punkt|point)\s?[\])}]\s?")
-_SPELT_AT = re.compile(r"\s?[\[({]\s?(?:@|at)\s?[\])}]\s?")
+_INVISIBLE = re.compile(r"[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_SPELLED_DOT = re.compile(r"\s?[\[({]\s?(?:\.|dot|punkt|point)\s?[\])}]\s?")
+_SPELLED_AT = re.compile(r"\s?[\[({]\s?(?:@|at)\s?[\])}]\s?")
 _SCHEME = re.compile(r"\A(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,}|\Amailto:")
-_AFTER = ".,;:!?*_/"
+_TRAILING = ".,;:!?*_/"
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """What a text names that could be followed.
+    """Addresses that a text names.
 
     Attributes:
         links: addresses with a scheme, of mail, targets of links and images, tags of HTML; without
@@ -47,19 +47,19 @@ class Addresses:
     @classmethod
     def of(cls, text: str) -> Addresses:
         """Those of a text, in lower case."""
-        seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", text).casefold())
+        seen = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
         # As people write what shall not become a link.
-        seen = _SPELT_DOT.sub(".", _SPELT_AT.sub("@", seen)).replace("hxxp", "http")
+        seen = _SPELLED_DOT.sub(".", _SPELLED_AT.sub("@", seen)).replace("hxxp", "http")
         links = (
             next(found for found in link.groups() if found is not None)
             for link in _LINK.finditer(seen)
         )
-        names = (name[0].rstrip(_AFTER) for name in _NAME.finditer(seen))
-        bare = (_SCHEME.sub("", link).rstrip(_AFTER) for link in links)
+        names = (name[0].rstrip(_TRAILING) for name in _NAME.finditer(seen))
+        bare = (_SCHEME.sub("", link).rstrip(_TRAILING) for link in links)
         return cls(frozenset(bare), frozenset(names), Numbers.of(text))
 
     @property
     def known(self) -> frozenset[str]:
-        """All of them, and their hosts alone: what a text may say that rests on this one."""
+        """All of them, and their hosts alone: what a text that cites this one may name."""
         hosts = {address.partition("/")[0] for address in self.links | self.names}
         return self.links | self.names | hosts

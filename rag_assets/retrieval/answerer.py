@@ -1,4 +1,4 @@
-"""A question → passages → sentences of which each one cites what it rests on."""
+"""Answers: a question → passages → sentences that cite the passages they rest on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SEAL_BYTES = 8
 
 
 class Answerer:
-    """Has tenants' chat models answer from what is found, and takes out what cites nothing.
+    """Has tenants' chat models answer from passages, and removes sentences without a citation.
 
     Args:
         catalog: holds the tenants.
@@ -52,11 +52,11 @@ class Answerer:
 
         Raises:
             UnknownTenant: there is none of that id.
-            NoChatModel: the tenant has none that could be asked.
+            NoChatModel: the tenant has no usable chat model.
             NoProviderKey, CapReached: it could not be paid for; see ChatModel and BilledChat.
-            ChatError: the model wrote nothing that could be used.
+            ChatError: the model wrote nothing usable.
             PassagesWithdrawn: while it wrote, a passage was deleted or closed to the caller.
-            RagAssetsError: whatever a search raises.
+            RagAssetsError: as a search raises it.
         """
         record = await asyncio.to_thread(self._catalog.tenants.get, tenant_id)
         if record.state != "ACTIVE":
@@ -67,7 +67,7 @@ class Answerer:
         search = request.model_copy(update={"token_budget": budget})
         found = await self._retriever.search(tenant_id, search)
         searched = time.perf_counter()
-        took = {"search": _milliseconds(searched - started)}
+        latency = {"search": _milliseconds(searched - started)}
         if not found.hits:
             # Disabled meanwhile, or nothing is near enough: there is nothing to write from.
             reason: Reason | None = "over budget" if found.omitted else "nothing found"
@@ -77,7 +77,7 @@ class Answerer:
                 disabled=found.disabled,
                 needs_clarification=reason is not None,
                 reason=reason,
-                latency_ms=took,
+                latency_ms=latency,
             )
         question = request.query
         if not Tenant.from_config(record.config).privacy.send_unmasked_questions:
@@ -89,26 +89,26 @@ class Answerer:
             max_tokens=request.max_tokens or chat.config.max_tokens,
             seconds=chat.config.seconds,
         )
-        took["write"] = _milliseconds(time.perf_counter() - searched)
+        latency["write"] = _milliseconds(time.perf_counter() - searched)
         # Writing takes up to a minute, and what was revoked meanwhile must not be shown.
         if not await self._retriever.still_readable(record.ref, request.caller, found):
             raise PassagesWithdrawn(
                 "something that the answer rests on was withdrawn while it was written",
                 hint="ask again",
             )
-        result = enforced(completion, found.hits)
-        return replace(result, model=chat.id, latency_ms=took, degraded=found.degraded)
+        result = supported_answer(completion, found.hits)
+        return replace(result, model=chat.id, latency_ms=latency, degraded=found.degraded)
 
 
-def enforced(completion: Completion, hits: Sequence[Hit]) -> AnswerResult:
-    """What remains of what a model wrote, once every claim has to cite a passage.
+def supported_answer(completion: Completion, hits: Sequence[Hit]) -> AnswerResult:
+    """What a model wrote, without claims that cite no passage.
 
     Args:
         completion: what it wrote.
         hits: what it was given.
     """
     written = completion.text.strip()
-    # Said as it was told to, that there is no answer is no claim that was taken out.
+    # The agreed sentence for "no answer" is no claim that was removed.
     declined = written in {"", NOT_ANSWERED}
     kept = "" if declined else enforce_citations(written, hits)
     silent = declined or written.startswith(NOT_ANSWERED)

@@ -1,4 +1,4 @@
-"""What an answer in sentences is asked with, and what it consists of."""
+"""Requests for answers in sentences, and the answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rag_assets.models.chat.protocol import MOST_WRITTEN
 from rag_assets.retrieval.model import NUMBER, Hit, SearchRequest, SkippableStep
 
 CONTEXT_TOKENS = 4_000
-"""Of the passages that a model is given, where nothing else is asked for."""
+"""Of the passages that a model is given, by default."""
 MOST_CONTEXT_TOKENS = 32_000
 
 ContextBudget: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CONTEXT_TOKENS), NUMBER]
@@ -22,7 +22,7 @@ Reason: TypeAlias = Literal["nothing found", "over budget", "not answered", "not
 
 
 class AnswerRequest(SearchRequest):
-    """One question to be answered in sentences, and who asks it.
+    """One question to be answered in sentences, and its caller.
 
     Attributes:
         token_budget: tokens of the passages that the model is given, 4,000 by default.
@@ -59,13 +59,13 @@ class AnswerResult:
         answer: empty where there is none.
         citations: what it cites, by number.
         hits: the passages that the model was given.
-        removed: sentences of the model's that were taken out, since they cite nothing, what does
+        removed: sentences of the model's that were removed, since they cite nothing, what does
             not exist, or what has none of their words.
         needs_clarification: there is no answer: better to ask back than to guess.
         reason: why there is none.
         cut: the model stopped since it may write no more.
         degraded: steps that the search for passages had to leave out; see SearchAnswer.
-        model: provider and model; None where none was asked.
+        model: provider and model; None where none was used.
         input_tokens, output_tokens: that the model is charged for.
         latency_ms: by step.
     """

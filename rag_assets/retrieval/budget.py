@@ -1,4 +1,4 @@
-"""How many hits fit into a budget of tokens."""
+"""Token budgets: the hits that fit into one."""
 
 from __future__ import annotations
 

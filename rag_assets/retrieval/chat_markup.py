@@ -1,11 +1,11 @@
-"""What chat models take for the end of a turn, or for the beginning of another's."""
+"""Chat markup: what models take for the end of a turn, or for the beginning of another."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-_WHO = r"(?:human|user|assistant|system|developer|question)"
+_SPEAKER = r"(?:human|user|assistant|system|developer|question)"
 _TASK = r"(?:instructions?|response|input|output|task)"
 _TAGS = (
     r"(?:contexts?|system(?:-prompt)?|user|assistant|human|developer|passages?|search-results?|inst"
@@ -25,17 +25,17 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _LABEL = re.compile(
-    rf"(?:\A|(?<=\n))(?:[^\w\n:]*+{_WHO}|[^\w\n:#]*+\#[^\w\n:]*+{_TASK})[^\w\n:]{{0,8}}+:"
+    rf"(?:\A|(?<=\n))(?:[^\w\n:]*+{_SPEAKER}|[^\w\n:#]*+\#[^\w\n:]*+{_TASK})[^\w\n:]{{0,8}}+:"
 )
 
 
-def turn_marks(seen: str) -> Iterator[int]:
-    """Places in a folded text before which a sign ends all likeness to a mark of turns.
+def chat_marks(folded: str) -> Iterator[int]:
+    """Places in a folded text before which a sign breaks a mark of chat turns.
 
     It stands within each mark: a program that splits a prompt into tokens looks for one wherever
     it stands, also after a backslash.
     """
-    for found in _TOKEN.finditer(seen):
+    for found in _TOKEN.finditer(folded):
         yield found.start() + 1
-    for found in _LABEL.finditer(seen):
+    for found in _LABEL.finditer(folded):
         yield found.end() - 1

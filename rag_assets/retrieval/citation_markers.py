@@ -1,4 +1,4 @@
-"""Markers of citations: `[1]`, and the other ways in which models write it.
+"""Citation markers: `[1]`, and the other ways in which models write them.
 
 `[1, 3]`, `[1; 3]`, `[1-3]`, `[^1]`, `【1】` and `[1†source]` are read; all are written as `[1, 3]`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator
 
-_MOST_CITED = 20
+_MAX_CITED = 20
 """Numbers in one marker: more are no citation, but a range of values, say."""
 
 _GAP = r"[^\S\r\n]{0,2}"
@@ -22,7 +22,7 @@ _SEPARATOR = re.compile(r"[,;，；]")
 
 
 def cited_numbers(text: str) -> tuple[int, ...]:
-    """What a text cites, in order, each number once."""
+    """The numbers that a text cites, in order, each once."""
     found = (number for marker in _MARKER.finditer(text) for number in _numbers(marker))
     return tuple(dict.fromkeys(found))
 
@@ -57,7 +57,7 @@ def _blank(marker: re.Match[str]) -> str:
 def _numbers(marker: re.Match[str]) -> Iterator[int]:
     """Its numbers, ranges counted out; none where it is no citation."""
     ranges = [_range(span) for span in _SEPARATOR.split(marker["spans"])]
-    if all(ranges) and sum(map(len, ranges)) <= _MOST_CITED:
+    if all(ranges) and sum(map(len, ranges)) <= _MAX_CITED:
         for numbers in ranges:
             yield from numbers
 

@@ -1,7 +1,7 @@
-"""Holding an answer to its sources: which of its sentences cite what they may, and which do not.
+"""Citations: which sentences of an answer are supported by the passages that they cite.
 
 Whether a passage truly entails a sentence takes a model to judge. What is judged here costs
-nothing and cannot be talked round: that a citation exists, and that the passage it names has
+nothing and cannot be persuaded: that a citation exists, and that the passage it names has
 words of the sentence in it, and every address, port, telephone and card number that it names.
 """
 
@@ -24,7 +24,7 @@ _HEADING = re.compile(r"#{1,6}\s")
 _OPEN_LINK = re.compile(r"[\[\]<]")
 _LEAST_SHARED = 0.2
 """Share of a sentence's words that must stand in what it cites."""
-_MOST_PASSES = 8
+_MAX_PASSES = 8
 
 
 class Cited(Protocol):
@@ -74,7 +74,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class CitationReport:
-    """What came of an answer.
+    """The verdicts on an answer.
 
     Attributes:
         sentences: in order.
@@ -101,7 +101,7 @@ def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
         answer: what a model wrote.
         hits: the passages, each with the number that it is cited by.
     """
-    return _report(answer, _said_by(hits))
+    return _report(answer, _evidence_of(hits))
 
 
 def enforce_citations(answer: str, hits: Sequence[Cited]) -> str:
@@ -111,9 +111,9 @@ def enforce_citations(answer: str, hits: Sequence[Cited]) -> str:
     What is kept stays as it was written, but for markers, which become `[1]` or `[1, 3]`; an answer
     of which nothing is supported comes back empty.
     """
-    said = _said_by(hits)
-    for _ in range(_MOST_PASSES):
-        enforced = _without_unsupported(answer, said)
+    evidence = _evidence_of(hits)
+    for _ in range(_MAX_PASSES):
+        enforced = _without_unsupported(answer, evidence)
         # What is left may read otherwise than before: a fence without its other end, say.
         if enforced == answer:
             return enforced
@@ -121,9 +121,9 @@ def enforce_citations(answer: str, hits: Sequence[Cited]) -> str:
     return ""
 
 
-def _without_unsupported(answer: str, said: Mapping[int, _Said]) -> str:
-    everything = _Said.together(said.values())
-    report = _report(answer, said)
+def _without_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
+    everything = _Evidence.together(evidence.values())
+    report = _report(answer, evidence)
     if not any(sentence.verdict == "supported" for sentence in report.sentences):
         return ""
     pieces = list(pieces_of(answer))
@@ -133,7 +133,7 @@ def _without_unsupported(answer: str, said: Mapping[int, _Said]) -> str:
         for sentence, piece in zip(report.sentences, pieces, strict=True)
     ]
     _drop_heads_without_rows(pieces, stays)
-    return "".join(_kept(answer, pieces, stays, said.keys())).strip()
+    return "".join(_kept(answer, pieces, stays, evidence.keys())).strip()
 
 
 def _drop_heads_without_rows(pieces: Sequence[Piece], stays: list[bool]) -> None:
@@ -148,7 +148,7 @@ def _drop_heads_without_rows(pieces: Sequence[Piece], stays: list[bool]) -> None
 def _kept(
     answer: str, pieces: Sequence[Piece], stays: Sequence[bool], known: Container[int]
 ) -> Iterator[str]:
-    """What is written of each piece that stays, and of lines that begin with one that goes."""
+    """The text of each kept piece, and of lines that begin with a removed one."""
     sign = ""
     ended = True
     for piece, stay in zip(pieces, stays, strict=True):
@@ -166,26 +166,26 @@ def _kept(
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What passages say: their words, and the addresses and numbers that stand in them."""
+class _Evidence:
+    """What passages support: their words, and the addresses and numbers in them."""
 
     words: frozenset[str] = frozenset()
     addresses: frozenset[str] = frozenset()
     digits: Digits = field(default_factory=Digits)
 
     @classmethod
-    def by(cls, hit: Cited) -> _Said:
+    def by(cls, hit: Cited) -> _Evidence:
         text = "\n".join([hit.title or "", *hit.heading_path, hit.text])
         return cls(content_words(text), Addresses.of(text).known, Digits.of(text))
 
     @classmethod
-    def together(cls, passages: Iterable[_Said]) -> _Said:
+    def together(cls, passages: Iterable[_Evidence]) -> _Evidence:
         together = cls()
-        for said in passages:
+        for evidence in passages:
             together = cls(
-                together.words | said.words,
-                together.addresses | said.addresses,
-                together.digits.plus(said.digits),
+                together.words | evidence.words,
+                together.addresses | evidence.addresses,
+                together.digits.plus(evidence.digits),
             )
         return together
 
@@ -206,27 +206,27 @@ class _Said:
         return known and self.digits.hold(named.numbers)
 
 
-def _said_by(hits: Sequence[Cited]) -> dict[int, _Said]:
-    return {hit.number: _Said.by(hit) for hit in hits}
+def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
+    return {hit.number: _Evidence.by(hit) for hit in hits}
 
 
-def _report(answer: str, said: Mapping[int, _Said]) -> CitationReport:
-    sentences = tuple(_judged(answer, piece, said) for piece in pieces_of(answer))
-    unknown = {n for sentence in sentences for n in sentence.cites if n not in said}
+def _report(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
+    sentences = tuple(_judged(answer, piece, evidence) for piece in pieces_of(answer))
+    unknown = {n for sentence in sentences for n in sentence.cites if n not in evidence}
     return CitationReport(sentences, tuple(sorted(unknown)))
 
 
-def _judged(answer: str, piece: Piece, said: Mapping[int, _Said]) -> Sentence:
+def _judged(answer: str, piece: Piece, evidence: Mapping[int, _Evidence]) -> Sentence:
     text = answer[piece.start : piece.end]
     cites = cited_numbers(text)
     named = Addresses.of(text)
     claimed = content_words(blank_markers(text))
-    found = _Said.together(said[n] for n in cites if n in said)
+    found = _Evidence.together(evidence[n] for n in cites if n in evidence)
     shared = len(claimed & found.words) / len(claimed) if claimed else 0.0
     verdict: Verdict
     if not cites:
         verdict = "uncited" if named.links or _is_claim(text, piece) else "no claim"
-    elif not any(n in said for n in cites):
+    elif not any(n in evidence for n in cites):
         verdict = "unknown"
     else:
         alike = shared >= _LEAST_SHARED
@@ -235,7 +235,7 @@ def _judged(answer: str, piece: Piece, said: Mapping[int, _Said]) -> Sentence:
 
 
 def _is_claim(text: str, piece: Piece) -> bool:
-    """Whether it says something, if only "No."."""
+    """Whether a piece claims something, if only "No."."""
     bare = text.strip()
     introduces = bare.endswith((":", "?")) or _HEADING.match(bare) is not None
     return piece.role != "head" and not introduces and any(map(str.isalnum, bare))

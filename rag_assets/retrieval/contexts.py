@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from rag_assets.retrieval.chat_markup import turn_marks
+from rag_assets.retrieval.chat_markup import chat_marks
 from rag_assets.retrieval.confusables import escaped, folded
 from rag_assets.retrieval.model import Hit
 
@@ -53,29 +53,29 @@ def _score(hit: Hit) -> str:
 
 
 def neutralised(text: str) -> str:
-    """A text whose imitations of markers are escaped by a backslash; else as it is.
+    """A text whose imitations of markers are escaped by a backslash.
 
     What a document says is data: it must not seem to end a passage, or to begin the next, nor to
     end a turn of the conversation with a model, or to begin another's. An imitation is what looks
     like `--- Result N`, `[END CONTEXT]`, `## Team Guidelines`, `<|im_end|>` or `Human:`.
     """
-    seen = folded(text)
-    return escaped(text, [*_imitations(seen), *turn_marks(seen)])
+    shape = folded(text)
+    return escaped(text, [*_imitations(shape), *chat_marks(shape)])
 
 
 def as_source(text: str) -> str:
-    """What a document is called, in the line above its passage, which it must not seem to end."""
+    """A document's name in the line above its passage, which it must not seem to end."""
     line = " ".join(text.split())
-    seen = folded(line)
-    ends = (found.start() for found in _END_OF_SOURCE.finditer(seen))
-    return escaped(line, [*_imitations(seen), *turn_marks(seen), *ends])
+    shape = folded(line)
+    ends = (found.start() for found in _END_OF_SOURCE.finditer(shape))
+    return escaped(line, [*_imitations(shape), *chat_marks(shape), *ends])
 
 
-def _imitations(seen: str) -> Iterator[int]:
+def _imitations(shape: str) -> Iterator[int]:
     """Where they begin in a folded text."""
-    for found in _ANYWHERE.finditer(seen):
+    for found in _ANYWHERE.finditer(shape):
         yield found.start()
-    for found in _AT_A_LINE.finditer(seen):
+    for found in _AT_A_LINE.finditer(shape):
         at = found["signs"].find("#" if found["guidelines"] else "-")
         if at >= 0:
             yield found.start() + at

@@ -23,7 +23,7 @@ class DocumentText:
     """A document's indexed text.
 
     Attributes:
-        text: its chunks put together again; a gap where one was withheld for a credential, or
+        text: its chunks joined; a gap where one was withheld for a credential, or
             was altered in the index.
     """
 
@@ -116,7 +116,7 @@ def _unknown(tenant_id: str) -> UnknownDocument:
 
 
 def _joined(chunks: Iterable[StoredEntry]) -> Iterator[str]:
-    """Texts of chunks in order, what they repeat of each other left out."""
+    """Texts of chunks in order, without their overlaps."""
     at: int | None = None
     for chunk in chunks:
         start, end, text = chunk.fields["start"], chunk.fields["end"], chunk.fields["text"]

@@ -1,4 +1,4 @@
-"""Passages that say the same, word for word: one hit that names every document it stands in."""
+"""Duplicates: equal texts become one hit that names every document that holds it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_assets.storage.index.model import Candidate
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """A candidate, and where else its text stands.
+    """A candidate, and the other documents that hold its text.
 
     Attributes:
         also: uris of other documents, in order of rank.
@@ -32,7 +32,7 @@ class Distinct:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What may be shown of a distinct text.
+    """A distinct text with its stored fields.
 
     Attributes:
         candidate: that it stands for.
@@ -54,12 +54,12 @@ def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
     """Keep the first candidate of each text, with the uris of the others.
 
     Args:
-        candidates: best first, only such as whoever asks may read.
+        candidates: best first; only what the caller may read.
     """
-    alike: dict[str, list[Candidate]] = {}
+    equal: dict[str, list[Candidate]] = {}
     for candidate in candidates:
-        alike.setdefault(candidate.text_key, []).append(candidate)
-    return [Distinct(first, _uris(first, others)) for first, *others in alike.values()]
+        equal.setdefault(candidate.text_key, []).append(candidate)
+    return [Distinct(first, _uris(first, others)) for first, *others in equal.values()]
 
 
 def _uris(first: Candidate, others: Sequence[Candidate]) -> tuple[str, ...]:

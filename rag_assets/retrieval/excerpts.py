@@ -1,4 +1,4 @@
-"""The part of a passage that a question is about."""
+"""Excerpts: the part of a passage that a question is about."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ EXCERPT = 280
 
 
 def excerpt(text: str, question: str, length: int = EXCERPT) -> str:
-    """The part of a text that has most of the words of a question, with what stands around it.
+    """The part of a text with most of the words of a question, and its surroundings.
 
     Args:
         text: white space in it is folded.
-        question: what was asked.
+        question: in words.
         length: characters, about.
     """
     words = text.split()
-    asked = _asked(question)
+    wanted = _question_terms(question)
     found = [
-        (at, terms & asked)
+        (at, terms & wanted)
         for at, word in enumerate(words)
-        if not asked.isdisjoint(terms := _terms(word))
+        if not wanted.isdisjoint(terms := _terms(word))
     ]
     start, end = _best(found, [0, *accumulate(len(word) + 1 for word in words)], length)
     start, end = _widened(words, start, end, length)
@@ -35,10 +35,10 @@ def excerpt(text: str, question: str, length: int = EXCERPT) -> str:
 def _best(
     found: Sequence[tuple[int, frozenset[str]]], places: Sequence[int], length: int
 ) -> tuple[int, int]:
-    """From the first to the last word of the part that meets most different ones.
+    """From the first to the last word of the part with most different words of the question.
 
     Args:
-        found: the words that are asked for, by place in the text.
+        found: the words of the question, by place in the text.
         places: of every word's first character, and of the end.
         length: of the part, in characters.
     """
@@ -56,7 +56,7 @@ def _best(
 
 
 def _widened(words: list[str], start: int, end: int, length: int) -> tuple[int, int]:
-    """A part of a text with what stands around it: half before, half behind, as far as it goes."""
+    """A part of a text with its surroundings: half before, half after, as far as they go."""
 
     def room() -> int:
         return length - len(" ".join(words[start:end]))
@@ -78,7 +78,7 @@ def _fitting(words: list[str], room: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _asked(question: str) -> frozenset[str]:
+def _question_terms(question: str) -> frozenset[str]:
     return content_words(question)
 
 

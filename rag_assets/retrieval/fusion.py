@@ -8,7 +8,7 @@ _K = 10
 
 
 def fuse(rankings: Sequence[Sequence[str]]) -> dict[str, float]:
-    """One ranking out of several: each id scores the sum of 1 / (10 + rank).
+    """Fuse rankings into one: each id scores the sum of 1 / (10 + rank).
 
     Args:
         rankings: ids, best first, without repeats.

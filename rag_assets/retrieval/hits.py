@@ -26,7 +26,7 @@ def hit_of(
         passage: that is shown.
         cosine: of question and passage; None where the question has no vector.
         version: of its document.
-        question: what the excerpt is to be about.
+        question: that the excerpt is about.
     """
     fields = passage.fields
     modified: str | None = fields.get("modified_at")
@@ -52,41 +52,41 @@ def hit_of(
     )
 
 
-def hits_of(state: SearchProgress) -> list[Hit]:
+def hits_of(progress: SearchProgress) -> list[Hit]:
     """The hits of a search, best first."""
-    versions, question = state.confirmed.versions, state.search.request.query
+    versions, question = progress.confirmed.versions, progress.search.request.query
     return [
         hit_of(
             number,
             passage,
-            state.cosines.get(passage.id),
+            progress.cosines.get(passage.id),
             versions[passage.candidate.document_id],
             question,
         )
-        for number, passage in enumerate(state.answered, start=1)
+        for number, passage in enumerate(progress.answered, start=1)
     ]
 
 
-def scores_of(state: SearchProgress) -> tuple[Scores, ...]:
-    """What put each hit in its place."""
-    by_vector, by_words = _ranks(state, "vector"), _ranks(state, "words")
-    reranked = state.reranking.scores if state.reranking else {}
+def scores_of(progress: SearchProgress) -> tuple[Scores, ...]:
+    """The scores that ranked each hit."""
+    by_vector, by_words = _ranks(progress, "vector"), _ranks(progress, "words")
+    reranked = progress.reranking.scores if progress.reranking else {}
     return tuple(
         Scores(
             number=hit.number,
             cosine=hit.score,
-            fused=round(state.fused.get(passage.id, 0.0), 6),
+            fused=round(progress.fused.get(passage.id, 0.0), 6),
             by_vector=by_vector.get(passage.id),
             by_words=by_words.get(passage.id),
             rerank=reranked.get(passage.id),
         )
-        for hit, passage in zip(state.hits or (), state.answered, strict=False)
+        for hit, passage in zip(progress.hits or (), progress.answered, strict=False)
     )
 
 
-def _ranks(state: SearchProgress, kind: RankingKind) -> dict[str, int]:
+def _ranks(progress: SearchProgress, kind: RankingKind) -> dict[str, int]:
     """Places in the first ranking of a kind, which is of all that the filters let through."""
-    for ranking in state.confirmed.rankings:
+    for ranking in progress.confirmed.rankings:
         if ranking.kind == kind:
             return {c.id: rank for rank, c in enumerate(ranking.candidates, start=1)}
     return {}

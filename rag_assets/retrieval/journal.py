@@ -36,8 +36,8 @@ class _JournalEntry:
 class SearchJournal:
     """Writes rag_search_started and rag_search_completed.
 
-    A question comes with its credentials masked, and is cut where it is long. Of passages ids and
-    scores are kept, no text. Where more searches are made than can be written, the events of some
+    Questions are recorded with credentials masked, and cut where they are long; of passages only
+    ids and scores. Where more searches are made than can be written, the events of some
     are left out and counted.
 
     Args:
@@ -102,20 +102,20 @@ class JournaledSearch:
     search_id: str
     caller: str | None
 
-    def completed(self, answer: SearchAnswer, state: SearchProgress) -> None:
+    def completed(self, answer: SearchAnswer, progress: SearchProgress) -> None:
         """Record the result: the passages found, and those that the budget left."""
-        debug, passages = answer.debug, state.answered
-        cosines = [state.cosines.get(passage.id) for passage in passages]
+        debug, passages = answer.debug, progress.answered
+        cosines = [progress.cosines.get(passage.id) for passage in passages]
         self.record(
             "rag_search_completed",
             {
                 "ids": [passage.fields["chunk_id"] for passage in passages],
                 "scores": [None if c is None else round(c, 6) for c in cosines],
                 # Of all candidates: it tells whether a threshold kept everything back.
-                "nearest": round(max(state.cosines.values()), 6) if state.cosines else None,
+                "nearest": round(max(progress.cosines.values()), 6) if progress.cosines else None,
                 "chosen": [hit.chunk_id for hit in answer.hits],
                 "latency_ms": dict(debug.latency_ms) if debug else {},
-                **({"altered": len(state.altered)} if state.altered else {}),
+                **({"altered": len(progress.altered)} if progress.altered else {}),
                 **({"degraded": dict(debug.degraded)} if debug and debug.degraded else {}),
             },
         )

@@ -1,4 +1,4 @@
-"""What a search is asked and what it answers."""
+"""Requests for searches, and their results."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class _Model(BaseModel):
 
 
 class Caller(_Model):
-    """Who asks.
+    """Who makes a request.
 
     Attributes:
         principals: the names under which access may have been granted: a subject, its groups.
@@ -134,7 +134,7 @@ class Filters(_Model):
 
 
 class Question(_Model):
-    """What one may ask, whoever asks; None takes the tenant's default.
+    """A question without its caller; None takes the tenant's default.
 
     Attributes:
         query: in words.
@@ -144,7 +144,7 @@ class Question(_Model):
         must_include_paths: as Filters.paths; what lies in them ranks higher.
         min_score: cosine below which a hit is left out, in every mode.
         mode: by vectors, by words, or by both fused.
-        rerank: whether a slower model reads the first candidates again and orders them.
+        rerank: Rerank the top hits with a cross-encoder.
         token_budget: tokens of all hits together at most.
     """
 
@@ -160,20 +160,20 @@ class Question(_Model):
 
 
 class SearchRequest(Question):
-    """One question to one tenant's knowledge, and who asks it.
+    """One question to one tenant's knowledge, and its caller.
 
     Attributes:
-        caller: who asks; without one only what is public is found.
+        caller: who makes the request; without one only what is public is found.
     """
 
     caller: Caller = Caller()
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """A request of what somebody gave, None for what they did not.
+        """A request made of the values given; None for those that are not.
 
         Raises:
-            InvalidRequest: something in it is not usable; names the field.
+            InvalidRequest: a value is not usable; names the field.
         """
         given = {name: value for name, value in values.items() if value is not None}
         try:
@@ -183,7 +183,7 @@ class SearchRequest(Question):
             if first["loc"] == ("query",) and first["type"] == "string_pattern_mismatch":
                 raise InvalidRequest("the question is empty", hint="ask something") from None
             raise InvalidRequest(
-                f"the search cannot be made: {problem_of(first)}", hint="mend that field"
+                f"the search cannot be made: {problem_of(first)}", hint="correct that field"
             ) from None
 
 
@@ -194,7 +194,7 @@ class Hit(Location):
     Attributes:
         number: to cite it by, from 1.
         score: cosine of question and passage, whatever put the hit in its place; None where only
-            words were asked for and no threshold, so that the question was not embedded.
+            words counted and no threshold, so that the question was not embedded.
         excerpt: the part of the text that has most of the question's words.
         start, end: character offsets in the document's parsed text, half open.
         media_type: what the document's content is; None in a build of the first schema, which
@@ -233,15 +233,15 @@ class Hit(Location):
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What put a hit in its place.
+    """The scores that ranked a hit.
 
     Attributes:
         number: of the hit.
         cosine: of question and passage; None where the question was not embedded.
-        fused: sum of 1 / (10 + rank) over the rankings that it stands in.
+        fused: sum of 1 / (10 + rank) over the rankings that hold it.
         by_vector, by_words: its rank in either, from 1; None where it is not among the candidates.
-        rerank: what the second stage made of it, in the scale of its model; None where it was not
-            read again.
+        rerank: its score by the reranker, in the scale of the model; None where it was not
+            reranked.
     """
 
     number: int
@@ -254,11 +254,11 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Debug:
-    """How an answer came about.
+    """How a result came about.
 
     Attributes:
         latency_ms: by step.
-        total_candidates: passages that were looked at, of those that the caller may read.
+        total_candidates: passages considered, of those that the caller may read.
         scores: of each hit.
         degraded: why each step was left out that SearchAnswer.degraded names.
     """
@@ -272,7 +272,7 @@ class Debug:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """Hits, best first; a disabled tenant has none and says so.
+    """Hits, best first; none for a disabled tenant.
 
     Attributes:
         needs_clarification: nothing was near enough: better to ask back than to guess.

@@ -1,4 +1,4 @@
-"""The numbers in a text that lead somewhere: of hosts, ports, telephones and payment cards."""
+"""Numbers in a text that could be followed: of hosts, ports, telephones and payment cards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-_UNSEEN = re.compile(r"[*`\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_INVISIBLE = re.compile(r"[*`\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _DATE = re.compile(
     r"\b(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
     r"(?:[t ]{1,2}\d{1,2}:\d{2})?\b"
@@ -41,7 +41,7 @@ _LOOK_BACK = 48
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What of a text's numbers could be followed.
+    """The numbers of a text that could be followed.
 
     Attributes:
         hosts: IP addresses, in their shortest form.
@@ -56,12 +56,12 @@ class Numbers:
     @classmethod
     def of(cls, text: str) -> Numbers:
         """Those of a text."""
-        seen = _seen(text)
-        if _RUN.search(seen) is None and "::" not in seen:
+        plain_text = _plain_text(text)
+        if _RUN.search(plain_text) is None and "::" not in plain_text:
             return cls()
-        hosts = frozenset(_hosts(seen))
-        ports = (next(filter(None, port.groups())) for port in _PORT.finditer(seen))
-        return cls(hosts, frozenset(ports), frozenset(_dialled(seen)))
+        hosts = frozenset(_hosts(plain_text))
+        ports = (next(filter(None, port.groups())) for port in _PORT.finditer(plain_text))
+        return cls(hosts, frozenset(ports), frozenset(_dialled(plain_text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ class Digits:
     @classmethod
     def of(cls, text: str) -> Digits:
         """Those of a text."""
-        seen = _seen(text)
-        joined = re.sub(r"(?<=\d)[ ()./\u2010-\u2015-]{1,3}(?=\d)", "", seen)
-        return cls(frozenset(_RUN.findall(seen)), joined, frozenset(_hosts(seen)))
+        plain_text = _plain_text(text)
+        joined = re.sub(r"(?<=\d)[ ()./\u2010-\u2015-]{1,3}(?=\d)", "", plain_text)
+        return cls(frozenset(_RUN.findall(plain_text)), joined, frozenset(_hosts(plain_text)))
 
     def plus(self, other: Digits) -> Digits:
         """Both together."""
@@ -99,9 +99,9 @@ class Digits:
         )
 
 
-def _seen(text: str) -> str:
-    """A text as it reads: compatible forms, and digits of any script, as plain ones."""
-    compatible = _UNSEEN.sub("", unicodedata.normalize("NFKC", text).casefold())
+def _plain_text(text: str) -> str:
+    """A text with compatible forms, and digits of any script, as plain ones."""
+    compatible = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
     if compatible.isascii():
         return compatible
     return "".join(
@@ -109,9 +109,9 @@ def _seen(text: str) -> str:
     )
 
 
-def _hosts(seen: str) -> Iterator[str]:
+def _hosts(plain_text: str) -> Iterator[str]:
     for pattern in (_IPV4, _IPV6):
-        for found in pattern.finditer(seen):
+        for found in pattern.finditer(plain_text):
             try:
                 yield ip_address(found[0]).compressed
             except ValueError:
@@ -119,8 +119,8 @@ def _hosts(seen: str) -> Iterator[str]:
                 continue
 
 
-def _dialled(seen: str) -> Iterator[str]:
-    plain = _IPV4.sub(_blank, _DATE.sub(_blank, seen))
+def _dialled(plain_text: str) -> Iterator[str]:
+    plain = _IPV4.sub(_blank, _DATE.sub(_blank, plain_text))
     for found in _GROUPS.finditer(plain):
         written = found[0]
         digits = _SEPARATORS.sub("", written)

@@ -1,4 +1,4 @@
-"""What a chat model is told, and the passages it may use, between markers that none can imitate."""
+"""Prompts: instructions, and passages between markers that no document can imitate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Write plain sentences or short lists, no headings."""
 
 
 def instructions(seal: str) -> str:
-    """What the model is to do.
+    """The instructions of the model.
 
     Args:
         seal: stands in the markers around the passages; nobody who wrote one could know it.
@@ -38,13 +38,13 @@ def prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
     """The passages, each with its number and source, and the question after them.
 
     Args:
-        question: as it was asked.
+        question: in words.
         hits: what may be cited, by their numbers.
         seal: see instructions.
     """
     passages = "\n\n".join(_passage(hit, seal) for hit in hits)
-    asked = neutralised(question.strip())
-    return f"[BEGIN CONTEXT {seal}]\n{passages}\n[END CONTEXT {seal}]\n\nQuestion: {asked}"
+    text = neutralised(question.strip())
+    return f"[BEGIN CONTEXT {seal}]\n{passages}\n[END CONTEXT {seal}]\n\nQuestion: {text}"
 
 
 def _passage(hit: Hit, seal: str) -> str:

@@ -1,4 +1,4 @@
-"""The vectors of questions: by the embedder that built what is searched, and each paid for once."""
+"""Vectors of questions, by the embedder that built the generation; each is paid for once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rag_assets.tenants.model import Tenant
 _CACHED_BYTES = 64 * 1024 * 1024
 _OVERHEAD_BYTES = 1_024
 """What a key and its place in the cache take besides the vector: measured, and rounded up."""
-_MOST_EMBEDDERS = 1_024
+_MAX_EMBEDDERS = 1_024
 _KEY_SECONDS = 60.0
 
 Vector: TypeAlias = npt.NDArray[np.float32]
@@ -35,8 +35,8 @@ _Question: TypeAlias = tuple[TenantRef, str, bytes]
 
 
 @dataclass(slots=True)
-class _Made:
-    """An embedder, what it costs to ask it, and until when its key need not be looked up anew."""
+class _CachedEmbedder:
+    """An embedder, its price, and when its key was looked up last."""
 
     embedder: Embedder
     price: Price | None
@@ -44,18 +44,18 @@ class _Made:
 
 
 class QuestionVectors:
-    """Embeds questions in one event loop; what a tenant asked lately is not embedded again.
+    """Embeds questions in one event loop, and caches their vectors by tenant.
 
     Args:
         embedders: makes the embedder that built a generation.
-        meter: is told what questions cost.
+        meter: counts the cost of questions.
     """
 
     def __init__(self, embedders: Embedders, meter: Meter) -> None:
         self._embedders = embedders
         self._meter = meter
-        self._made: LRUCache[tuple[TenantRef, str, EmbedderConfig], _Made] = LRUCache(
-            _MOST_EMBEDDERS
+        self._cached: LRUCache[tuple[TenantRef, str, EmbedderConfig], _CachedEmbedder] = LRUCache(
+            _MAX_EMBEDDERS
         )
         self._vectors: LRUCache[_Question, Vector] = LRUCache(_CACHED_BYTES, _bytes_of)
 
@@ -66,7 +66,7 @@ class QuestionVectors:
 
         Raises:
             EmbeddingError: it could not be embedded.
-            IndexInconsistent: that embedder cannot be made any more.
+            IndexInconsistent: that embedder cannot be cached any more.
         """
         key = (ref, serving.embedder_id, _digest(question))
         vector = self._vectors.get(key)
@@ -77,42 +77,44 @@ class QuestionVectors:
         return vector
 
     async def close(self) -> None:
-        """Let go of the embedders' connections, in the loop that asked."""
-        made = list(self._made.values())
-        self._made.clear()
-        for one in made:
-            await one.embedder.close()
+        """Close the embedders' connections, in the event loop that used them."""
+        cached = list(self._cached.values())
+        self._cached.clear()
+        for entry in cached:
+            await entry.embedder.close()
 
     async def _embedded(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        made = await self._embedder(ref, tenant, serving)
+        cached = await self._embedder(ref, tenant, serving)
         try:
-            answer = await embed_query(made.embedder, question)
+            answer = await embed_query(cached.embedder, question)
         except BadVectors as error:
             charge = Charge(error.tokens, error.requests)
-            self._meter.count(ref, serving.embedder_id, charge, made.price)
+            self._meter.count(ref, serving.embedder_id, charge, cached.price)
             raise
         charge = Charge(answer.tokens, answer.requests, len(answer.vectors))
-        self._meter.count(ref, serving.embedder_id, charge, made.price)
+        self._meter.count(ref, serving.embedder_id, charge, cached.price)
         vector: Vector = answer.vectors[0]
         return vector
 
-    async def _embedder(self, ref: TenantRef, tenant: Tenant, serving: Generation) -> _Made:
+    async def _embedder(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation
+    ) -> _CachedEmbedder:
         key = (ref, serving.embedder_id, tenant.embedder)
-        made = self._made.get(key)
-        if made is None:
+        cached = self._cached.get(key)
+        if cached is None:
             # It may read a model's files.
-            made = await run_sync(self._make, ref, tenant, serving)
-            self._made[key] = made
+            cached = await run_sync(self._make, ref, tenant, serving)
+            self._cached[key] = cached
         now = time.monotonic()
-        if now - made.renewed_at > _KEY_SECONDS:
-            made.renewed_at = now
+        if now - cached.renewed_at > _KEY_SECONDS:
+            cached.renewed_at = now
             # It opens its connections again, with the key that the tenant has by then.
-            await made.embedder.close()
-        return made
+            await cached.embedder.close()
+        return cached
 
-    def _make(self, ref: TenantRef, tenant: Tenant, serving: Generation) -> _Made:
+    def _make(self, ref: TenantRef, tenant: Tenant, serving: Generation) -> _CachedEmbedder:
         embedder = self._embedders.that_built(ref, tenant, serving)
         if embedder.embedder_id != serving.embedder_id:
             raise IndexInconsistent(
@@ -122,7 +124,7 @@ class QuestionVectors:
             )
         # What the tenant says now that it pays, or else what was so when it was built.
         built = EmbedderConfig.model_validate(serving.embedder)
-        return _Made(embedder, tenant.embedder.price or price_of(built))
+        return _CachedEmbedder(embedder, tenant.embedder.price or price_of(built))
 
 
 def _digest(question: str) -> bytes:

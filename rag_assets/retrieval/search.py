@@ -95,13 +95,13 @@ class AsyncRetriever:
             return SearchAnswer(mode=search.mode, needs_clarification=True)
         journaled = self._journal.started(tenant.ref, search.request, search.mode, search.limit)
         try:
-            state = self._begun(tenant, tenant.serving, search, principals, timings)
-            state = await self._plan(search.tenant.profile).run(state)
-            answer = _answer_of(state)
+            progress = self._begun(tenant, tenant.serving, search, principals, timings)
+            progress = await self._plan(search.tenant.profile).run(progress)
+            answer = _answer_of(progress)
         except BaseException as error:
             journaled.failed(error)
             raise
-        journaled.completed(answer, state)
+        journaled.completed(answer, progress)
         return answer
 
     async def masked(self, question: str) -> str:
@@ -192,23 +192,23 @@ def _tenant_of(config: str) -> Tenant:
     return Tenant.from_config(json.loads(config))
 
 
-def _answer_of(state: SearchProgress) -> SearchAnswer:
-    hits, mode = tuple(state.hits or ()), state.search.mode
-    fault = state.reranking.fault if state.reranking else None
+def _answer_of(progress: SearchProgress) -> SearchAnswer:
+    hits, mode = tuple(progress.hits or ()), progress.search.mode
+    fault = progress.reranking.fault if progress.reranking else None
     degraded: Mapping[SkippableStep, RerankFault] = {"rerank": fault} if fault else {}
     return SearchAnswer(
         hits=hits,
-        needs_clarification=not state.passages,
-        omitted=len(state.answered) - len(hits),
-        generation=state.serving.number,
+        needs_clarification=not progress.passages,
+        omitted=len(progress.answered) - len(hits),
+        generation=progress.serving.number,
         mode=mode,
         degraded=tuple(degraded),
         debug=Debug(
             mode,
-            state.timings.milliseconds,
+            progress.timings.milliseconds,
             # Not what was recalled: that would tell what is in passages that may not be read.
-            len(state.confirmed.by_id),
-            scores_of(state),
+            len(progress.confirmed.by_id),
+            scores_of(progress),
             degraded,
         ),
     )

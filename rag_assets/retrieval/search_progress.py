@@ -129,7 +129,7 @@ class SearchProgress:
 
     @property
     def confirmed(self) -> Verified:
-        """What the catalog confirmed; nothing before it was asked."""
+        """What the catalog confirmed; nothing before verification."""
         return self.verified or Verified((), {}, 0, 0.0)
 
     @property

@@ -1,4 +1,4 @@
-"""Where the sentences of an answer begin and end, markers of citations and Markdown included."""
+"""Sentences of an answer, citation markers and Markdown included."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Role = Literal["prose", "fence", "head", "row"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer that is judged as one.
+    """A part of an answer that has one verdict.
 
     Attributes:
         start, end: characters in the answer, half open.

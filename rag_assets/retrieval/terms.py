@@ -1,4 +1,4 @@
-"""The words of a text that tell what it is about."""
+"""Terms: the words of a text that tell its subject."""
 
 from __future__ import annotations
 

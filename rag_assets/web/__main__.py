@@ -1,4 +1,4 @@
-"""Serves Dagster's UI and the pages beside it until it is told to stop."""
+"""Serve Dagster's UI and the pages beside it until stopped."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def serve(host: str, port: int, workspace_file: str, pages: Sequence[PageFactory
 
 @contextlib.asynccontextmanager
 async def _lifespan(_app: object) -> AsyncIterator[None]:
-    # Being told to stop is no error.
+    # Being stopped is no error.
     with contextlib.suppress(asyncio.CancelledError):
         yield
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.errors import InvalidRequest
 from rag_assets.retrieval.model import Hit
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -76,7 +76,7 @@ def test_a_filter_leaves_what_it_names(
 
 
 def test_a_time_without_a_zone_is_refused(shared_installation: Installation, folder: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"filters\.modified_after: .* with its zone"):
+    with pytest.raises(InvalidRequest, match=r"filters\.modified_after: .* with its zone"):
         found(shared_installation, modified_after="2025-06-01T00:00:00")
 
 

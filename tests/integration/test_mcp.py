@@ -1,4 +1,4 @@
-"""The door for agents, through the official client."""
+"""The interface for agents, through the official client."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def found_in(data: bytes) -> list[str]:
 def document(kind: str, secret: str) -> str:
     return (
         f"# Handbook of {kind}\n\n{FILLER * 4}\n\n"
-        f"## Access\n\nThe key is {secret} and opens the door.\n\n"
+        f"## Access\n\nThe key is {secret} and opens the api.\n\n"
         f"## Afterwards {kind}\n\n{FILLER * 4}\n"
     )
 

@@ -18,9 +18,9 @@ from rag_assets.api.authentication import Authenticator
 from rag_assets.api.identity import Unauthenticated
 from rag_assets.api.service_tokens import create_token
 from rag_assets.retrieval.model import Caller, SearchRequest
-from tests.integration.api.conftest import ISSUER, SECRET, SETTINGS, Door, door, installed
+from tests.integration.api.conftest import ISSUER, SECRET, SETTINGS, Api, api, installed
 from tests.integration.api.test_interfaces import (
-    DOORS,
+    INTERFACES,
     MARK,
     SCOPES,
     TENANTS,
@@ -33,7 +33,7 @@ from tests.integration.api.test_interfaces import (
 from tests.integration.api.test_mcp_routes import ACCEPT
 from tests.security.token_attacks import attacks, encoded, good_claims, signed
 
-__all__ = ["door", "installed", "world"]  # fixtures
+__all__ = ["api", "installed", "world"]  # fixtures
 
 ROUNDS = 60
 _QUESTIONS = (
@@ -91,7 +91,7 @@ def test_random_questions_with_random_grants_find_nothing_that_may_not_be_read(
         allowed = world.readable(tenant, people)
         mode = rng.choice(["knn", "text", "hybrid"])
         body = {"query": _question(rng, world), "mode": mode, "top_k": rng.choice([1, 10, 100])}
-        response = world.door.ask(token(world, tenant, people), **{**body, **_narrowed(rng)})
+        response = world.api.ask(token(world, tenant, people), **{**body, **_narrowed(rng)})
         assert response.status_code in {200, 422}, response.text
         answered += response.status_code == 200
         shown += len(_marks_beside(response, body["query"]))
@@ -112,7 +112,7 @@ def test_every_interface_finds_the_same_for_hostile_questions(world: World, seed
     tenant, people = rng.choice(TENANTS), asks(rng)
     allowed = world.readable(tenant, people)
     for question in rng.sample(_QUESTIONS, 3):
-        for name, answer in DOORS.items():
+        for name, answer in INTERFACES.items():
             found = set(MARK.findall(answer(world, tenant, people, question, "hybrid")))
             assert found <= allowed, (name, question)
 
@@ -138,16 +138,16 @@ def test_no_document_is_listed_or_read_that_may_not_be(world: World) -> None:
 
 def _everything(world: World) -> set[str]:
     """Ids of all documents of both tenants, as somebody lists them who may read them all."""
-    access = world.door.driver.session.catalog.access
+    access = world.api.driver.session.catalog.access
     for tenant in TENANTS:
-        ref = world.door.driver.session.catalog.tenants.get(tenant).ref
+        ref = world.api.driver.session.catalog.tenants.get(tenant).ref
         for scope in SCOPES[1:]:
             access.grant(ref, scope, ["who reads all"])
     return set().union(*(_listed(world, tenant, ["who reads all"]) for tenant in TENANTS))
 
 
 def _listed(world: World, tenant: str, people: list[str]) -> set[str]:
-    answer = world.door.get(token(world, tenant, people), "/rag/documents", limit=100).json()
+    answer = world.api.get(token(world, tenant, people), "/rag/documents", limit=100).json()
     return {document["document_id"] for document in answer["documents"]}
 
 
@@ -159,7 +159,7 @@ def _read(world: World, tenant: str, people: list[str], document_id: str) -> tup
         "params": {"uri": f"rag://documents/{document_id}"},
     }
     headers = {"Authorization": f"Bearer {token(world, tenant, people)}", **ACCEPT}
-    response = world.door.client.post("/mcp", json=call, headers=headers)
+    response = world.api.client.post("/mcp", json=call, headers=headers)
     return response.status_code, response.text
 
 
@@ -171,7 +171,7 @@ def test_questions_at_once_are_not_answered_with_each_others(world: World) -> No
     callers = [(rng.choice(TENANTS), asks(rng)) for _ in range(40)]
 
     async def run() -> list[str]:
-        backend = world.door.another(SETTINGS)
+        backend = world.api.another(SETTINGS)
         request = {"query": " ".join(WORDS), "top_k": 100, "mode": "hybrid"}
         try:
             answers = [
@@ -189,8 +189,8 @@ def test_questions_at_once_are_not_answered_with_each_others(world: World) -> No
 
 
 @pytest.fixture(scope="module")
-def service_token(door: Door, world: World) -> str:
-    catalog = door.driver.session.catalog
+def service_token(api: Api, world: World) -> str:
+    catalog = api.driver.session.catalog
     ref = catalog.tenants.get("left").ref
     return create_token(catalog, ref, role="member", principals=["bot"], lives=None)[0]
 
@@ -207,13 +207,13 @@ async def _refused(authenticator: Authenticator, headers: Mapping[str, str]) -> 
     return let_in
 
 
-def test_no_forged_altered_or_borrowed_token_counts(door: Door, service_token: str) -> None:
+def test_no_forged_altered_or_borrowed_token_counts(api: Api, service_token: str) -> None:
     good = good_claims(ISSUER, "left")
     tried = dict(attacks(good, SECRET, service_token))
     assert len(tried) > 124
 
     async def run() -> list[str]:
-        backend = door.another(SETTINGS)
+        backend = api.another(SETTINGS)
         try:
             valid = signed({"alg": "HS256", "typ": "JWT"}, good, SECRET)
             for header in (f"Bearer {valid}", f"Bearer {service_token}"):
@@ -230,7 +230,7 @@ def test_a_forged_token_is_refused_by_every_route(world: World, path: str) -> No
     good = good_claims(ISSUER, "left")
     forged = f"{encoded({'alg': 'none'})}.{encoded(good)}."
     for header in (f"Bearer {forged}", f"Bearer {signed({'alg': 'HS256'}, good, 'evil' * 10)}"):
-        response = world.door.client.post(
+        response = world.api.client.post(
             path, json={"query": "tide"}, headers={"Authorization": header, **ACCEPT}
         )
         assert response.status_code in {401, 429}  # whoever tries too often waits
@@ -255,7 +255,7 @@ def test_a_token_counts_in_its_header_alone(world: World, service_token: str, pl
             ("Authorization", "Bearer rag_no"),
             ("Authorization", f"Bearer {service_token}"),
         ]
-    response = world.door.client.post(path, content=json.dumps(body), headers=headers)
+    response = world.api.client.post(path, content=json.dumps(body), headers=headers)
     assert response.status_code in {400, 401, 429}
     assert not MARK.findall(response.text)
     assert service_token not in response.text
@@ -270,7 +270,7 @@ def test_a_signed_token_of_a_strange_tenant_opens_none(world: World, tenants: li
     bearer = signed({"alg": "HS256", "typ": "JWT"}, claims, SECRET)
     for asked in (None, "left", "right"):
         body = {"query": "tide"} | ({"tenant": asked} if asked else {})
-        response = world.door.client.post(
+        response = world.api.client.post(
             "/rag/query", json=body, headers={"Authorization": f"Bearer {bearer}"}
         )
         assert response.status_code in {401, 403, 404, 422, 429}

@@ -15,11 +15,11 @@ class Budget:
 
     def __init__(self, _: SearchServices) -> None: ...
 
-    async def run(self, state: SearchProgress) -> SearchProgress:
+    async def run(self, progress: SearchProgress) -> SearchProgress:
         """Make the hits; without a budget all of them."""
-        request = state.search.request
-        with state.timings.part("pack"):
-            hits = hits_of(state)
+        request = progress.search.request
+        with progress.timings.part("pack"):
+            hits = hits_of(progress)
             if request.token_budget is not None:
                 hits = within_budget(hits, request.token_budget, request.query)
-        return replace(state, hits=hits)
+        return replace(progress, hits=hits)

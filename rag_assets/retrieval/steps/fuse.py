@@ -15,13 +15,13 @@ class Fuse:
 
     def __init__(self, _: SearchServices) -> None: ...
 
-    async def run(self, state: SearchProgress) -> SearchProgress:
+    async def run(self, progress: SearchProgress) -> SearchProgress:
         """Order the verified candidates."""
-        verified = state.confirmed
+        verified = progress.confirmed
         by_id = verified.by_id
         fused = fuse([[c.id for c in ranking.candidates] for ranking in verified.rankings])
         return replace(
-            state,
+            progress,
             fused=fused,
             order=collapse([by_id[id_] for id_ in fused]),
             cosines={

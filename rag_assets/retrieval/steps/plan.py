@@ -164,8 +164,8 @@ class SearchPlan:
         """The names of the steps, in order."""
         return tuple(name for name, _ in self._steps)
 
-    async def run(self, state: SearchProgress) -> SearchProgress:
-        """The state with its hits.
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """The progress with its hits.
 
         Raises:
             RagAssetsError: whatever a step raises.
@@ -173,13 +173,13 @@ class SearchPlan:
         at = repeats = 0
         while at < len(self._steps):
             name, step = self._steps[at]
-            state = await self._after(name, step, state)
-            if state.repeat and repeats < _MAX_REPEATS:
-                state = replace(state, rankings=(), verified=None, repeat=False)
+            progress = await self._after(name, step, progress)
+            if progress.repeat and repeats < _MAX_REPEATS:
+                progress = replace(progress, rankings=(), verified=None, repeat=False)
                 at, repeats = 0, repeats + 1
             else:
                 at += 1
-        return state if state.hits is not None else await self._budget.run(state)
+        return progress if progress.hits is not None else await self._budget.run(progress)
 
     async def _after(self, name: str, step: Step, before: SearchProgress) -> SearchProgress:
         if type(step) in _TRUSTED:
@@ -204,7 +204,7 @@ class SearchPlan:
 
 
 def _admitted(before: SearchProgress, after: SearchProgress) -> SearchProgress:
-    """What a step that is not built in may change of a state.
+    """What a step that is not built in may change of a progress.
 
     It orders, scores and leaves out, and recalls candidates before they are verified. It neither
     changes whose search it is nor what was verified and read.

@@ -19,8 +19,8 @@ from rag_assets.storage.index.protocols import EntrySearcher
 class Step(Protocol):
     """One step of a search."""
 
-    async def run(self, state: SearchProgress) -> SearchProgress:
-        """The state after this step; the very same one where the step does not apply."""
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """The progress after this step; the very same one where the step does not apply."""
         ...
 
 

@@ -30,75 +30,75 @@ class Read:
         self._searcher = services.searcher
         self._altered = services.altered
 
-    async def run(self, state: SearchProgress) -> SearchProgress:
+    async def run(self, progress: SearchProgress) -> SearchProgress:
         """Read the first texts; the search is repeated where some cannot be read.
 
         Raises:
             IndexInconsistent: the tenant's index was lost.
         """
-        state = await self._read(state)
+        progress = await self._read(progress)
         # An entry that is gone now was replaced meanwhile: its successor is found next time. In
         # place of one that was altered, another says the same, or is the next best.
-        if state.unread and state.reads < _MAX_READS:
+        if progress.unread and progress.reads < _MAX_READS:
             return replace(
-                state,
-                excluded=state.excluded | state.unread,
+                progress,
+                excluded=progress.excluded | progress.unread,
                 unread=frozenset(),
                 replaced=frozenset(),
                 recalls=0,
                 repeat=True,
             )
-        await self._report(state)
-        return state
+        await self._report(progress)
+        return progress
 
-    async def _read(self, state: SearchProgress) -> SearchProgress:
-        order = state.order[: state.search.depth]
-        with state.timings.part("read"):
-            entries = await self._entries(state, order)
+    async def _read(self, progress: SearchProgress) -> SearchProgress:
+        order = progress.order[: progress.search.depth]
+        with progress.timings.part("read"):
+            entries = await self._entries(progress, order)
         cosines = {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
         intact = {d.id: d for d in order if d.id in entries and _is_intact(entries[d.id], d)}
         altered = entries.keys() - intact.keys()
         return replace(
-            state,
-            cosines={**state.cosines, **cosines},
+            progress,
+            cosines={**progress.cosines, **cosines},
             passages=[d.with_fields(entries[d.id].fields) for d in intact.values()],
-            unread=state.unread | {d.id for d in order if d.id not in intact},
-            altered=state.altered | altered,
-            verified=state.confirmed.without(altered),
-            reads=state.reads + 1,
+            unread=progress.unread | {d.id for d in order if d.id not in intact},
+            altered=progress.altered | altered,
+            verified=progress.confirmed.without(altered),
+            reads=progress.reads + 1,
         )
 
     async def _entries(
-        self, state: SearchProgress, order: Sequence[Distinct]
+        self, progress: SearchProgress, order: Sequence[Distinct]
     ) -> Mapping[str, StoredEntry]:
         """The entries of these texts that are still there, by id, altered ones among them.
 
         Their scopes are those that could be read when the search began: what the catalog says by
         now is for the next verification.
         """
-        is_scored = all(distinct.id in state.cosines for distinct in order)
+        is_scored = all(distinct.id in progress.cosines for distinct in order)
         return await self._searcher.entries(
-            state.serving.index_name,
-            state.owner,
+            progress.serving.index_name,
+            progress.owner,
             [distinct.id for distinct in order],
-            state.scopes,
-            None if is_scored else state.vector,
+            progress.scopes,
+            None if is_scored else progress.vector,
         )
 
-    async def _report(self, state: SearchProgress) -> None:
-        tenant_id = state.owner.tenant
-        self._altered.report(tenant_id, state.altered)
-        if state.unread:
+    async def _report(self, progress: SearchProgress) -> None:
+        tenant_id = progress.owner.tenant
+        self._altered.report(tenant_id, progress.altered)
+        if progress.unread:
             _LOG.warning(
                 f"{tenant_id}: entries that were found cannot be read;"
                 f" `rag-assets check {tenant_id}` tells what is wrong with its index"
             )
-        if not state.confirmed.recalled:
-            await self._require_index(state)
+        if not progress.confirmed.recalled:
+            await self._require_index(progress)
 
-    async def _require_index(self, state: SearchProgress) -> None:
+    async def _require_index(self, progress: SearchProgress) -> None:
         """Tell an index without matches from one that was replaced by an empty one."""
-        serving, tenant_id = state.serving, state.owner.tenant
+        serving, tenant_id = progress.serving, progress.owner.tenant
         index = IndexRef(serving.index_name, serving.index_identity)
         if await self._searcher.presence(index) != "present":
             raise IndexInconsistent(

@@ -38,58 +38,58 @@ class Recall:
         self._vectors = services.vectors
         self._searcher = services.searcher
 
-    async def run(self, state: SearchProgress) -> SearchProgress:
+    async def run(self, progress: SearchProgress) -> SearchProgress:
         """Add the index's rankings to the state's.
 
         Raises:
             EmbeddingError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
         """
-        state = await self._embedded(state)
-        with state.timings.part("search"):
-            limit = candidate_count(state.search.depth)
+        progress = await self._embedded(progress)
+        with progress.timings.part("search"):
+            limit = candidate_count(progress.search.depth)
             searches = [
                 (kind, bool(preferred), RankingRequest(query, limit, entry_filter))
                 for (preferred, entry_filter), (kind, query) in product(
-                    enumerate(_entry_filters(state)), _queries(state)
+                    enumerate(_entry_filters(progress)), _queries(progress)
                 )
             ]
             found = await self._searcher.rankings(
-                state.serving.index_name, state.owner, [wanted for _, _, wanted in searches]
+                progress.serving.index_name, progress.owner, [wanted for _, _, wanted in searches]
             )
         recalled = [
             Ranking(kind, candidates, preferred=preferred)
             for (kind, preferred, _), candidates in zip(searches, found, strict=True)
         ]
-        return replace(state, rankings=[*state.rankings, *recalled])
+        return replace(progress, rankings=[*progress.rankings, *recalled])
 
-    async def _embedded(self, state: SearchProgress) -> SearchProgress:
-        search = state.search
-        if not search.needs_vector or state.vector is not None:
-            return state
-        with state.timings.part("embed"):
+    async def _embedded(self, progress: SearchProgress) -> SearchProgress:
+        search = progress.search
+        if not search.needs_vector or progress.vector is not None:
+            return progress
+        with progress.timings.part("embed"):
             vector = await self._vectors.of(
-                state.ref, search.tenant, state.serving, search.question
+                progress.ref, search.tenant, progress.serving, search.question
             )
-        return replace(state, vector=vector)
+        return replace(progress, vector=vector)
 
 
-def _queries(state: SearchProgress) -> list[_Query]:
+def _queries(progress: SearchProgress) -> list[_Query]:
     # A threshold is applied later: fused, a passage under it may still lift one over it.
-    mode = state.search.mode
+    mode = progress.search.mode
     queries: list[_Query] = []
-    if mode != "text" and state.vector is not None:
-        queries.append(("vector", state.vector))
+    if mode != "text" and progress.vector is not None:
+        queries.append(("vector", progress.vector))
     if mode != "knn":
-        queries.append(("words", state.search.request.query))
+        queries.append(("words", progress.search.request.query))
     return queries
 
 
-def _entry_filters(state: SearchProgress) -> list[EntryFilter]:
+def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
     """The filters of the request, and once more with the paths whose hits rank higher."""
-    wide = _entry_filter(state.search, state.scopes)
-    filters = state.search.request.filters.paths
-    preferred = state.search.request.must_include_paths
+    wide = _entry_filter(progress.search, progress.scopes)
+    filters = progress.search.request.filters.paths
+    preferred = progress.search.request.must_include_paths
     if not preferred:
         return [wide]
     # Within both: a path that ranks higher opens nothing that the filter closed.

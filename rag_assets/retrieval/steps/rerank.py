@@ -18,14 +18,14 @@ class Rerank:
     def __init__(self, services: SearchServices) -> None:
         self._rerankers = services.rerankers
 
-    async def run(self, state: SearchProgress) -> SearchProgress:
-        """Order the passages anew; a failure keeps their order, and is in the state."""
-        search = state.search
-        if search.rerank is None or not state.passages:
-            return state
-        with state.timings.part("rerank"):
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Order the passages anew; a failure keeps their order, and is in the progress."""
+        search = progress.search
+        if search.rerank is None or not progress.passages:
+            return progress
+        with progress.timings.part("rerank"):
             reranking = await self._rerankers.score(
-                state.ref, search.rerank, search.question, state.passages
+                progress.ref, search.rerank, search.question, progress.passages
             )
-        passages = reranking.ordered(state.passages, lambda c: search.prefers(c.uri))
-        return replace(state, passages=passages, reranking=reranking)
+        passages = reranking.ordered(progress.passages, lambda c: search.prefers(c.uri))
+        return replace(progress, passages=passages, reranking=reranking)

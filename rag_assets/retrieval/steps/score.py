@@ -20,21 +20,23 @@ class Score:
     def __init__(self, services: SearchServices) -> None:
         self._searcher = services.searcher
 
-    async def run(self, state: SearchProgress) -> SearchProgress:
+    async def run(self, progress: SearchProgress) -> SearchProgress:
         """Keep the texts that are near enough; without a threshold all of them."""
-        threshold = state.search.min_cosine
-        if state.vector is None or threshold is None:
-            return state
+        threshold = progress.search.min_cosine
+        if progress.vector is None or threshold is None:
+            return progress
         # It may drop any of them, so all are scored before the first are taken.
-        missing = [distinct.id for distinct in state.order if distinct.id not in state.cosines]
-        with state.timings.part("score"):
+        missing = [
+            distinct.id for distinct in progress.order if distinct.id not in progress.cosines
+        ]
+        with progress.timings.part("score"):
             scored = await self._searcher.cosines(
-                state.serving.index_name, state.owner, state.vector, missing
+                progress.serving.index_name, progress.owner, progress.vector, missing
             )
-        cosines = {**state.cosines, **scored}
+        cosines = {**progress.cosines, **scored}
         return replace(
-            state,
+            progress,
             cosines=cosines,
-            unread=state.unread | {d.id for d in state.order if d.id not in cosines},
-            order=[d for d in state.order if cosines.get(d.id, _BELOW_ANY) >= threshold],
+            unread=progress.unread | {d.id for d in progress.order if d.id not in cosines},
+            order=[d for d in progress.order if cosines.get(d.id, _BELOW_ANY) >= threshold],
         )

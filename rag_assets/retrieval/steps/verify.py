@@ -27,46 +27,46 @@ class Verify:
         self._reader = services.reader
         self._policy = services.policy
 
-    async def run(self, state: SearchProgress) -> SearchProgress:
+    async def run(self, progress: SearchProgress) -> SearchProgress:
         """Keep candidates of exactly the versions that may be shown to the caller now.
 
         A document can be replaced between the search and the look into the catalog: then the search
         found only the version that no longer counts, and is repeated.
         """
-        with state.timings.part("search"):
-            verified = await self._confirmed(state, state.rankings)
-        replaced = frozenset(_replaced(state.rankings, verified))
-        recalls = state.recalls + 1
-        if replaced and replaced != state.replaced and recalls < _MAX_RECALLS:
-            return replace(state, replaced=replaced, recalls=recalls, repeat=True)
+        with progress.timings.part("search"):
+            verified = await self._confirmed(progress, progress.rankings)
+        replaced = frozenset(_replaced(progress.rankings, verified))
+        recalls = progress.recalls + 1
+        if replaced and replaced != progress.replaced and recalls < _MAX_RECALLS:
+            return replace(progress, replaced=replaced, recalls=recalls, repeat=True)
         # What was found again and could not be read lies elsewhere than it says.
-        altered = state.excluded & verified.by_id.keys()
+        altered = progress.excluded & verified.by_id.keys()
         return replace(
-            state,
+            progress,
             verified=verified.without(altered),
             altered=frozenset(altered),
             replaced=replaced,
             recalls=recalls,
         )
 
-    async def again(self, state: SearchProgress) -> SearchProgress:
-        """The state without what the catalog no longer confirms."""
-        with state.timings.part("verify"):
-            verified = await self._confirmed(state, state.confirmed.rankings)
-        verified = replace(verified, recalled=state.confirmed.recalled)
+    async def again(self, progress: SearchProgress) -> SearchProgress:
+        """The progress without what the catalog no longer confirms."""
+        with progress.timings.part("verify"):
+            verified = await self._confirmed(progress, progress.confirmed.rankings)
+        verified = replace(verified, recalled=progress.confirmed.recalled)
         uris = {id_: candidate.uri for id_, candidate in verified.by_id.items()}
         readable = set(uris.values())
         passages = [
             replace(passage, also=tuple(uri for uri in passage.also if uri in readable))
-            for passage in state.passages
+            for passage in progress.passages
             if passage.id in uris
         ]
-        order = [distinct for distinct in state.order if distinct.id in uris]
-        return replace(state, verified=verified, order=order, passages=passages)
+        order = [distinct for distinct in progress.order if distinct.id in uris]
+        return replace(progress, verified=verified, order=order, passages=passages)
 
-    async def _confirmed(self, state: SearchProgress, rankings: Sequence[Ranking]) -> Verified:
+    async def _confirmed(self, progress: SearchProgress, rankings: Sequence[Ranking]) -> Verified:
         recalled = {c.id: c.document_id for ranking in rankings for c in ranking.candidates}
-        versions = await self._versions(state, {*recalled.values()})
+        versions = await self._versions(progress, {*recalled.values()})
         return Verified(
             [replace(r, candidates=_current(r.candidates, versions)) for r in rankings],
             versions,
@@ -75,16 +75,16 @@ class Verify:
         )
 
     async def _versions(
-        self, state: SearchProgress, documents: set[str]
+        self, progress: SearchProgress, documents: set[str]
     ) -> Mapping[str, ReadableVersion]:
         if not documents:
             return {}
-        owner = state.owner
+        owner = progress.owner
         readable = await self._reader.readable(
-            owner.tenant, owner.generation, [*documents], state.principals
+            owner.tenant, owner.generation, [*documents], progress.principals
         )
         permits = self._policy.permits
-        return {id_: v for id_, v in readable.items() if permits(state.caller, v)}
+        return {id_: v for id_, v in readable.items() if permits(progress.caller, v)}
 
 
 def _current(

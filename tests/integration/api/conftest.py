@@ -36,7 +36,7 @@ SETTINGS = ServiceSettings(
 
 
 @dataclass
-class Door:
+class Api:
     """A running service, and who may come in."""
 
     client: TestClient
@@ -52,7 +52,7 @@ class Door:
         return Backend(session.catalog, session.store, retriever, settings, chat_models)
 
     def core(self, tenant: str, request: SearchRequest) -> SearchAnswer:
-        """What the core answers, without the door."""
+        """The answer of the core, without the interface."""
         return self.installation.retriever.search(tenant, request)
 
     def token(self, subject: str = "eve", *tenants: str, **changes: Any) -> str:
@@ -101,7 +101,7 @@ def installed(
 
 
 @pytest.fixture(scope="package")
-def door(installed: Installation) -> Iterator[Door]:
+def api(installed: Installation) -> Iterator[Api]:
     driver = Driver(installed)
     for tenant in ("acme", "other", "asleep"):
         root = installed.home.parent / "sources" / tenant
@@ -121,13 +121,13 @@ def door(installed: Installation) -> Iterator[Door]:
     chat_models = ChatModels(session.catalog, session.settings)
     backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models)
     with TestClient(build_app(backend), raise_server_exceptions=True) as client:
-        yield Door(client, installed, driver, backend)
+        yield Api(client, installed, driver, backend)
 
 
 @pytest.fixture(scope="package")
-def address(door: Door) -> Iterator[str]:
+def address(api: Api) -> Iterator[str]:
     """Where the same service answers over real connections."""
-    with running(door.another(SETTINGS)) as address:
+    with running(api.another(SETTINGS)) as address:
         yield address
 
 

@@ -15,7 +15,7 @@ from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.storage.catalog.usage import UsageRow, today
 from tests.installation import FAST
-from tests.integration.api.conftest import Door
+from tests.integration.api.conftest import Api
 
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock
@@ -33,7 +33,7 @@ WRITTEN = (
 class Talk:
     """A tenant whose chat model is not ours."""
 
-    door: Door
+    api: Api
 
     def configure(self, llmock: LLMock, **chat: Any) -> None:
         """Set the chat model, and caps."""
@@ -44,44 +44,44 @@ class Talk:
 
     def set(self, **config: Any) -> None:
         """Set what tenants.yaml says, and let it count."""
-        self.door.installation.configure(TENANT, **config)
-        session = self.door.driver.session
+        self.api.installation.configure(TENANT, **config)
+        session = self.api.driver.session
         reconcile_tenants(session.catalog, session.settings)
 
     def ask(self, subject: str = "eve", **body: Any) -> Any:
         """What a question is answered with."""
-        return self.door.client.post(
+        return self.api.client.post(
             "/rag/answer",
             json={"query": "at what pressure does the valve open?", **body},
-            headers={"Authorization": f"Bearer {self.door.token(subject, TENANT)}"},
+            headers={"Authorization": f"Bearer {self.api.token(subject, TENANT)}"},
         )
 
     @property
     def keys(self) -> KeyRing:
         """The tenants' keys."""
-        return KeyRing(self.door.driver.session.catalog, self.door.driver.session.settings)
+        return KeyRing(self.api.driver.session.catalog, self.api.driver.session.settings)
 
     def usage(self) -> list[UsageRow]:
         """What the chat model used."""
-        rows = self.door.driver.session.catalog.usage.rows(today(), TENANT)
+        rows = self.api.driver.session.catalog.usage.rows(today(), TENANT)
         return [row for row in rows if row.model == "gpt-4.1-mini"]
 
 
 @pytest.fixture(scope="module")
-def service(door: Door) -> Talk:
-    root = door.installation.home.parent / "sources" / TENANT
+def service(api: Api) -> Talk:
+    root = api.installation.home.parent / "sources" / TENANT
     sources = []
     for scope, bar in (("public", 4), ("board", 9)):
         folder = root / scope
         folder.mkdir(parents=True)
         (folder / "valve.md").write_text(f"# Valves\n\nThe {scope} valve opens at {bar} bar.\n")
         sources.append({"name": scope, "root": str(folder), "scope": scope})
-    door.installation.add_tenant(TENANT, root=root, **{**FAST, "sources": sources})
-    door.driver.sync(TENANT)
-    session = door.driver.session
+    api.installation.add_tenant(TENANT, root=root, **{**FAST, "sources": sources})
+    api.driver.sync(TENANT)
+    session = api.driver.session
     ref = session.catalog.tenants.get(TENANT).ref
     session.catalog.access.grant(ref, "board", ["ada"])
-    talk = Talk(door)
+    talk = Talk(api)
     talk.keys.set(ref, "openai", SecretStr(KEY))
     return talk
 
@@ -134,7 +134,7 @@ def test_what_is_revoked_while_the_model_writes_is_not_shown(
 ) -> None:
     service.configure(llmock)
     llmock.reply("The board valve opens at 9 bar [1] [2].")
-    retriever, session = service.door.backend.retriever, service.door.driver.session
+    retriever, session = service.api.backend.retriever, service.api.driver.session
     ref, search = session.catalog.tenants.get(TENANT).ref, retriever.search
 
     async def revoked_afterwards(tenant_id: str, request: SearchRequest) -> SearchAnswer:
@@ -218,12 +218,12 @@ def test_an_answer_that_is_late_is_given_up(service: Talk, llmock: LLMock) -> No
 def test_the_command_shows_the_answer_and_what_it_rests_on(service: Talk, llmock: LLMock) -> None:
     service.configure(llmock)
     llmock.reply(WRITTEN)
-    shown = service.door.installation.command("answer", TENANT, "at what pressure does it open?")
+    shown = service.api.installation.command("answer", TENANT, "at what pressure does it open?")
     assert shown.code == 0, shown.err
     assert shown.out.startswith("The valve opens at 4 bar [1].\n")
     assert "[1] public/valve.md" in shown.out
     assert "1712" not in shown.out
     assert "3 sentences" in shown.out
     service.set(chat_model=None)
-    refused = service.door.installation.command("answer", TENANT, "why?", "--json")
+    refused = service.api.installation.command("answer", TENANT, "why?", "--json")
     assert (refused.code, "no chat model" in refused.json["error"]) == (1, True)

@@ -21,7 +21,7 @@ from rag_assets.client import AsyncClient, Client, Filters, Question
 from rag_assets.client.errors import Forbidden, Invalid, NotFound, NotReached, Unauthenticated
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.storage.catalog.events import SEARCHES
-from tests.integration.api.conftest import ISSUER, SECRET, Door, running
+from tests.integration.api.conftest import ISSUER, SECRET, Api, running
 from tests.integration.api.test_service import granted
 
 
@@ -56,28 +56,28 @@ def kind(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture
-def admin(door: Door, address: str, kind: Any, portal: BlockingPortal) -> Iterator[Asked]:
-    asked = Asked(kind(address, door.token("chief", role="admin")), portal)
+def admin(api: Api, address: str, kind: Any, portal: BlockingPortal) -> Iterator[Asked]:
+    asked = Asked(kind(address, api.token("chief", role="admin")), portal)
     yield asked
     asked("close")
 
 
 @pytest.fixture
-def ada(door: Door, address: str, kind: Any, portal: BlockingPortal) -> Iterator[Asked]:
-    asked = Asked(kind(address, lambda: door.token("ada", "acme", "other"), tenant="acme"), portal)
+def ada(api: Api, address: str, kind: Any, portal: BlockingPortal) -> Iterator[Asked]:
+    asked = Asked(kind(address, lambda: api.token("ada", "acme", "other"), tenant="acme"), portal)
     yield asked
     asked("close")
 
 
-def test_a_question_gets_the_answer_of_the_core(door: Door, ada: Asked) -> None:
+def test_a_question_gets_the_answer_of_the_core(api: Api, ada: Asked) -> None:
     answer = ada("query", Question(query="valve", filters=Filters(paths=("public/",))))
-    core = door.core("acme", SearchRequest(query="valve"))
+    core = api.core("acme", SearchRequest(query="valve"))
     assert answer.hits == core.hits
     assert ada("query", "valve", tenant="other").hits[0].uri == "public/other.md"
 
 
-def test_lists_are_gone_through_page_by_page(door: Door, ada: Asked) -> None:
-    with granted(door, "ada"):
+def test_lists_are_gone_through_page_by_page(api: Api, ada: Asked) -> None:
+    with granted(api, "ada"):
         first = ada("documents", limit=1)
         assert (len(first.documents), first.next is None) == (1, False)
         found = ada("all_documents", page=1)
@@ -91,7 +91,7 @@ def test_how_the_service_and_a_tenant_stand(ada: Asked) -> None:
     assert 'route="/health/live"' in ada("metrics")
 
 
-def test_a_record_is_pushed_and_taken_back(door: Door, ada: Asked, admin: Asked) -> None:
+def test_a_record_is_pushed_and_taken_back(api: Api, ada: Asked, admin: Asked) -> None:
     record = ("page", "a/../b?c#d e", "The governor turns clockwise.")
     with pytest.raises(Forbidden):
         ada("put_record", *record)
@@ -106,12 +106,12 @@ def test_a_record_is_pushed_and_taken_back(door: Door, ada: Asked, admin: Asked)
     assert gone == Written(made.document_id, "removed")
     with pytest.raises(NotFound):
         admin("delete_document", "0" * 32)
-    door.driver.sync("acme")
+    api.driver.sync("acme")
 
 
-def test_what_is_indexed_anew_and_by_whom_is_told(door: Door, ada: Asked, admin: Asked) -> None:
+def test_what_is_indexed_anew_and_by_whom_is_told(api: Api, ada: Asked, admin: Asked) -> None:
     assert admin("reindex", source="public").documents >= 1
-    door.driver.sync("acme")
+    api.driver.sync("acme")
     found = admin("all_events", kind="reindex_requested", page=1)
     assert found[0].payload["by"] == "jwt:chief"
     assert [event.id for event in found] == sorted({event.id for event in found}, reverse=True)
@@ -120,7 +120,7 @@ def test_what_is_indexed_anew_and_by_whom_is_told(door: Door, ada: Asked, admin:
 
 
 def test_problems_are_raised_as_what_they_are(
-    door: Door, address: str, kind: Any, portal: BlockingPortal, ada: Asked
+    api: Api, address: str, kind: Any, portal: BlockingPortal, ada: Asked
 ) -> None:
     with pytest.raises(Forbidden) as forbidden:
         ada("query", "valve", tenant="missing")
@@ -141,17 +141,17 @@ def test_problems_are_raised_as_what_they_are(
 
 
 def test_the_examples_of_the_documentation_run(
-    door: Door, address: str, portal: BlockingPortal, monkeypatch: pytest.MonkeyPatch
+    api: Api, address: str, portal: BlockingPortal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (Path(__file__).parents[3] / "docs" / "client.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     monkeypatch.setenv("RAG_ASSETS_URL", address)
-    monkeypatch.setenv("RAG_ASSETS_TOKEN", door.token())
+    monkeypatch.setenv("RAG_ASSETS_TOKEN", api.token())
 
     async def run(code: str) -> None:
-        with Client(address, door.token()) as rag:
+        with Client(address, api.token()) as rag:
             compiled = compile(code, "client.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-            outcome = eval(compiled, {"rag": rag, "token": door.token()})  # noqa: S307
+            outcome = eval(compiled, {"rag": rag, "token": api.token()})  # noqa: S307
             if outcome is not None:
                 await outcome
 
@@ -160,9 +160,9 @@ def test_the_examples_of_the_documentation_run(
         portal.call(run, block.replace("https://rag.example", address))
 
 
-def test_who_asks_too_often_waits_their_turn(door: Door, kind: Any, portal: BlockingPortal) -> None:
+def test_who_asks_too_often_waits_their_turn(api: Api, kind: Any, portal: BlockingPortal) -> None:
     jwt = JwtSettings(secret=SECRET, issuer=ISSUER)
-    with running(door.another(ServiceSettings(jwt=jwt, rate=Rate.parse("1/second")))) as address:
-        patient = Asked(kind(address, door.token), portal)
+    with running(api.another(ServiceSettings(jwt=jwt, rate=Rate.parse("1/second")))) as address:
+        patient = Asked(kind(address, api.token), portal)
         assert [patient("status").chunks for _ in range(3)] == [2, 2, 2]
         patient("close")

@@ -9,13 +9,13 @@ from schemathesis import Case
 from schemathesis.generation import GenerationMode
 
 from rag_assets.common.times import boundary_of
-from tests.integration.api.conftest import Door
+from tests.integration.api.conftest import Api
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-def test_answers_are_as_described(door: Door, address: str, mode: GenerationMode) -> None:
+def test_answers_are_as_described(api: Api, address: str, mode: GenerationMode) -> None:
     schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
-    headers = {"Authorization": f"Bearer {door.token()}"}
+    headers = {"Authorization": f"Bearer {api.token()}"}
     operations = [found.ok() for found in schema.get_all_operations()]
     if mode is GenerationMode.NEGATIVE:  # what takes nothing cannot be sent anything wrong
         operations = [found for found in operations if found.path.startswith("/rag/")]
@@ -50,8 +50,8 @@ def _spans_some_time(case: Case) -> bool:
     return not (after and before) or boundary_of(after) < boundary_of(before)
 
 
-def test_the_description_is_openapi_3_1_and_names_the_problems(door: Door) -> None:
-    description = door.client.get("/openapi.json").json()
+def test_the_description_is_openapi_3_1_and_names_the_problems(api: Api) -> None:
+    description = api.client.get("/openapi.json").json()
     assert description["openapi"].startswith("3.1")
     assert "caller" not in description["components"]["schemas"]["QueryRequest"]["properties"]
     query = description["paths"]["/rag/query"]["post"]

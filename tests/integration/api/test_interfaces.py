@@ -1,4 +1,4 @@
-"""Every door, the same answer: what its caller may read, of their own tenant, and nothing else."""
+"""Every interface gives the same answer: what its caller may read of their tenant, nothing else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.catalog.access import PUBLIC
 from tests.installation import FAST
-from tests.integration.api.conftest import Door
+from tests.integration.api.conftest import Api
 from tests.integration.api.test_mcp_routes import ACCEPT
 
 WORDS = ("tide", "harbour", "lantern", "compass", "rudder", "anchor")
@@ -39,7 +39,7 @@ class World:
         granted: people by tenant and scope.
     """
 
-    door: Door
+    api: Api
     marks: dict[str, tuple[str, str]] = field(default_factory=dict)
     granted: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
@@ -59,7 +59,7 @@ class World:
     def change(self, rng: random.Random) -> None:
         """Grant or revoke something."""
         tenant, scope, person = rng.choice(TENANTS), rng.choice(SCOPES[1:]), rng.choice(PEOPLE)
-        catalog = self.door.driver.session.catalog
+        catalog = self.api.driver.session.catalog
         ref = catalog.tenants.get(tenant).ref
         held = self.granted.setdefault((tenant, scope), set())
         if rng.random() < 0.6:
@@ -71,11 +71,11 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(door: Door) -> World:
+def world(api: Api) -> World:
     rng = random.Random(7)
-    made = World(door)
+    made = World(api)
     for tenant in TENANTS:
-        root = door.installation.home.parent / "sources" / tenant
+        root = api.installation.home.parent / "sources" / tenant
         sources = []
         for at, scope in enumerate(SCOPES):
             folder = root / str(at)
@@ -88,19 +88,19 @@ def world(door: Door) -> World:
             # The same words in every scope of both tenants: one hit, whose places must be its own.
             (folder / "same.md").write_text("# Notice\n\nThe harbour is closed at night.\n")
             sources.append({"name": f"s{at}", "root": str(folder), "scope": scope})
-        door.installation.add_tenant(tenant, root=root, **{**FAST, "sources": sources})
-        door.driver.sync(tenant)
+        api.installation.add_tenant(tenant, root=root, **{**FAST, "sources": sources})
+        api.driver.sync(tenant)
     return made
 
 
 def by_python(world: World, tenant: str, people: list[str], query: str, mode: Any) -> str:
     caller = Caller(principals=tuple(people))
     request = SearchRequest(query=query, top_k=100, mode=mode, caller=caller)
-    return str(world.door.core(tenant, request))
+    return str(world.api.core(tenant, request))
 
 
 def by_http(world: World, tenant: str, people: list[str], query: str, mode: Any) -> str:
-    response = world.door.ask(token(world, tenant, people), query=query, top_k=100, mode=mode)
+    response = world.api.ask(token(world, tenant, people), query=query, top_k=100, mode=mode)
     assert response.status_code == 200
     return str(response.text)
 
@@ -114,13 +114,13 @@ def by_http_agent(world: World, tenant: str, people: list[str], query: str, mode
         "params": {"name": "rag_search", "arguments": arguments},
     }
     headers = {"Authorization": f"Bearer {token(world, tenant, people)}", **ACCEPT}
-    response = world.door.client.post("/mcp", json=call, headers=headers)
+    response = world.api.client.post("/mcp", json=call, headers=headers)
     assert not response.json()["result"]["isError"]
     return str(response.text)
 
 
 def by_local_agent(world: World, tenant: str, people: list[str], query: str, mode: Any) -> str:
-    session = world.door.driver.session
+    session = world.api.driver.session
     message = MessageContext(tenant, Caller(principals=tuple(people)))
 
     async def run() -> str:
@@ -141,14 +141,14 @@ def by_local_agent(world: World, tenant: str, people: list[str], query: str, mod
 
 def by_command(world: World, tenant: str, people: list[str], query: str, mode: Any) -> str:
     options = [option for person in people for option in ("--as", person)]
-    result = world.door.installation.command(
+    result = world.api.installation.command(
         "search", tenant, query, "--top-k", "100", "--mode", mode, "--json", *options
     )
     assert result.code == 0
     return result.out
 
 
-DOORS: dict[str, Callable[[World, str, list[str], str, Any], str]] = {
+INTERFACES: dict[str, Callable[[World, str, list[str], str, Any], str]] = {
     "python": by_python,
     "http": by_http,
     "agent over http": by_http_agent,
@@ -162,11 +162,11 @@ def token(world: World, tenant: str, people: list[str]) -> str:
     subjects = [person for person in people if not person.startswith("group:")]
     groups = [person.removeprefix("group:") for person in people if person.startswith("group:")]
     assert len(subjects) == 1
-    return world.door.token(subjects[0], tenant, groups=groups)
+    return world.api.token(subjects[0], tenant, groups=groups)
 
 
 def asks(rng: random.Random) -> list[str]:
-    """A person with some groups, as every door can tell them."""
+    """A person with some groups, as every interface takes them."""
     subjects = [person for person in PEOPLE if not person.startswith("group:")]
     groups = [person for person in PEOPLE if person.startswith("group:")]
     return [rng.choice(subjects), *rng.sample(groups, rng.randint(0, 2))]
@@ -179,7 +179,7 @@ def test_through_every_door_exactly_what_may_be_read_is_found(world: World, seed
         world.change(rng)
         tenant, people, mode = rng.choice(TENANTS), asks(rng), rng.choice(["knn", "hybrid"])
         allowed = world.readable(tenant, people)
-        for name, answer in DOORS.items():
+        for name, answer in INTERFACES.items():
             text = answer(world, tenant, people, " ".join(WORDS), mode)
             assert set(MARK.findall(text)) == allowed, (name, people)
             sources = {int(at) for at in re.findall(r"\bs(\d)/", text)}
@@ -205,18 +205,18 @@ def test_no_filter_and_no_preference_opens_anything(world: World, seed: int) -> 
         {"min_score": -1.0},
     ):
         query = " ".join(rng.sample(foreign, min(4, len(foreign))))
-        text = world.door.ask(token(world, "left", people), query=query, top_k=100, **body).text
+        text = world.api.ask(token(world, "left", people), query=query, top_k=100, **body).text
         assert set(MARK.findall(text)) <= allowed, body
 
 
 @pytest.mark.parametrize("tenant", HOSTILE)
 def test_a_hostile_name_of_a_tenant_opens_nothing(world: World, tenant: str) -> None:
-    mine = world.door.token("ada", "left")
-    response = world.door.ask(mine, tenant=tenant)
+    mine = world.api.token("ada", "left")
+    response = world.api.ask(mine, tenant=tenant)
     assert response.status_code in {403, 422}
     assert not MARK.findall(response.text)
     # Whoever signs tokens may be careless about names; there is no tenant of this one.
-    response = world.door.ask(world.door.token("ada", tenant))
+    response = world.api.ask(world.api.token("ada", tenant))
     assert response.status_code in {401, 403, 404, 422}
     assert not MARK.findall(response.text)
     assert "rag-assets tenants" not in response.text

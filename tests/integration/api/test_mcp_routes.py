@@ -1,4 +1,4 @@
-"""The door for remote agents, through the official client."""
+"""The interface for remote agents, through the official client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.integration.api.conftest import Door
+from tests.integration.api.conftest import Api
 from tests.integration.api.test_service import assert_problem, granted
 
 MESSAGE = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -37,14 +37,14 @@ async def search(client: Client, query: str = "valve", **arguments: Any) -> str:
     return str(result.content[0].text)  # type: ignore[union-attr]
 
 
-def post(door: Door, path: str = "/mcp", **headers: str) -> Any:
-    return door.client.post(path, json=MESSAGE, headers={**ACCEPT, **headers})
+def post(api: Api, path: str = "/mcp", **headers: str) -> Any:
+    return api.client.post(path, json=MESSAGE, headers={**ACCEPT, **headers})
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_an_agent_searches_lists_and_reads(door: Door, address: str, mode: str) -> None:
+def test_an_agent_searches_lists_and_reads(api: Api, address: str, mode: str) -> None:
     async def run() -> None:
-        async with agent(address, door.token(), mode=mode) as client:
+        async with agent(address, api.token(), mode=mode) as client:
             [tool] = (await client.list_tools()).tools
             assert set(tool.input_schema["properties"]) == {"query", "top_k"}
             found = await search(client)
@@ -58,8 +58,8 @@ def test_an_agent_searches_lists_and_reads(door: Door, address: str, mode: str) 
     asyncio.run(run())
 
 
-def test_callers_who_ask_at_once_are_not_taken_for_each_other(door: Door, address: str) -> None:
-    ada, eve, other = door.token("ada"), door.token("eve"), door.token("ada", "other")
+def test_callers_who_ask_at_once_are_not_taken_for_each_other(api: Api, address: str) -> None:
+    ada, eve, other = api.token("ada"), api.token("eve"), api.token("ada", "other")
     public, board = {"public/acme.md"}, {"public/acme.md", "board/acme.md"}
     expected = {ada: board, eve: public, other: {"public/other.md"}}
 
@@ -81,12 +81,12 @@ def test_callers_who_ask_at_once_are_not_taken_for_each_other(door: Door, addres
             *(ask(token, mode) for token in expected for mode in ("auto", "legacy"))
         )
 
-    with granted(door, "ada"):
+    with granted(api, "ada"):
         asyncio.run(run())
 
 
-def test_a_token_for_several_names_one_in_the_path(door: Door, address: str) -> None:
-    both = door.token("eve", "acme", "other")
+def test_a_token_for_several_names_one_in_the_path(api: Api, address: str) -> None:
+    both = api.token("eve", "acme", "other")
 
     async def run() -> None:
         async with agent(address, both, "/other") as client:
@@ -94,20 +94,20 @@ def test_a_token_for_several_names_one_in_the_path(door: Door, address: str) -> 
 
     asyncio.run(run())
     authorization = {"Authorization": f"Bearer {both}"}
-    assert post(door, "/mcp/acme", **authorization).json()["result"]["tools"]
-    assert_problem(post(door, **authorization), 403, "forbidden")
+    assert post(api, "/mcp/acme", **authorization).json()["result"]["tools"]
+    assert_problem(post(api, **authorization), 403, "forbidden")
     for tenant in ("missing", "acme,other", "ACME"):
-        assert_problem(post(door, f"/mcp/{tenant}", **authorization), 403, "forbidden")
+        assert_problem(post(api, f"/mcp/{tenant}", **authorization), 403, "forbidden")
 
 
-def test_a_hidden_document_is_not_told_from_none(door: Door, address: str) -> None:
-    with granted(door, "ada"):
-        listed = door.get(door.token("ada"), "/rag/documents").json()["documents"]
+def test_a_hidden_document_is_not_told_from_none(api: Api, address: str) -> None:
+    with granted(api, "ada"):
+        listed = api.get(api.token("ada"), "/rag/documents").json()["documents"]
     [hidden] = [d["document_id"] for d in listed if d["uri"] == "board/acme.md"]
 
     async def run() -> set[str]:
         said = set()
-        async with agent(address, door.token("eve")) as client:
+        async with agent(address, api.token("eve")) as client:
             for document_id in (hidden, "0" * 64):
                 with pytest.raises(MCPError) as refused:
                     await client.read_resource(f"rag://documents/{document_id}")
@@ -118,32 +118,32 @@ def test_a_hidden_document_is_not_told_from_none(door: Door, address: str) -> No
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/acme"])
-def test_without_a_token_that_counts_nothing_is_answered(door: Door, path: str) -> None:
+def test_without_a_token_that_counts_nothing_is_answered(api: Api, path: str) -> None:
     for headers in ({}, {"Authorization": "Bearer rag_guessed"}):
-        response = post(door, path, **headers)
+        response = post(api, path, **headers)
         assert_problem(response, 401, "unauthenticated")
         assert response.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_there_are_no_sessions(door: Door) -> None:
-    headers = {"Authorization": f"Bearer {door.token()}", **ACCEPT}
+def test_there_are_no_sessions(api: Api) -> None:
+    headers = {"Authorization": f"Bearer {api.token()}", **ACCEPT}
     for method in ("GET", "DELETE"):
-        response = door.client.request(method, "/mcp", headers=headers)
+        response = api.client.request(method, "/mcp", headers=headers)
         assert_problem(response, 405, "method-not-allowed")
         assert response.headers["allow"] == "POST"
-    assert "mcp-session-id" not in post(door, **headers).headers
+    assert "mcp-session-id" not in post(api, **headers).headers
 
 
-def test_web_pages_are_refused_unless_they_are_known(door: Door) -> None:
-    authorization = {"Authorization": f"Bearer {door.token()}"}
-    assert post(door, Origin="https://app.example", **authorization).status_code == 200
+def test_web_pages_are_refused_unless_they_are_known(api: Api) -> None:
+    authorization = {"Authorization": f"Bearer {api.token()}"}
+    assert post(api, Origin="https://app.example", **authorization).status_code == 200
     for origin in ("https://evil.example", "null", "http://testserver", "https://app.example.evil"):
-        response = post(door, Origin=origin, **authorization)
+        response = post(api, Origin=origin, **authorization)
         assert_problem(response, 403, "foreign-origin")
 
 
 def test_failures_of_servers_are_told_by_their_kind_alone(
-    door: Door, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from rag_assets.common.errors import IndexInconsistent
 
@@ -159,19 +159,19 @@ def test_failures_of_servers_are_told_by_their_kind_alone(
         "method": "tools/call",
         "params": {"name": "rag_search", "arguments": {"query": "valve"}},
     }
-    headers = {"Authorization": f"Bearer {door.token()}", **ACCEPT, "X-Request-ID": "order-66"}
+    headers = {"Authorization": f"Bearer {api.token()}", **ACCEPT, "X-Request-ID": "order-66"}
     call["params"]["arguments"] = {"query": " "}
-    refused = door.client.post("/mcp", json=call, headers=headers).json()["result"]
+    refused = api.client.post("/mcp", json=call, headers=headers).json()["result"]
     asked = "Error executing tool rag_search: the question is empty; ask something"
     assert refused["content"][0]["text"] == asked
     call["params"]["arguments"] = {"query": "valve"}
     for error, title in (
-        (IndexInconsistent("index x of host y"), "The tenant's index is being mended"),
+        (IndexInconsistent("index x of host y"), "The tenant's index is being repaired"),
         (ValueError("the text of a document"), "The service failed"),
     ):
-        monkeypatch.setattr(door.backend.retriever, "search", failing(error))
+        monkeypatch.setattr(api.backend.retriever, "search", failing(error))
         with caplog.at_level(logging.INFO):
-            result = door.client.post("/mcp", json=call, headers=headers).json()["result"]
+            result = api.client.post("/mcp", json=call, headers=headers).json()["result"]
         assert result["isError"]
         told = result["content"][0]["text"]
         assert told == f"Error executing tool rag_search: {title} (request order-66)"
@@ -179,30 +179,30 @@ def test_failures_of_servers_are_told_by_their_kind_alone(
     assert any(getattr(record, "reason", "") == "index x of host y" for record in caplog.records)
 
 
-def test_what_is_wrong_with_arguments_is_told_without_what_they_were(door: Door) -> None:
+def test_what_is_wrong_with_arguments_is_told_without_what_they_were(api: Api) -> None:
     call = {
         "jsonrpc": "2.0",
         "id": 1,
         "method": "tools/call",
         "params": {"name": "rag_search", "arguments": {"query": "valve", "top_k": "AKIA-SENT"}},
     }
-    headers = {"Authorization": f"Bearer {door.token()}", **ACCEPT}
-    result = door.client.post("/mcp", json=call, headers=headers).json()["result"]
+    headers = {"Authorization": f"Bearer {api.token()}", **ACCEPT}
+    result = api.client.post("/mcp", json=call, headers=headers).json()["result"]
     assert result["isError"]
     assert "top_k" in result["content"][0]["text"]
     assert "AKIA-SENT" not in result["content"][0]["text"]
 
 
 def test_requests_are_counted_bounded_and_logged_as_others_are(
-    door: Door, caplog: pytest.LogCaptureFixture
+    api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
-    authorization = {"Authorization": f"Bearer {door.token('ada')}"}
+    authorization = {"Authorization": f"Bearer {api.token('ada')}"}
     with caplog.at_level(logging.INFO, logger="rag_assets.api"):
-        post(door, "/mcp/acme", **authorization)
+        post(api, "/mcp/acme", **authorization)
     [record] = [found for found in caplog.records if found.name == "rag_assets.api"]
     said = vars(record)
     assert (said["caller"], said["tenant"], said["route"]) == ("jwt:ada", "acme", "/mcp/{tenant}")
     large = {**authorization, **ACCEPT, "Content-Type": "application/json"}
-    response = door.client.post("/mcp", content=b"x" * 1_100_000, headers=large)
+    response = api.client.post("/mcp", content=b"x" * 1_100_000, headers=large)
     assert_problem(response, 413, "too-large")
-    assert 'route="/mcp/{tenant}",status="200"' in door.client.get("/metrics").text
+    assert 'route="/mcp/{tenant}",status="200"' in api.client.get("/metrics").text

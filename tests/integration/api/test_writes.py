@@ -19,7 +19,7 @@ from rag_assets.storage.catalog.document_rows import DocumentChange
 from rag_assets.storage.catalog.events import SEARCHES
 from rag_assets.storage.catalog.index_rows import IndexedVersion
 from rag_assets.storage.catalog.records import PushedRecord
-from tests.integration.api.conftest import Door
+from tests.integration.api.conftest import Api
 
 PAGE = "/rag/records/page/p-1"
 SAID = {
@@ -30,22 +30,22 @@ SAID = {
 }
 
 
-def status(door: Door) -> tuple[int, int]:
+def status(api: Api) -> tuple[int, int]:
     """How many documents are stale, and how many wait."""
-    said = door.get(door.token(), "/rag/status").json()
+    said = api.get(api.token(), "/rag/status").json()
     return said["stale"], said["queue_depth"]
 
 
-def hits(door: Door, query: str, **body: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = door.ask(door.token(), query=query, **body).json()["hits"]
+def hits(api: Api, query: str, **body: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = api.ask(api.token(), query=query, **body).json()["hits"]
     return found
 
 
-def listed(door: Door) -> Iterator[str]:
+def listed(api: Api) -> Iterator[str]:
     """Uris of all documents, asked for one by one."""
     after = None
     while True:
-        page = door.get(door.token(), "/rag/documents", limit=1, after=after).json()
+        page = api.get(api.token(), "/rag/documents", limit=1, after=after).json()
         yield from (document["uri"] for document in page["documents"])
         if (after := page["next"]) is None:
             return
@@ -55,17 +55,17 @@ def problem(response: Any) -> tuple[int, str]:
     return response.status_code, response.json()["type"].rpartition(":")[2]
 
 
-def test_a_record_from_its_push_to_its_end(door: Door) -> None:
-    first = door.send("PUT", PAGE, {"text": "The impeller is made of bronze.", **SAID})
+def test_a_record_from_its_push_to_its_end(api: Api) -> None:
+    first = api.send("PUT", PAGE, {"text": "The impeller is made of bronze.", **SAID})
     assert (first.status_code, first.json()["outcome"]) == (202, "queued")
-    door.send("PUT", "/rag/records/comment/c-1", {"text": "Well seen.", "uri": SAID["uri"]})
-    assert status(door) == (0, 2)
-    door.driver.sync("acme")
-    assert status(door) == (0, 0)
-    assert sorted(listed(door)).count(str(SAID["uri"])) == 2
-    door.send("DELETE", "/rag/records/comment/c-1")
-    door.driver.sync("acme")
-    [hit] = [h for h in hits(door, "impeller of bronze") if "bronze" in h["text"]]
+    api.send("PUT", "/rag/records/comment/c-1", {"text": "Well seen.", "uri": SAID["uri"]})
+    assert status(api) == (0, 2)
+    api.driver.sync("acme")
+    assert status(api) == (0, 0)
+    assert sorted(listed(api)).count(str(SAID["uri"])) == 2
+    api.send("DELETE", "/rag/records/comment/c-1")
+    api.driver.sync("acme")
+    [hit] = [h for h in hits(api, "impeller of bronze") if "bronze" in h["text"]]
     assert (hit["uri"], hit["title"], hit["stale"]) == (SAID["uri"], SAID["title"], False)
     assert hit["document_id"] == first.json()["document_id"]
     for narrowed in (
@@ -73,53 +73,53 @@ def test_a_record_from_its_push_to_its_end(door: Door) -> None:
         {"filters": {"tags": ["mill", "pump"], "metadata": {"owner": "ada", "floor": "3"}}},
         {"filters": {"paths": ["https://wiki.example/"]}},
     ):
-        assert {h["uri"] for h in hits(door, "impeller", **narrowed)} == {SAID["uri"]}
+        assert {h["uri"] for h in hits(api, "impeller", **narrowed)} == {SAID["uri"]}
 
-    again = door.send("PUT", PAGE, {"text": "The impeller is made of bronze.", **SAID})
+    again = api.send("PUT", PAGE, {"text": "The impeller is made of bronze.", **SAID})
     assert again.json()["outcome"] == "unchanged"
-    assert status(door) == (0, 0)
-    door.send("PUT", PAGE, {"text": "The impeller is made of steel."})
-    assert status(door) == (1, 1)
-    [former] = [h for h in hits(door, "impeller of bronze") if "bronze" in h["text"]]
+    assert status(api) == (0, 0)
+    api.send("PUT", PAGE, {"text": "The impeller is made of steel."})
+    assert status(api) == (1, 1)
+    [former] = [h for h in hits(api, "impeller of bronze") if "bronze" in h["text"]]
     assert former["stale"]
-    door.driver.sync("acme")
-    [hit] = hits(door, "impeller", source_types=["page"])
+    api.driver.sync("acme")
+    [hit] = hits(api, "impeller", source_types=["page"])
     assert (hit["text"], hit["uri"]) == ("The impeller is made of steel.", "pushed/page/p-1")
 
-    assert door.send("DELETE", PAGE).json()["outcome"] == "removed"
-    assert hits(door, "impeller", source_types=["page"]) == []
-    assert status(door) == (0, 1)
-    assert door.driver.sync("acme")["deleted"] == 1
-    assert status(door) == (0, 0)
-    assert door.send("DELETE", PAGE).json()["outcome"] == "unchanged"
+    assert api.send("DELETE", PAGE).json()["outcome"] == "removed"
+    assert hits(api, "impeller", source_types=["page"]) == []
+    assert status(api) == (0, 1)
+    assert api.driver.sync("acme")["deleted"] == 1
+    assert status(api) == (0, 0)
+    assert api.send("DELETE", PAGE).json()["outcome"] == "unchanged"
 
 
-def test_who_may_not_read_the_new_scope_of_a_record_is_shown_no_former_version(door: Door) -> None:
-    session = door.driver.session
+def test_who_may_not_read_the_new_scope_of_a_record_is_shown_no_former_version(api: Api) -> None:
+    session = api.driver.session
     path, body = "/rag/records/page/narrowed", {"text": "The narwhal budget is seven crores."}
-    door.send("PUT", path, body)
-    door.driver.sync("acme")
-    assert any("narwhal" in hit["text"] for hit in hits(door, "narwhal budget"))
-    door.send("PUT", path, {**body, "scope": "board"})
-    assert all("narwhal" not in hit["text"] for hit in hits(door, "narwhal budget"))
+    api.send("PUT", path, body)
+    api.driver.sync("acme")
+    assert any("narwhal" in hit["text"] for hit in hits(api, "narwhal budget"))
+    api.send("PUT", path, {**body, "scope": "board"})
+    assert all("narwhal" not in hit["text"] for hit in hits(api, "narwhal budget"))
     ref = session.catalog.tenants.get("acme").ref
     session.catalog.access.grant(ref, "board", ["director"])
-    director = door.ask(door.token("director"), query="narwhal budget").json()["hits"]
+    director = api.ask(api.token("director"), query="narwhal budget").json()["hits"]
     assert any("narwhal" in hit["text"] for hit in director)
-    with door.driver.locked("acme") as ctx:
+    with api.driver.locked("acme") as ctx:
         assert all(state.healthy for state in inspect_index(ctx))
-    door.send("PUT", path, body)
-    door.driver.sync("acme")
-    assert any("narwhal" in hit["text"] for hit in hits(door, "narwhal budget"))
-    with door.driver.locked("acme") as ctx:
+    api.send("PUT", path, body)
+    api.driver.sync("acme")
+    assert any("narwhal" in hit["text"] for hit in hits(api, "narwhal budget"))
+    with api.driver.locked("acme") as ctx:
         assert all(state.healthy for state in inspect_index(ctx))
-    door.send("DELETE", path)
-    door.driver.sync("acme")
+    api.send("DELETE", path)
+    api.driver.sync("acme")
 
 
-def test_a_record_whose_date_cannot_be_read_keeps_no_other_from_being_listed(door: Door) -> None:
-    records = door.driver.session.catalog.records
-    ref = door.driver.session.catalog.tenants.get("acme").ref
+def test_a_record_whose_date_cannot_be_read_keeps_no_other_from_being_listed(api: Api) -> None:
+    records = api.driver.session.catalog.records
+    ref = api.driver.session.catalog.tenants.get("acme").ref
     late = datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))
     metadata = SourceMetadata(modified_at=late)
     record = PushedRecord("pushed", "page", "late", "a", "text/plain", metadata)
@@ -130,58 +130,58 @@ def test_a_record_whose_date_cannot_be_read_keeps_no_other_from_being_listed(doo
 
 
 def test_writes_for_a_tenant_that_is_busy_wait_shortly_and_keep_no_other_tenant_waiting(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_WAIT_SHORTLY", text("SET LOCAL lock_timeout = '50ms'"))
-    catalog = door.driver.session.catalog
+    catalog = api.driver.session.catalog
     with catalog.database.begin_exclusive(catalog.tenants.get("acme").ref):
-        refused = door.send("PUT", PAGE, {"text": "A page."})
+        refused = api.send("PUT", PAGE, {"text": "A page."})
         assert problem(refused) == (503, "tenant-busy")
         assert int(refused.headers["retry-after"]) > 0
-        assert status(door) == (0, 0)
+        assert status(api) == (0, 0)
 
 
-def test_a_document_of_a_file_is_gone_at_once_and_until_it_changes(door: Door) -> None:
-    file = door.driver.session.settings.home.parent / "sources" / "acme" / "public" / "pond.md"
+def test_a_document_of_a_file_is_gone_at_once_and_until_it_changes(api: Api) -> None:
+    file = api.driver.session.settings.home.parent / "sources" / "acme" / "public" / "pond.md"
     file.write_text("# Pond\n\nCarps winter in the pond.\n")
-    door.driver.sync("acme")
-    [hit] = [h for h in hits(door, "carps winter") if "Carps" in h["text"]]
+    api.driver.sync("acme")
+    [hit] = [h for h in hits(api, "carps winter") if "Carps" in h["text"]]
     path = f"/rag/documents/{hit['document_id']}"
     only = {"mode": "text", "filters": {"documents": [hit["document_id"]]}}
 
     def looked_at() -> int:
-        answer = door.ask(door.token(), query="carps", **only).json()
+        answer = api.ask(api.token(), query="carps", **only).json()
         return int(answer["debug"]["total_candidates"])
 
     assert looked_at() == 1
-    assert door.send("DELETE", path).status_code == 202
+    assert api.send("DELETE", path).status_code == 202
     # Else a word after the other could be tried, until the index has forgotten them.
     assert looked_at() == 0
-    assert all("Carps" not in h["text"] for h in hits(door, "carps winter"))
-    assert door.send("DELETE", path).json()["outcome"] == "unchanged"
-    nothing = door.send("DELETE", f"/rag/documents/{'0' * 32}")
+    assert all("Carps" not in h["text"] for h in hits(api, "carps winter"))
+    assert api.send("DELETE", path).json()["outcome"] == "unchanged"
+    nothing = api.send("DELETE", f"/rag/documents/{'0' * 32}")
     assert problem(nothing) == (404, "unknown-document")
-    door.driver.sync("acme")
-    assert status(door) == (0, 0)
-    assert all("Carps" not in h["text"] for h in hits(door, "carps winter"))
+    api.driver.sync("acme")
+    assert status(api) == (0, 0)
+    assert all("Carps" not in h["text"] for h in hits(api, "carps winter"))
     file.write_text("# Pond\n\nCarps winter in the deep of the pond.\n")
-    door.driver.sync("acme")
-    assert any("the deep" in h["text"] for h in hits(door, "carps winter"))
+    api.driver.sync("acme")
+    assert any("the deep" in h["text"] for h in hits(api, "carps winter"))
     file.unlink()
-    door.driver.sync("acme")
+    api.driver.sync("acme")
 
 
 @pytest.mark.parametrize("kind", ["record", "file"])
-def test_a_sync_under_way_brings_nothing_back_that_is_deleted(door: Door, kind: str) -> None:
-    catalog = door.driver.session.catalog
+def test_a_sync_under_way_brings_nothing_back_that_is_deleted(api: Api, kind: str) -> None:
+    catalog = api.driver.session.catalog
     ref = catalog.tenants.get("acme").ref
-    file = door.driver.session.settings.home.parent / "sources" / "acme" / "public" / "race.md"
+    file = api.driver.session.settings.home.parent / "sources" / "acme" / "public" / "race.md"
     if kind == "record":
-        door.send("PUT", "/rag/records/page/race", {"text": "A race of snails."})
+        api.send("PUT", "/rag/records/page/race", {"text": "A race of snails."})
     else:
         file.write_text("A race of snails.")
-    door.driver.sync("acme")
-    [hit] = [h for h in hits(door, "race of snails") if "snails" in h["text"]]
+    api.driver.sync("acme")
+    [hit] = [h for h in hits(api, "race of snails") if "snails" in h["text"]]
     id_ = hit["document_id"]
     [row] = catalog.documents.find("acme", [id_])
     listed = DocumentChange(
@@ -195,49 +195,49 @@ def test_a_sync_under_way_brings_nothing_back_that_is_deleted(door: Door, kind: 
     [held] = [v for v in catalog.index.held("acme", serving.number) if v.document_id == id_]
     version = IndexedVersion(id_, held.indexed_key, row.document_key, "any", held.chunk_count)
 
-    door.send("DELETE", f"/rag/documents/{id_}")
+    api.send("DELETE", f"/rag/documents/{id_}")
     catalog.documents.record(ref, [listed], lane=0)
     catalog.index.commit(ref, serving.number, [version])
     [row] = catalog.documents.find("acme", [id_])
     assert row.status == "DELETED"
-    assert all("snails" not in h["text"] for h in hits(door, "race of snails"))
+    assert all("snails" not in h["text"] for h in hits(api, "race of snails"))
     if kind == "record":
-        door.send("PUT", "/rag/records/page/race", {"text": "Another race."})
+        api.send("PUT", "/rag/records/page/race", {"text": "Another race."})
         catalog.documents.record(ref, [listed], lane=0)
         [row] = catalog.documents.find("acme", [id_])
         assert row.status == "DELETED"
-        door.send("DELETE", "/rag/records/page/race")
+        api.send("DELETE", "/rag/records/page/race")
     file.unlink(missing_ok=True)
-    door.driver.sync("acme")
-    assert status(door) == (0, 0)
+    api.driver.sync("acme")
+    assert status(api) == (0, 0)
 
 
-def test_what_is_asked_for_is_read_parsed_and_indexed_anew(door: Door) -> None:
-    catalog = door.driver.session.catalog
-    broken = door.driver.session.settings.home.parent / "sources" / "acme" / "public" / "b.pdf"
+def test_what_is_asked_for_is_read_parsed_and_indexed_anew(api: Api) -> None:
+    catalog = api.driver.session.catalog
+    broken = api.driver.session.settings.home.parent / "sources" / "acme" / "public" / "b.pdf"
     broken.write_bytes(b"%PDF-1.7 and no more")
-    assert door.driver.sync("acme")["failed"] == 1
+    assert api.driver.sync("acme")["failed"] == 1
     living = len(catalog.documents.all("acme"))
     whole = living - 1
-    answer = door.send("POST", "/rag/reindex", {"scope": "tenant"})
+    answer = api.send("POST", "/rag/reindex", {"scope": "tenant"})
     assert (answer.status_code, answer.json()) == (202, {"documents": living})
-    assert status(door) == (0, living)
-    done = door.driver.sync("acme")
+    assert status(api) == (0, living)
+    done = api.driver.sync("acme")
     assert (done["parsed"], done["upserted"], done["deleted"]) == (whole, whole, whole)
     assert (done["failed"], done["embedded"]) == (1, 0)
     broken.unlink()
-    assert status(door) == (0, 0)
+    assert status(api) == (0, 0)
     source = {"scope": "source", "id": "public"}
-    assert door.send("POST", "/rag/reindex", source).json() == {"documents": 2}
+    assert api.send("POST", "/rag/reindex", source).json() == {"documents": 2}
     [document] = [d for d in catalog.documents.all("acme") if d.source == "board"]
     one = {"scope": "document", "id": document.document_id}
-    assert door.send("POST", "/rag/reindex", one).json() == {"documents": 1}
-    assert door.driver.sync("acme")["parsed"] == 2
+    assert api.send("POST", "/rag/reindex", one).json() == {"documents": 1}
+    assert api.driver.sync("acme")["parsed"] == 2
     nowhere = {"scope": "source", "id": "nowhere"}
-    assert problem(door.send("POST", "/rag/reindex", nowhere)) == (404, "unknown-source")
+    assert problem(api.send("POST", "/rag/reindex", nowhere)) == (404, "unknown-source")
     nothing = {"scope": "document", "id": "0" * 32}
-    assert problem(door.send("POST", "/rag/reindex", nothing)) == (404, "unknown-document")
-    kinds = door.get(door.token("chief", role="admin"), "/rag/events", kind="reindex_requested")
+    assert problem(api.send("POST", "/rag/reindex", nothing)) == (404, "unknown-document")
+    kinds = api.get(api.token("chief", role="admin"), "/rag/events", kind="reindex_requested")
     told = [event["payload"] for event in kinds.json()["events"][:3]]
     assert [payload["scope"] for payload in told] == ["document", "source", "tenant"]
     assert {payload["by"] for payload in told} == {"jwt:chief"}
@@ -246,17 +246,17 @@ def test_what_is_asked_for_is_read_parsed_and_indexed_anew(door: Door) -> None:
 @pytest.mark.parametrize(
     "id_", ["a/b/c", "ÄÖ €🔒", "a b?c#d&e=f", "100%", "x" * 512, "'; DROP TABLE x --"]
 )
-def test_any_id_is_a_record_of_its_own(door: Door, id_: str) -> None:
+def test_any_id_is_a_record_of_its_own(api: Api, id_: str) -> None:
     path = f"/rag/records/row/{quote(id_, safe='')}"
-    answer = door.send("PUT", path, {"text": "A row."})
+    answer = api.send("PUT", path, {"text": "A row."})
     assert answer.status_code == 202, answer.text
     assert answer.json()["document_id"] == record_document_id("pushed", "row", id_)
-    assert door.send("DELETE", path).json()["outcome"] == "removed"
+    assert api.send("DELETE", path).json()["outcome"] == "removed"
 
 
 @pytest.mark.parametrize("id_", ["%00", "%0A", "%FF", "", "x" * 513])
-def test_no_record_has_an_id_that_cannot_be_kept(door: Door, id_: str) -> None:
-    assert door.send("PUT", f"/rag/records/row/{id_}", {"text": "A row."}).status_code in {404, 422}
+def test_no_record_has_an_id_that_cannot_be_kept(api: Api, id_: str) -> None:
+    assert api.send("PUT", f"/rag/records/row/{id_}", {"text": "A row."}).status_code in {404, 422}
 
 
 @pytest.mark.parametrize(
@@ -273,22 +273,22 @@ def test_no_record_has_an_id_that_cannot_be_kept(door: Door, id_: str) -> None:
         {"text": "a", "caller": "ada"},
     ],
 )
-def test_a_record_that_is_not_valid_is_refused(door: Door, body: dict[str, Any]) -> None:
-    assert problem(door.send("PUT", PAGE, body)) == (422, "invalid-request")
-    assert status(door) == (0, 0)
+def test_a_record_that_is_not_valid_is_refused(api: Api, body: dict[str, Any]) -> None:
+    assert problem(api.send("PUT", PAGE, body)) == (422, "invalid-request")
+    assert status(api) == (0, 0)
 
 
-def test_a_secret_record_is_kept_nowhere(door: Door) -> None:
+def test_a_secret_record_is_kept_nowhere(api: Api) -> None:
     path = "/rag/records/file/s"
-    door.send("PUT", path, {"text": "The combination is 1234."})
+    api.send("PUT", path, {"text": "The combination is 1234."})
     secret = {"text": "The combination is 1234.", "metadata": {"is_secret": True}}
-    assert door.send("PUT", path, secret).json()["outcome"] == "secret"
-    assert status(door) == (0, 0)
-    records = door.driver.session.catalog.records.of("acme")
+    assert api.send("PUT", path, secret).json()["outcome"] == "secret"
+    assert status(api) == (0, 0)
+    records = api.driver.session.catalog.records.of("acme")
     assert [record for record in records.listed("pushed") if record.source_id == "s"] == []
 
 
-def test_only_an_admin_of_the_tenant_writes(door: Door) -> None:
+def test_only_an_admin_of_the_tenant_writes(api: Api) -> None:
     writes = [
         ("PUT", PAGE, {"text": "a"}),
         ("PUT", PAGE, {"no": "record"}),
@@ -296,25 +296,25 @@ def test_only_an_admin_of_the_tenant_writes(door: Door) -> None:
         ("DELETE", f"/rag/documents/{'0' * 32}", None),
         ("POST", "/rag/reindex", {"scope": "tenant"}),
     ]
-    other = door.token("chief", "other", role="admin")
+    other = api.token("chief", "other", role="admin")
     for method, path, body in writes:
-        assert problem(door.send(method, path, body, token=door.token())) == (403, "forbidden")
-    assert problem(door.send("PUT", f"{PAGE}?tenant=acme", {"text": "a"}, token=other)) == (
+        assert problem(api.send(method, path, body, token=api.token())) == (403, "forbidden")
+    assert problem(api.send("PUT", f"{PAGE}?tenant=acme", {"text": "a"}, token=other)) == (
         403,
         "forbidden",
     )
-    assert status(door) == (0, 0)
+    assert status(api) == (0, 0)
 
 
-def test_a_tenant_without_a_source_of_records_says_what_to_add(door: Door) -> None:
-    token = door.token("chief", "other", role="admin")
-    refused = door.send("PUT", PAGE, {"text": "a"}, token=token)
+def test_a_tenant_without_a_source_of_records_says_what_to_add(api: Api) -> None:
+    token = api.token("chief", "other", role="admin")
+    refused = api.send("PUT", PAGE, {"text": "a"}, token=token)
     assert problem(refused) == (409, "no-records-source")
     assert "type: records" in refused.json()["detail"]
 
 
-def test_members_see_their_own_searches_and_admins_everything(door: Door) -> None:
-    catalog = door.driver.session.catalog
+def test_members_see_their_own_searches_and_admins_everything(api: Api) -> None:
+    catalog = api.driver.session.catalog
     ref = catalog.tenants.get("acme").ref
     for caller in ("jwt:eve", "jwt:ada"):
         told = {"search_id": caller, "caller": caller, "query": "valves?"}
@@ -322,15 +322,15 @@ def test_members_see_their_own_searches_and_admins_everything(door: Door) -> Non
     catalog.events.write(ref, "document_indexed", [{"uri": "x", "caller": "jwt:eve"}])
 
     def seen(token: str, **parameters: Any) -> list[tuple[str, Any]]:
-        page = door.get(token, "/rag/events", **parameters).json()["events"]
+        page = api.get(token, "/rag/events", **parameters).json()["events"]
         return [(event["kind"], event["payload"].get("caller")) for event in page]
 
-    assert ("rag_search_started", "jwt:eve") in seen(door.token())
-    assert {who for _, who in seen(door.token())} == {"jwt:eve"}
-    assert {kind for kind, _ in seen(door.token())} <= {*SEARCHES}
-    assert seen(door.token(), kind="document_indexed") == []
-    admin = door.token("chief", role="admin")
+    assert ("rag_search_started", "jwt:eve") in seen(api.token())
+    assert {who for _, who in seen(api.token())} == {"jwt:eve"}
+    assert {kind for kind, _ in seen(api.token())} <= {*SEARCHES}
+    assert seen(api.token(), kind="document_indexed") == []
+    admin = api.token("chief", role="admin")
     assert {("rag_search_started", "jwt:ada"), ("document_indexed", "jwt:eve")} <= {*seen(admin)}
-    newest = door.get(admin, "/rag/events", limit=1).json()
-    older = door.get(admin, "/rag/events", limit=1, after=newest["next"]).json()
+    newest = api.get(admin, "/rag/events", limit=1).json()
+    older = api.get(admin, "/rag/events", limit=1, after=newest["next"]).json()
     assert older["events"][0]["id"] < newest["events"][0]["id"] == newest["next"]

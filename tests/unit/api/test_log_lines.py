@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from rag_assets.api.log_lines import LOGGER, JsonLines, WritingAside
+from rag_assets.api.log_lines import LOGGER, BackgroundLogHandler, JsonLines
 from rag_assets.mcp.knowledge import Knowledge
 from rag_assets.mcp.server import build_server
 
@@ -24,8 +24,8 @@ def pipe() -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-def writing_to(descriptor: int) -> WritingAside:
-    handler = WritingAside(descriptor, MOST)
+def writing_to(descriptor: int) -> BackgroundLogHandler:
+    handler = BackgroundLogHandler(descriptor, MOST)
     handler.setFormatter(JsonLines(str))
     return handler
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from rag_assets.api.service_tokens import Lookups
+from rag_assets.api.service_tokens import TokenLookups
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.storage.catalog.service_tokens import ServiceToken, TokenReader
 
@@ -32,7 +32,7 @@ class Slow:
 def test_who_come_at_once_share_a_look_up() -> None:
     async def run() -> int:
         slow = Slow()
-        lookups = Lookups(cast("TokenReader", slow))
+        lookups = TokenLookups(cast("TokenReader", slow))
         found = await asyncio.gather(*(lookups.find(b"a") for _ in range(100)))
         assert found == ["token"] * 100
         return slow.statements
@@ -43,7 +43,7 @@ def test_who_come_at_once_share_a_look_up() -> None:
 def test_who_comes_after_a_revocation_sees_it() -> None:
     async def run() -> None:
         slow = Slow()
-        lookups = Lookups(cast("TokenReader", slow))
+        lookups = TokenLookups(cast("TokenReader", slow))
         before = asyncio.create_task(lookups.find(b"a"))
         await asyncio.sleep(0.005)
         slow.token = None
@@ -57,7 +57,7 @@ def test_a_failure_is_told_to_all_and_kept_for_nobody() -> None:
     async def run() -> None:
         slow = Slow()
         slow.fails = True
-        lookups = Lookups(cast("TokenReader", slow))
+        lookups = TokenLookups(cast("TokenReader", slow))
         results = await asyncio.gather(
             *(lookups.find(b"a") for _ in range(3)), return_exceptions=True
         )

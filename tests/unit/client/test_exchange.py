@@ -25,16 +25,16 @@ from rag_assets.client.errors import (
     TooManyRequests,
     Unavailable,
 )
-from rag_assets.client.exchange import Again, Wanted, failed, judged
+from rag_assets.client.exchange import ClientSettings, Retry, outcome_of, outcome_of_failure
 from rag_assets.common.errors import ConfigurationError
 
 CALL = operations.live()
 ONCE = Call("POST", "/once", Health, repeatable=False)
 
 
-def wanted(**changes: Any) -> Wanted:
+def wanted(**changes: Any) -> ClientSettings:
     given = {"url": "https://rag", "token": "t", "tenant": None, "timeout": 1.0}
-    return Wanted(**{**given, "retries": 2, "patience": 30.0, **changes})
+    return ClientSettings(**{**given, "retries": 2, "patience": 30.0, **changes})
 
 
 def response(status: int, *, retry_after: str | None = None, **problem: Any) -> httpx2.Response:
@@ -45,13 +45,13 @@ def response(status: int, *, retry_after: str | None = None, **problem: Any) -> 
 
 def test_an_answer_is_read_whatever_else_it_holds() -> None:
     answer = httpx2.Response(200, json={"status": "ok", "new": 1})
-    assert judged(CALL, answer, wanted(), None) == Health("ok")
+    assert outcome_of(CALL, answer, wanted(), None) == Health("ok")
 
 
 @pytest.mark.parametrize("body", [b"<html>", b'{"status": 1}', b"", b"[]"])
 def test_what_is_no_answer_is_not_repeated(body: bytes) -> None:
     with pytest.raises(NotUnderstood) as caught:
-        judged(CALL, httpx2.Response(200, content=body), wanted(), None)
+        outcome_of(CALL, httpx2.Response(200, content=body), wanted(), None)
     assert "html" not in str(caught.value)
 
 
@@ -62,33 +62,33 @@ def test_what_is_no_answer_is_not_repeated(body: bytes) -> None:
 def test_a_problem_is_raised_by_its_status(status: int, kind: type[Refused]) -> None:
     problem = response(
         status,
-        detail="mend it",
+        detail="correct it",
         request_id="order-66",
         errors=[{"field": "top_k", "problem": "too large"}],
     )
     with pytest.raises(Refused) as caught:
-        judged(CALL, problem, wanted(), 0.2)
+        outcome_of(CALL, problem, wanted(), 0.2)
     error = caught.value
     assert type(error) is kind
-    assert (error.status, error.kind, error.detail) == (status, "x", "mend it")
+    assert (error.status, error.kind, error.detail) == (status, "x", "correct it")
     assert error.request_id == "order-66"
-    assert str(error) == f"{status} X: mend it: top_k: too large"
+    assert str(error) == f"{status} X: correct it: top_k: too large"
 
 
 def test_a_proxy_that_fails_is_told_by_its_status() -> None:
     with pytest.raises(Failed, match="502 Bad Gateway"):
-        judged(CALL, httpx2.Response(502, content=b"<html>"), wanted(), 0.2)
+        outcome_of(CALL, httpx2.Response(502, content=b"<html>"), wanted(), 0.2)
     with pytest.raises(Refused, match="302 Found"):
-        judged(CALL, httpx2.Response(302, headers={"Location": "http://evil"}), wanted(), 0.2)
+        outcome_of(CALL, httpx2.Response(302, headers={"Location": "http://evil"}), wanted(), 0.2)
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_what_passes_is_asked_again_after_as_long_as_was_said(status: int) -> None:
-    assert judged(CALL, response(status, retry_after="7"), wanted(), 0.2) == Again(7.0)
-    assert judged(CALL, response(status, retry_after="0"), wanted(), 0.2) == Again(0.2)
+    assert outcome_of(CALL, response(status, retry_after="7"), wanted(), 0.2) == Retry(7.0)
+    assert outcome_of(CALL, response(status, retry_after="0"), wanted(), 0.2) == Retry(0.2)
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=9), usegmt=True)
-    later = judged(CALL, response(status, retry_after=date), wanted(), 0.2)
-    assert isinstance(later, Again)
+    later = outcome_of(CALL, response(status, retry_after=date), wanted(), 0.2)
+    assert isinstance(later, Retry)
     assert 7 <= later.seconds <= 10
 
 
@@ -107,27 +107,27 @@ def test_nothing_else_is_asked_again(
     status: int, call: Call[Any], retry_after: str | None, pause: float | None
 ) -> None:
     with pytest.raises(Failed) as caught:
-        judged(call, response(status, retry_after=retry_after), wanted(), pause)
+        outcome_of(call, response(status, retry_after=retry_after), wanted(), pause)
     assert isinstance(caught.value, Unavailable) == (status == 503)
 
 
 def test_what_was_never_begun_is_asked_again_even_if_it_is_not_repeatable() -> None:
-    assert judged(ONCE, response(429, retry_after="1"), wanted(), 0.2) == Again(1.0)
+    assert outcome_of(ONCE, response(429, retry_after="1"), wanted(), 0.2) == Retry(1.0)
     with pytest.raises(TooManyRequests) as caught:
-        judged(ONCE, response(429, retry_after="1"), wanted(), None)
+        outcome_of(ONCE, response(429, retry_after="1"), wanted(), None)
     assert caught.value.retry_after == 1.0
 
 
 def test_a_connection_that_broke_is_tried_again_and_a_time_that_is_over_is_not() -> None:
     broken = httpx2.RemoteProtocolError("closed")
-    assert failed(CALL, broken, 0.2) == Again(0.2)
+    assert outcome_of_failure(CALL, broken, 0.2) == Retry(0.2)
     for call, error, pause in (
         (ONCE, broken, 0.2),
         (CALL, broken, None),
         (CALL, httpx2.ReadTimeout("late"), 0.2),
     ):
         with pytest.raises(NotReached, match=re.escape(call.path)):
-            failed(call, error, pause)
+            outcome_of_failure(call, error, pause)
 
 
 def test_a_demand_that_adds_up_is_not_made_twice() -> None:

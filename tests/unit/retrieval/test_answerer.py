@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rag_assets.models.chat.protocol import Completion
-from rag_assets.retrieval.answerer import enforced
+from rag_assets.retrieval.answerer import supported_answer
 from rag_assets.retrieval.answers import AnswerResult
 from rag_assets.retrieval.prompts import NOT_ANSWERED
 from tests.unit.retrieval.hits import hit_of
@@ -20,7 +20,7 @@ HITS = (
 
 
 def written(text: str) -> AnswerResult:
-    return enforced(Completion(text, 50, 9), HITS)
+    return supported_answer(Completion(text, 50, 9), HITS)
 
 
 def test_what_is_supported_stays_with_what_it_cites() -> None:
