@@ -20,7 +20,7 @@ class Authenticator:
 
     Args:
         tokens: knows the service tokens.
-        settings: whose JWTs count; None: nobody's.
+        settings: which JWTs are valid; None: none are.
     """
 
     def __init__(self, tokens: TokenReader, settings: JwtSettings | None) -> None:

@@ -18,12 +18,12 @@ _SITE = 64
 def client_of(scope: Scope, proxies: Collection[Network]) -> str:
     """The address that a request counts for: of IPv6 the network, since one site has all of it.
 
-    X-Forwarded-For can be written by anybody. So it counts only as far as known proxies wrote it:
+    Anybody can send X-Forwarded-For. So it is trusted only as far as known proxies wrote it:
     the last address in it that is no proxy's.
 
     Args:
         scope: of the request.
-        proxies: whose X-Forwarded-For is believed.
+        proxies: trusted for X-Forwarded-For.
     """
     peer = scope.get("client")
     address = _parsed(peer[0]) if peer else None

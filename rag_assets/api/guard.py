@@ -51,7 +51,7 @@ class Guard:
 
     Args:
         authenticator: judges tokens.
-        settings: how many attempts an address has, and whose X-Forwarded-For is believed.
+        settings: attempts of an address, and proxies that are trusted for X-Forwarded-For.
         clock: in seconds.
     """
 

@@ -62,7 +62,7 @@ class KeySet:
     """The keys of a JWKS document (see Keys), fetched again when they are old or one is unknown.
 
     While it cannot be fetched, the keys of the last time count for an hour: an unavailable
-    signer shuts nobody out, and one that withdraws a key is heard in the end. One thread fetches;
+    signer locks out no caller, and a withdrawn key stops being valid. One thread fetches;
     tokens whose key is known do not wait for it.
 
     Args:
@@ -135,7 +135,7 @@ def keys_of(settings: JwtSettings) -> Keys:
         return KeySet(source)
     raise ConfigurationError(
         "RAG_ASSETS_JWT_JWKS is neither a file nor an https URL",
-        hint="over http anybody on the way could put in keys of their own",
+        hint="over http anybody on the network could replace the keys",
     )
 
 

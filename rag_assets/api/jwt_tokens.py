@@ -1,4 +1,4 @@
-"""JSON Web Tokens: checked against one kind of key, with the algorithm that belongs to it.
+"""JSON Web Tokens: verified by one kind of key, with the algorithm that belongs to it.
 
 The header of a token never decides how it is checked: `alg: none` and a public key that is used
 as a secret are refused before anything is computed. See RFC 8725.
@@ -51,7 +51,7 @@ class JwtVerifier:
             raise Unauthenticated("the token has expired", hint="get a new one") from None
         except (jwt.PyJWTError, ValueError):
             raise Unauthenticated(
-                "the token is not valid here", hint="get one from who signs for this service"
+                "the token is not valid here", hint="get one from the service's signer"
             ) from None
 
     def _claims(self, token: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The log of servers: JSON lines on standard error, which nobody waits for.
+"""Log lines of servers: JSON on standard error, written in the background.
 
 A log is often a pipe, and its reader may stop. A thread of its own therefore writes: while
 it is stuck, requests are answered, lines wait, and those beyond a bound are dropped and counted.
@@ -31,7 +31,7 @@ _LONGEST_EVENT = 200
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: what was named when it was logged, and nothing else.
+    """Formats records as one JSON object a line, with the fields named when it was logged.
 
     What libraries log is written by logger, event and kind of error: the values in their messages,
     and their tracebacks, may quote a key or a document.
@@ -64,7 +64,7 @@ class JsonLines(logging.Formatter):
 
 
 def _template(record: logging.LogRecord) -> str:
-    """The first line of a message, without what was to be put into it."""
+    """The first line of a message, without its arguments."""
     return str(record.msg).strip().partition("\n")[0][:_LONGEST_EVENT]
 
 
@@ -140,7 +140,7 @@ class BackgroundLogHandler(logging.Handler):
 
     def _put(self, lines: list[str]) -> None:
         rest = "".join(f"{line}\n" for line in lines).encode()
-        with suppress(OSError):  # nobody reads any more
+        with suppress(OSError):  # the reader has closed the pipe
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
 

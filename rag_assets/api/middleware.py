@@ -65,7 +65,7 @@ class RequestMiddleware:
             self._record(scope, status, time.perf_counter() - started)
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
-        # Not the path: it holds what was sent.
+        # Not the path: it holds data of the caller.
         route = getattr(scope.get("route"), "path", "none")
         self._metrics.requests.labels(_method(scope), route, status).inc()
         self._metrics.seconds.labels(route).observe(seconds)

@@ -19,7 +19,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.service_tokens import ServiceToken, TokenReader
 
 PREFIX = "rag_"
-"""Tells a service token from a JWT, and to those who scan for secrets what it is."""
+"""Distinguishes a service token from a JWT, and lets scanners for secrets recognise it."""
 
 _BYTES = 32
 
@@ -54,9 +54,9 @@ def create_token(
 
 
 class TokenLookups:
-    """Looks tokens up, in one event loop; once for all who show the same one at the same moment.
+    """Looks up tokens in one event loop, once for all simultaneous requests with the same one.
 
-    Many who come at once with one token would otherwise keep those with another waiting.
+    Many requests at once with one token would otherwise delay those with others.
 
     Args:
         tokens: knows them.

@@ -13,11 +13,11 @@
 | RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim that lists the subject's groups |
 | RAG_ASSETS_SERVICE_RATE | 600/minute | requests of a token: a number / second, minute, hour, day |
 | RAG_ASSETS_SERVICE_ATTEMPTS | 60/minute | requests of an address without a token that counts |
-| RAG_ASSETS_MCP_ORIGINS | none | origins of web pages that may speak MCP, parted by commas |
+| RAG_ASSETS_MCP_ORIGINS | none | origins of web pages that may speak MCP, separated by commas |
 | RAG_ASSETS_SERVICE_SEARCHES | 32 | searches under way at once; one tenant's: three quarters |
 | RAG_ASSETS_SERVICE_THREADS | 8 | lists and documents read at once, likewise |
 | RAG_ASSETS_SERVICE_WAIT | 10 | seconds that a request waits for its turn, or is refused at once |
-| RAG_ASSETS_SERVICE_PROXIES | none | whose X-Forwarded-For is believed: networks, by commas |
+| RAG_ASSETS_SERVICE_PROXIES | none | trusted for X-Forwarded-For: networks, separated by commas |
 | RAG_ASSETS_SERVICE_CLEARTEXT | warn | outside loopback: warn, refuse, or allow (a proxy has TLS) |
 """
 
@@ -161,7 +161,7 @@ def _origins(text: str) -> frozenset[str]:
     for origin in sorted(given):
         if not _ORIGIN.fullmatch(origin):
             raise ConfigurationError(
-                f"RAG_ASSETS_MCP_ORIGINS holds what is no origin: {origin}",
+                f"RAG_ASSETS_MCP_ORIGINS: not an origin: {origin}",
                 hint="as in https://app.example, without a path",
             )
     return frozenset(given)
@@ -173,7 +173,7 @@ def _networks(text: str) -> tuple[Network, ...]:
         return tuple(ip_network(network) for network in given)
     except ValueError as error:
         raise ConfigurationError(
-            f"RAG_ASSETS_SERVICE_PROXIES holds what is no address and no network: {error}",
+            f"RAG_ASSETS_SERVICE_PROXIES: not an address or network: {error}",
             hint="as in 10.0.0.7 or 10.0.0.0/24",
         ) from None
 

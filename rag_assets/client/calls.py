@@ -23,7 +23,7 @@ class Call(Generic[T]):
         parameters: of the address; None is left out.
         body: as JSON; None for none.
         tenanted: whether it is about one tenant, which may be named.
-        repeatable: whether asking twice comes to the same as asking once.
+        repeatable: whether the call may be sent twice with the same effect.
         seconds: that the service may be silent for at least, whatever the client's timeout.
     """
 

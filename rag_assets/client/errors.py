@@ -3,7 +3,7 @@
 ClientError
 ├── NotSent                 it cannot be sent
 ├── NotReached              no answer came: no connection, or not in time
-├── NotUnderstood           what came is no answer of this service
+├── NotUnderstood           the response is not of this service
 └── Refused                 the service, or a proxy before it, answered with a problem
     ├── Invalid             400, 413, 415, 422: the request has to be corrected
     ├── Unauthenticated     401: the token is not valid
@@ -31,7 +31,7 @@ class ClientError(RagAssetsError):
 
 
 class NotSent(ClientError):
-    """The request holds what cannot be sent, such as half a character. Nothing was."""
+    """The request holds what cannot be sent, such as half a character; nothing was sent."""
 
 
 class NotReached(ClientError):
@@ -39,7 +39,7 @@ class NotReached(ClientError):
 
 
 class NotUnderstood(ClientError):
-    """What came is no answer of this service, or one of a version that this client is not for."""
+    """The response is not of this service, or of a version that this client does not support."""
 
 
 class Refused(ClientError):

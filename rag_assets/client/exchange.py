@@ -148,12 +148,12 @@ def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -
 
     Raises:
         NotReached: not at all.
-        NotSent: it would come to the same.
+        NotSent: another attempt would fail alike.
     """
     if not isinstance(error, httpx2.TransportError):
-        # It holds what was to be sent.
+        # The error holds the request.
         raise NotSent(
-            f"{call.method} {call.path}: it holds what cannot be sent",
+            f"{call.method} {call.path}: it holds text that cannot be sent",
             hint="text must be whole Unicode characters, and an address not too long",
         ) from None
     # A kept connection may have been closed meanwhile. A time that is over is not spent again.

@@ -122,7 +122,7 @@ class QuestionVectors:
                 f" which is now {embedder.embedder_id}",
                 hint="sync the tenant: a new generation is built with the present model",
             )
-        # What the tenant says now that it pays, or else what was so when it was built.
+        # The price that the tenant states now, or else that of when it was built.
         built = EmbedderConfig.model_validate(serving.embedder)
         return _CachedEmbedder(embedder, tenant.embedder.price or price_of(built))
 

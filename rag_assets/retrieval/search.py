@@ -206,7 +206,7 @@ def _answer_of(progress: SearchProgress) -> SearchAnswer:
         debug=Debug(
             mode,
             progress.timings.milliseconds,
-            # Not what was recalled: that would tell what is in passages that may not be read.
+            # Not those recalled: their number would disclose passages that may not be read.
             len(progress.confirmed.by_id),
             scores_of(progress),
             degraded,

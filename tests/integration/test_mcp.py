@@ -104,13 +104,13 @@ def test_the_tool_is_described_and_takes_no_tenant(agent: Installation) -> None:
     assert set(tool.input_schema["properties"]) == {"query", "top_k"}
 
 
-def test_a_bad_question_is_told_as_an_error_of_the_tool(agent: Installation) -> None:
+def test_an_invalid_question_is_an_error_of_the_tool(agent: Installation) -> None:
     result = asked(agent, lambda client: search(client, "  "))
     assert result.is_error
     assert "the question is empty; ask something" in result.content[0].text
 
 
-def test_arguments_that_do_not_fit_are_told_in_one_line_without_repeating_them(
+def test_invalid_arguments_are_described_in_one_line_without_their_values(
     agent: Installation,
 ) -> None:
     result = asked(agent, lambda client: search(client, top_k=-4711))
@@ -136,7 +136,7 @@ def test_a_search_that_takes_too_long_is_given_up(agent: Installation) -> None:
     assert "took longer than 0.05 seconds" in result.content[0].text
 
 
-def test_documents_are_listed_and_read_whole_by_who_may(agent: Installation) -> None:
+def test_documents_are_listed_and_read_whole_by_permitted_callers(agent: Installation) -> None:
     async def documents(client: Client) -> dict[str, str]:
         listed = await client.read_resource("rag://documents")
         found = {}
@@ -151,7 +151,7 @@ def test_documents_are_listed_and_read_whole_by_who_may(agent: Installation) -> 
     assert asked(agent, documents, "ada").keys() == everybody.keys() | {"staff/secret.md"}
 
 
-def test_a_document_that_the_caller_may_not_read_is_not_told_from_none(agent: Installation) -> None:
+def test_a_document_closed_to_the_caller_looks_like_a_missing_one(agent: Installation) -> None:
     [secret] = [
         document.document_id
         for document in agent.session().catalog.documents.all("agent")

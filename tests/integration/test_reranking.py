@@ -150,9 +150,7 @@ def test_a_server_that_fails_or_is_late_costs_the_order_and_little_time(
     assert len(server.log) == FAILURES
 
 
-def test_who_asks_for_a_reranker_that_is_not_there_is_told(
-    ask: Callable[..., Ask], tmp_path: Path
-) -> None:
+def test_reranking_without_a_reranker_is_an_error(ask: Callable[..., Ask], tmp_path: Path) -> None:
     search = ask()
     assert len(search(rerank=False).hits) == 4
     with pytest.raises(NoReranker, match="'reread' has no reranker"):

@@ -249,7 +249,7 @@ def test_an_event_tells_how_near_the_nearest_was_that_a_threshold_kept_back(
     assert kept_back.payload["nearest"] == found.payload["nearest"] == nearest
 
 
-def test_cosines_that_a_ranking_brought_are_not_asked_for_again(
+def test_cosines_of_a_ranking_are_not_requested_again(
     shared_installation: Installation, built: Built, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scored: list[int] = []

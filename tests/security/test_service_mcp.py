@@ -108,7 +108,7 @@ def says_nothing_of_it(answer: Any) -> bool:
 
 
 @pytest.mark.parametrize(("message", "code"), MALFORMED)
-def test_over_http_what_is_no_message_is_told_so(
+def test_malformed_messages_over_http_are_rejected(
     service: Served, message: bytes, code: int
 ) -> None:
     for headers in ([], [f"Mcp-Protocol-Version: {VERSION}"]):

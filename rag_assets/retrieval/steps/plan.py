@@ -1,9 +1,9 @@
 """Lists of search steps: how a profile's list is composed, and how it runs.
 
-Whatever a list holds, three things are not its own to decide. Candidates are verified against the
-catalog, and entries are read and checked, by steps that no list goes without and that nothing
-replaces. Of what other steps return, only an order, scores and what was verified is kept. And what
-was verified is verified again after each of them, and before the hits are made.
+Three things hold for every list. Candidates are verified against the catalog, and entries are read
+and checked, by steps that every list contains and nothing replaces. Of what added steps return,
+only recalled candidates, scores, and an order of verified texts are kept. And the catalog confirms
+what is left again after each of them.
 """
 
 from __future__ import annotations

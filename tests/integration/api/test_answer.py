@@ -153,7 +153,7 @@ def test_what_is_revoked_while_the_model_writes_is_not_shown(
     assert service.ask("zoe").json()["answer"] == "The valve opens at 4 bar [1]."
 
 
-def test_where_nothing_is_found_nobody_is_asked(service: Talk, llmock: LLMock) -> None:
+def test_without_hits_no_chat_model_is_called(service: Talk, llmock: LLMock) -> None:
     service.configure(llmock)
     answer = service.ask(filters={"paths": ["nowhere/"]}).json()
     assert (answer["answer"], answer["hits"], answer["reason"]) == ("", [], "nothing found")

@@ -109,7 +109,7 @@ def test_a_record_is_pushed_and_taken_back(api: Api, ada: Asked, admin: Asked) -
     api.driver.sync("acme")
 
 
-def test_what_is_indexed_anew_and_by_whom_is_told(api: Api, ada: Asked, admin: Asked) -> None:
+def test_reindexing_is_recorded_with_its_caller(api: Api, ada: Asked, admin: Asked) -> None:
     assert admin("reindex", source="public").documents >= 1
     api.driver.sync("acme")
     found = admin("all_events", kind="reindex_requested", page=1)
@@ -160,7 +160,9 @@ def test_the_examples_of_the_documentation_run(
         portal.call(run, block.replace("https://rag.example", address))
 
 
-def test_who_asks_too_often_waits_their_turn(api: Api, kind: Any, portal: BlockingPortal) -> None:
+def test_a_client_over_its_rate_waits_and_retries(
+    api: Api, kind: Any, portal: BlockingPortal
+) -> None:
     jwt = JwtSettings(secret=SECRET, issuer=ISSUER)
     with running(api.another(ServiceSettings(jwt=jwt, rate=Rate.parse("1/second")))) as address:
         patient = Asked(kind(address, api.token), portal)

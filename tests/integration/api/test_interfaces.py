@@ -173,7 +173,7 @@ def asks(rng: random.Random) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_through_every_door_exactly_what_may_be_read_is_found(world: World, seed: int) -> None:
+def test_every_interface_finds_exactly_what_may_be_read(world: World, seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(3):
         world.change(rng)

@@ -58,7 +58,7 @@ def test_an_agent_searches_lists_and_reads(api: Api, address: str, mode: str) ->
     asyncio.run(run())
 
 
-def test_callers_who_ask_at_once_are_not_taken_for_each_other(api: Api, address: str) -> None:
+def test_simultaneous_callers_are_not_confused(api: Api, address: str) -> None:
     ada, eve, other = api.token("ada"), api.token("eve"), api.token("ada", "other")
     public, board = {"public/acme.md"}, {"public/acme.md", "board/acme.md"}
     expected = {ada: board, eve: public, other: {"public/other.md"}}
@@ -100,7 +100,7 @@ def test_a_token_for_several_names_one_in_the_path(api: Api, address: str) -> No
         assert_problem(post(api, f"/mcp/{tenant}", **authorization), 403, "forbidden")
 
 
-def test_a_hidden_document_is_not_told_from_none(api: Api, address: str) -> None:
+def test_a_hidden_document_looks_like_a_missing_one(api: Api, address: str) -> None:
     with granted(api, "ada"):
         listed = api.get(api.token("ada"), "/rag/documents").json()["documents"]
     [hidden] = [d["document_id"] for d in listed if d["uri"] == "board/acme.md"]
@@ -142,7 +142,7 @@ def test_web_pages_are_refused_unless_they_are_known(api: Api) -> None:
         assert_problem(response, 403, "foreign-origin")
 
 
-def test_failures_of_servers_are_told_by_their_kind_alone(
+def test_failures_of_servers_are_described_by_their_kind_alone(
     api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from rag_assets.common.errors import IndexInconsistent
@@ -179,7 +179,7 @@ def test_failures_of_servers_are_told_by_their_kind_alone(
     assert any(getattr(record, "reason", "") == "index x of host y" for record in caplog.records)
 
 
-def test_what_is_wrong_with_arguments_is_told_without_what_they_were(api: Api) -> None:
+def test_invalid_arguments_are_described_without_their_values(api: Api) -> None:
     call = {
         "jsonrpc": "2.0",
         "id": 1,

@@ -266,7 +266,9 @@ def test_large_requests_are_not_read(api: Api) -> None:
     assert_problem(api.client.post("/rag/query", content=parts, headers=headers), 413, "too-large")
 
 
-def test_what_is_logged_tells_who_and_not_what(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_lines_name_the_caller_and_hold_no_content(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
     token = api.token("ada")
     with caplog.at_level(logging.INFO, logger="rag_assets.api"):
         response = api.client.post(
@@ -294,7 +296,7 @@ def test_health_and_figures_need_no_token(api: Api) -> None:
     assert "acme" not in figures
 
 
-def test_a_server_that_is_away_makes_the_service_not_ready(api: Api) -> None:
+def test_an_unavailable_server_makes_the_service_not_ready(api: Api) -> None:
     from rag_assets.storage.index.store import StoreConfig, open_store
 
     store = open_store(StoreConfig("http://127.0.0.1:9"))

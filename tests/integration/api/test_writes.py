@@ -212,7 +212,7 @@ def test_a_sync_under_way_brings_nothing_back_that_is_deleted(api: Api, kind: st
     assert status(api) == (0, 0)
 
 
-def test_what_is_asked_for_is_read_parsed_and_indexed_anew(api: Api) -> None:
+def test_reindexed_documents_are_read_parsed_and_indexed_again(api: Api) -> None:
     catalog = api.driver.session.catalog
     broken = api.driver.session.settings.home.parent / "sources" / "acme" / "public" / "b.pdf"
     broken.write_bytes(b"%PDF-1.7 and no more")

@@ -65,7 +65,7 @@ def record_check(driver: Driver, tenant_id: str, *, passed: bool) -> None:
     catalog.check_results.record(catalog.tenants.get(tenant_id).ref, [outcome])
 
 
-def test_all_tenants_are_told_with_what_is_indexed_and_what_failed(app: Starlette) -> None:
+def test_the_page_of_tenants_shows_indexed_and_failed_documents(app: Starlette) -> None:
     status, page, _ = get(app, "/documents")
     assert status == 200
     assert '<a href="/documents/team">team</a>' in page

@@ -52,7 +52,7 @@ def test_a_tenant_leaves_a_quarter_to_others() -> None:
     asyncio.run(run())
 
 
-def test_who_waits_too_long_is_told_so() -> None:
+def test_a_request_that_waits_too_long_is_refused() -> None:
     async def run() -> None:
         admission = Admission(turns=1, wait_seconds=0.05)
         busy = asyncio.create_task(worked(admission, "acme", 0.3))
@@ -66,7 +66,7 @@ def test_who_waits_too_long_is_told_so() -> None:
     asyncio.run(run())
 
 
-def test_who_would_wait_too_long_is_told_at_once() -> None:
+def test_a_request_that_would_wait_too_long_is_refused_at_once() -> None:
     async def run() -> tuple[int, float]:
         admission = Admission(turns=1, wait_seconds=0.2)
         for _ in range(40):

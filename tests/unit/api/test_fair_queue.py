@@ -36,7 +36,7 @@ def test_a_tenant_at_its_limit_keeps_nobody_else_waiting() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), max_size=40))
-def test_nobody_waits_longer_than_was_said(arrivals: list[tuple[str, str]]) -> None:
+def test_no_request_waits_longer_than_estimated(arrivals: list[tuple[str, str]]) -> None:
     queue: FairQueue[int] = FairQueue(100)
     said = {}
     for number, (tenant, caller) in enumerate(arrivals):

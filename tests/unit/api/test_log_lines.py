@@ -46,7 +46,7 @@ def test_lines_come_in_order_with_what_was_named_and_nothing_else(pipe: tuple[in
     assert {*lines[0]} == {"at", "level", "event", "ms", "tenant"}
 
 
-def test_libraries_are_told_by_logger_and_event_without_what_they_quote(
+def test_records_of_libraries_are_written_by_logger_and_event_without_arguments(
     pipe: tuple[int, int],
 ) -> None:
     reader, writer = pipe

@@ -53,7 +53,7 @@ def test_who_comes_after_a_revocation_sees_it() -> None:
     asyncio.run(run())
 
 
-def test_a_failure_is_told_to_all_and_kept_for_nobody() -> None:
+def test_a_failed_lookup_reaches_all_waiters_and_is_not_cached() -> None:
     async def run() -> None:
         slow = Slow()
         slow.fails = True

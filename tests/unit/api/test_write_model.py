@@ -38,7 +38,9 @@ def test_the_only_source_of_records_need_not_be_named() -> None:
         (["one"], "files", "one"),
     ],
 )
-def test_what_is_not_clear_is_said(records: list[str], wanted: str | None, hint: str) -> None:
+def test_an_ambiguous_records_source_is_an_error(
+    records: list[str], wanted: str | None, hint: str
+) -> None:
     with pytest.raises(NoRecordsSource) as refused:
         records_source(tenant(*records), wanted)
     assert hint in (refused.value.hint or "")
@@ -48,7 +50,7 @@ def test_what_is_not_clear_is_said(records: list[str], wanted: str | None, hint:
     ("said", "secret"),
     [(True, True), ("true", True), (1, True), ("Yes", True), (False, False), ("no", False)],
 )
-def test_a_secret_is_one_however_it_is_said(said: Any, secret: bool) -> None:
+def test_every_true_value_marks_a_secret_record(said: Any, secret: bool) -> None:
     assert RecordBody(text="a", metadata={"is_secret": said}).is_secret is secret
     assert not RecordBody(text="a").is_secret
 

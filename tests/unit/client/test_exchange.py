@@ -75,7 +75,7 @@ def test_a_problem_is_raised_by_its_status(status: int, kind: type[Refused]) -> 
     assert str(error) == f"{status} X: correct it: top_k: too large"
 
 
-def test_a_proxy_that_fails_is_told_by_its_status() -> None:
+def test_an_error_of_a_proxy_is_described_by_its_status() -> None:
     with pytest.raises(Failed, match="502 Bad Gateway"):
         outcome_of(CALL, httpx2.Response(502, content=b"<html>"), wanted(), 0.2)
     with pytest.raises(Refused, match="302 Found"):
@@ -83,7 +83,7 @@ def test_a_proxy_that_fails_is_told_by_its_status() -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_what_passes_is_asked_again_after_as_long_as_was_said(status: int) -> None:
+def test_transient_refusals_are_retried_after_the_time_they_name(status: int) -> None:
     assert outcome_of(CALL, response(status, retry_after="7"), wanted(), 0.2) == Retry(7.0)
     assert outcome_of(CALL, response(status, retry_after="0"), wanted(), 0.2) == Retry(0.2)
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=9), usegmt=True)
@@ -103,7 +103,7 @@ def test_what_passes_is_asked_again_after_as_long_as_was_said(status: int) -> No
         (500, CALL, "1", 0.2),
     ],
 )
-def test_nothing_else_is_asked_again(
+def test_other_refusals_are_not_retried(
     status: int, call: Call[Any], retry_after: str | None, pause: float | None
 ) -> None:
     with pytest.raises(Failed) as caught:
@@ -111,7 +111,7 @@ def test_nothing_else_is_asked_again(
     assert isinstance(caught.value, Unavailable) == (status == 503)
 
 
-def test_what_was_never_begun_is_asked_again_even_if_it_is_not_repeatable() -> None:
+def test_a_call_over_the_rate_is_retried_even_if_it_is_not_repeatable() -> None:
     assert outcome_of(ONCE, response(429, retry_after="1"), wanted(), 0.2) == Retry(1.0)
     with pytest.raises(TooManyRequests) as caught:
         outcome_of(ONCE, response(429, retry_after="1"), wanted(), None)
@@ -157,7 +157,7 @@ def test_a_call_is_about_the_clients_tenant_unless_it_names_one() -> None:
     assert asked.request(operations.live())["params"] == {}
 
 
-def test_a_token_may_be_asked_for_each_time_and_is_not_shown() -> None:
+def test_a_token_function_is_called_for_each_request_and_its_token_not_shown() -> None:
     tokens = iter(["one", "two"])
     asked = wanted(token=lambda: next(tokens))
     sent = [asked.request(CALL)["headers"]["Authorization"] for _ in range(2)]
@@ -177,7 +177,7 @@ def test_a_token_may_be_asked_for_each_time_and_is_not_shown() -> None:
         {"token": "a\nb"},
     ],
 )
-def test_what_cannot_be_sent_is_told(given: dict[str, Any]) -> None:
+def test_unsendable_text_is_an_error(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError) as refused:
         wanted(**given).request(CALL)
     assert "s3cret" not in refused.value.advice
@@ -190,7 +190,7 @@ def test_a_token_goes_in_clear_to_this_machine_alone_and_past_no_proxy() -> None
 
 
 @pytest.mark.parametrize("id_", ["\ud800", "x" * 70_000])
-def test_what_cannot_be_put_into_a_request_is_told_as_that(id_: str) -> None:
+def test_unsendable_identifiers_are_errors(id_: str) -> None:
     with Client("https://rag.example", "t") as rag, pytest.raises(NotSent) as refused:
         rag.put_record("page", id_, "text")
     assert id_ not in str(refused.value)

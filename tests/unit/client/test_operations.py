@@ -165,7 +165,7 @@ def test_pages_follow_each_other_until_the_last() -> None:
 
 
 @pytest.mark.parametrize("words", ["", " ", "x" * 20_001])
-def test_a_question_that_cannot_be_asked_is_refused_as_the_service_would(words: str) -> None:
+def test_an_invalid_question_is_refused_as_the_service_would(words: str) -> None:
     with pytest.raises(Invalid, match="422 The request is not valid: query: ") as refused:
         operations.query(words)
     assert refused.value.kind == "invalid-request"

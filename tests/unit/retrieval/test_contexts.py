@@ -74,7 +74,7 @@ def test_hits_are_results_with_their_score_and_source() -> None:
     )
 
 
-def test_nothing_found_is_said_in_exactly_these_words() -> None:
+def test_no_hits_have_one_agreed_sentence() -> None:
     assert as_results([]) == "No relevant documentation found for your query." == NOTHING_FOUND
 
 

@@ -45,13 +45,13 @@ def hit(**places: object) -> Hit:
         ({"page": 2, "line_start": 1, "line_end": 9}, "page 2"),
     ],
 )
-def test_the_place_is_told_in_the_words_of_the_format(
+def test_a_location_is_described_in_the_terms_of_the_format(
     places: dict[str, object], shown: str
 ) -> None:
     assert describe(hit(**places)) == shown
 
 
-def test_an_excerpt_stands_around_the_words_that_were_asked_for() -> None:
+def test_an_excerpt_surrounds_the_words_of_the_question() -> None:
     text = f"{FILLER}A red logger means that the box is not delivered. {FILLER}"
     shown = excerpt(text, "May we deliver a box whose logger is red?")
     assert "red logger means that the box is not delivered" in shown
@@ -67,7 +67,7 @@ def test_an_excerpt_is_found_by_stems_and_not_by_common_words() -> None:
 
 
 @pytest.mark.parametrize("length", [10, 60, 280])
-def test_an_excerpt_is_no_longer_than_asked(length: int) -> None:
+def test_an_excerpt_keeps_its_length(length: int) -> None:
     shown = excerpt(f"{FILLER}A red logger. {FILLER}", "red logger", length)
     assert len(shown.removeprefix("[...] ").removesuffix(" [...]")) <= length
 

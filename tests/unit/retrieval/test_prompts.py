@@ -8,7 +8,7 @@ from tests.unit.retrieval.hits import hit_of
 SEAL = "5ea1"
 
 
-def test_the_model_is_told_to_cite_and_that_passages_are_data() -> None:
+def test_the_instructions_demand_citations_and_call_passages_data() -> None:
     told = instructions(SEAL)
     assert f"[END CONTEXT {SEAL}]" in told
     assert NOT_ANSWERED in told

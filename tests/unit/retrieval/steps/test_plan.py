@@ -57,7 +57,7 @@ def test_a_profile_chooses_its_list_and_all_others_have_the_default_one() -> Non
 
 
 @pytest.mark.parametrize("left_out", ["verify", "read", "fuse"])
-def test_no_profile_leaves_out_what_keeps_hits_from_those_who_may_not_read_them(
+def test_no_profile_leaves_out_verification(
     left_out: str,
 ) -> None:
     names = [name for name in DEFAULT_STEPS if name != left_out]
