@@ -1,5 +1,6 @@
 # make demo   sets everything up, indexes examples/, checks it, asks three questions
 # make test   sets everything up, runs every test against real Postgres and Elasticsearch
+# make test-unit runs the fast half of the unit tests, in less than a minute
 # make fuzz   parses thousands of damaged documents of every format, others each time
 # make bench  measures the chain beside bare Elasticsearch (benchmarks/README.md tells of others)
 # make audit  compares licences, writes the bill of materials, asks for known vulnerabilities
@@ -40,7 +41,7 @@ browser:
 	@command -v chromium > /dev/null || { apt-get update -qq && apt-get install -y -qq chromium > /dev/null; }
 
 test-unit: setup
-	@$(BIN)/python -m pytest tests/unit
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow" tests/unit
 
 test-security: setup
 	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/security

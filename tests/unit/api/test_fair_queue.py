@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ def test_a_tenant_at_its_limit_keeps_nobody_else_waiting() -> None:
     assert taken(queue) == ["eve0"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), max_size=40))
 def test_no_request_waits_longer_than_estimated(arrivals: list[tuple[str, str]]) -> None:
     queue: FairQueue[int] = FairQueue(100)

@@ -6,6 +6,7 @@ import base64
 import re
 import xml.etree.ElementTree as ET
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def test_a_failed_document_leads_to_its_row() -> None:
     ]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 300), st.text(max_size=400))
 def test_what_is_told_is_shown_in_place(count: int, reason: str) -> None:
     told = notes("t" * 63, ("document", "reason"), failures(count, reason), status="FAILED").value

@@ -26,6 +26,7 @@ def test_more_files_begin_with_the_same_ones(tmp_path: Path) -> None:
     assert len(set(many.values())) == 60
 
 
+@pytest.mark.slow
 def test_each_change_takes_one_in_a_hundred_and_other_files(folder: Path) -> None:
     paths = corpus.write_corpus(folder, FILES)
     before = contents(folder)
@@ -40,6 +41,7 @@ def test_each_change_takes_one_in_a_hundred_and_other_files(folder: Path) -> Non
     assert len(gone - new) == len(deleted)
 
 
+@pytest.mark.slow
 def test_an_edit_changes_one_paragraph_and_each_round_another_way(folder: Path) -> None:
     paths = corpus.write_corpus(folder, FILES)
     texts = [path.read_text() for path in paths]
@@ -52,6 +54,7 @@ def test_an_edit_changes_one_paragraph_and_each_round_another_way(folder: Path) 
         texts = now
 
 
+@pytest.mark.slow
 def test_restoring_undoes_every_change(folder: Path) -> None:
     paths = corpus.write_corpus(folder, FILES)
     before = contents(folder)

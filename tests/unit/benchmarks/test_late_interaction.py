@@ -20,6 +20,7 @@ PASSAGES = (
 )
 
 
+@pytest.mark.slow
 def test_a_pair_is_scored_by_the_nearest_word_pieces_of_each_text_alone(tmp_path: Path) -> None:
     build(tmp_path)
     scores = asyncio.run(CrossEncoder(tmp_path).scores(QUESTION, PASSAGES, seconds=60))

@@ -29,6 +29,7 @@ def reached(purse: Spending, tokens: int) -> CapReached:
     return raised.value
 
 
+@pytest.mark.slow
 @given(
     calls=st.lists(st.tuples(st.integers(1, 500), st.booleans()), max_size=40),
     most=st.integers(0, 3_000),

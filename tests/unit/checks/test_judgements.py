@@ -88,6 +88,7 @@ def test_a_heading_over_many_chunks_is_scanned_once() -> None:
     assert len(asked) == 8
 
 
+@pytest.mark.slow
 def test_a_piece_is_judged_as_the_gate_judges_the_whole() -> None:
     scanner = SecretScanner()
     text = "| field | type |\n|---|---|\n| password | hash-of-v1x9 |\n\nToken: " + planted.GITHUB

@@ -83,6 +83,7 @@ def broken_by_case(outcome: Validation) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_each_rule_for_chunks_fails_on_its_own_fault_alone(tmp_path: Path) -> None:
     within = "a chunk is within the limit of its chunker"
     cases: dict[str, tuple[dict[str, Any], str | None]] = {
@@ -111,6 +112,7 @@ def test_each_rule_for_chunks_fails_on_its_own_fault_alone(tmp_path: Path) -> No
     assert broken_by_case(outcome) == {case: {says} for case, (_, says) in cases.items() if says}
 
 
+@pytest.mark.slow
 def test_each_rule_for_vectors_fails_on_its_own_fault_alone(tmp_path: Path) -> None:
     cases: dict[str, tuple[dict[str, Any], str | None]] = {
         "healthy": ({}, None),
@@ -135,6 +137,7 @@ def together(many: Iterable[Columns]) -> Columns:
     return columns
 
 
+@pytest.mark.slow
 def test_parts_are_counted_together_and_docs_replaced(tmp_path: Path) -> None:
     docs = tmp_path / "new tenant" / "chunks"
     rules = chunk_rules()
@@ -146,6 +149,7 @@ def test_parts_are_counted_together_and_docs_replaced(tmp_path: Path) -> None:
     assert (docs / "index.html").is_file()
 
 
+@pytest.mark.slow
 def test_the_pages_fetch_nothing_from_elsewhere(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     validate("chunks", chunk_rules(), [chunk_columns(size=900)], NAMING, docs)
@@ -201,6 +205,7 @@ def test_rows_that_a_crash_wrote_twice_count_once() -> None:
     assert keys == ["t", "u", "u"]
 
 
+@pytest.mark.slow
 def test_a_verdict_links_the_docs_and_names_the_broken_rule(tmp_path: Path) -> None:
     rules = chunk_rules()
     docs = tmp_path / "docs"

@@ -14,6 +14,7 @@ from rag_assets.common.errors import ConfigurationError
 HEAVY = {"dagster", "polars", "elasticsearch", "sqlalchemy", "numpy", "fastapi", "mcp", "openai"}
 
 
+@pytest.mark.slow
 def test_importing_the_client_loads_nothing_heavy() -> None:
     code = "import sys, rag_assets.client; print(*{name.split('.')[0] for name in sys.modules})"
     loaded = subprocess.run(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rag_assets.common.batches import batched
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(0, 9)),
     st.none() | st.integers(1, 5),
@@ -26,6 +27,7 @@ def test_batches_hold_every_item_once_within_both_limits(
         assert most is None or sum(batch) <= most or len(batch) == 1
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 9)), st.integers(1, 5), st.integers(0, 12))
 def test_no_batch_could_have_taken_the_first_of_the_next(
     items: list[int], size: int, most: int

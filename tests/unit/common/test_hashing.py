@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,12 +32,14 @@ def test_keys_are_the_same_on_every_machine() -> None:
     )
 
 
+@pytest.mark.slow
 @given(mapping=st.dictionaries(st.text(max_size=3), scalars, max_size=4))
 def test_the_order_of_a_mapping_does_not_count(mapping: dict[str, Any]) -> None:
     backwards = dict(reversed(list(mapping.items())))
     assert key_of("kind", mapping) == key_of("kind", backwards)
 
 
+@pytest.mark.slow
 @given(one=st.lists(values, max_size=3), other=st.lists(values, max_size=3))
 def test_only_equal_parts_have_equal_keys(one: list[Any], other: list[Any]) -> None:
     # 1 and True are equal to Python, and different here.

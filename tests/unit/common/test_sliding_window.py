@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,6 +62,7 @@ def test_without_a_limit_nothing_waits():
     assert window.wait(10**9, 0.0) == 0
 
 
+@pytest.mark.slow
 @given(limit=st.integers(1, 30), seed=st.integers(0, 2**32), slowest=st.floats(0.0, 90.0))
 def test_no_stretch_of_a_minute_sees_more_at_the_provider_than_the_limit(limit, seed, slowest):
     chance = random.Random(seed)

@@ -38,6 +38,7 @@ def test_anything_else_is_refused_without_being_quoted(given: object) -> None:
     assert str(given) not in str(refused.value)
 
 
+@pytest.mark.slow
 @given(boundary=st.datetimes(timezones=ZONES), nanoseconds=st.integers(-(2**63), 2**63 - 1))
 def test_a_boundary_parts_whole_milliseconds_as_it_stands(
     boundary: datetime, nanoseconds: int
@@ -50,6 +51,7 @@ def test_a_boundary_parts_whole_milliseconds_as_it_stands(
         assert (at < exact) == (at < boundary_of(boundary))
 
 
+@pytest.mark.slow
 @given(at=st.datetimes(timezones=ZONES), zone=ZONES)
 def test_a_time_is_written_alike_whatever_zone_it_comes_in(at: datetime, zone: timezone) -> None:
     try:

@@ -8,11 +8,13 @@ from examples.building import pdf, scan
 from examples.make_documents import DOCUMENTS, HANDBOOK, SOURCES, built, differs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_a_committed_document_is_what_its_source_makes(document: str) -> None:
     assert not differs(document, built(document)), "run: python -m examples.make_documents"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_a_changed_word_is_noticed(document: str) -> None:
     build, (source, *others) = DOCUMENTS[document]
@@ -27,6 +29,7 @@ def test_every_source_is_used() -> None:
     assert used == {path.name for path in SOURCES.iterdir()}
 
 
+@pytest.mark.slow
 def test_the_scanned_page_has_no_text_layer() -> None:
     import pypdfium2
 

@@ -62,6 +62,7 @@ def test_judgements_are_of_documents_that_can_be_found(question: Question) -> No
     assert question.expect.keys() & {"heading", "text"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
 def test_the_answer_stands_where_it_is_said_to(question: Question) -> None:
     text = parsed(question.source)

@@ -130,6 +130,7 @@ def test_a_long_log_is_set_aside_once(server: BackgroundProcess) -> None:
     assert server.log_file.with_name("sleeper.log.1").stat().st_size > 8 * 1024 * 1024
 
 
+@pytest.mark.slow
 def test_it_outlives_the_command_that_started_it(server: BackgroundProcess) -> None:
     starter = subprocess.run(
         [sys.executable, "-c", STARTER, str(server.pid_file), str(server.log_file)],
@@ -161,6 +162,7 @@ def test_the_pipes_of_a_killed_command_close_while_its_server_runs(
     assert record.pid == pid
 
 
+@pytest.mark.slow
 def test_two_commands_at_once_start_one(server: BackgroundProcess) -> None:
     command = [sys.executable, "-c", STARTER, str(server.pid_file), str(server.log_file)]
     starters = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]

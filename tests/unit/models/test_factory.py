@@ -76,6 +76,7 @@ def test_a_missing_folder_is_told_when_the_embedder_is_needed(tmp_path: Path):
             use(config)
 
 
+@pytest.mark.slow
 def test_asking_for_an_id_loads_no_heavy_library():
     code = (
         "import sys\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def perfect(held: list[HeldVersion]) -> list[ScannedEntry]:
     ]
 
 
+@pytest.mark.slow
 @given(held=held_versions)
 def test_a_perfect_index_shows_no_drift(held: list[HeldVersion]) -> None:
     drift = compare_index(held, perfect(held), OWNER)
@@ -53,6 +55,7 @@ def test_a_perfect_index_shows_no_drift(held: list[HeldVersion]) -> None:
 FAULTS = ("lost", "intact", "scope", "tenant", "routing", "id", "document", "key", "ordinal", "use")
 
 
+@pytest.mark.slow
 @given(held=held_versions, data=st.data())
 def test_exactly_the_faults_are_found(held: list[HeldVersion], data: st.DataObject) -> None:
     missing, altered, orphans, foreign = set(), set(), set(), set()

@@ -20,6 +20,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> MaskedNames:
     return MaskedNames([], Masker(SecretScanner(cache)))
 
 
+@pytest.mark.slow
 def test_a_credential_is_masked_wherever_a_source_says_it(names: MaskedNames) -> None:
     metadata = SourceMetadata(
         title=f"Token {TOKEN}",

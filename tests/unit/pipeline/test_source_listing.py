@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,11 +27,13 @@ listings = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(documents=listings, data=st.data())
 def test_the_order_does_not_count(documents: list[ListedDocument], data: st.DataObject) -> None:
     assert digest(data.draw(st.permutations(documents))) == digest(documents)
 
 
+@pytest.mark.slow
 @given(one=listings, other=listings)
 def test_everything_else_does(one: list[ListedDocument], other: list[ListedDocument]) -> None:
     by_path = {d.path: d for d in one} == {d.path: d for d in other}

@@ -12,6 +12,7 @@ from rag_assets.pipeline.source_plans import Deletions, decide_deletions, requir
 vanished = st.sets(st.integers(0, 999).map(str), max_size=60)
 
 
+@pytest.mark.slow
 @given(vanished=vanished, known=st.integers(0, 200), allow=st.booleans(), data=st.data())
 def test_vanished_documents_are_all_removed_or_all_held(
     vanished: set[str], known: int, allow: bool, data: st.DataObject

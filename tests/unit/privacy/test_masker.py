@@ -27,6 +27,7 @@ def masker(rules: Path) -> Masker:
     return Masker(SecretScanner(rules))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", planted.TOKENS)
 def test_many_texts_are_masked_as_each_alone(masker: Masker, kind: str) -> None:
     token = planted.TOKENS[kind]
@@ -38,6 +39,7 @@ def test_many_texts_are_masked_as_each_alone(masker: Masker, kind: str) -> None:
     assert not any(token in together.text(text) for text in texts)
 
 
+@pytest.mark.slow
 def test_plain_names_are_looked_at_together(rules: Path) -> None:
     scans: list[str] = []
 

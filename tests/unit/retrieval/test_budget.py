@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def test_a_hit_of_which_no_sentence_fits_is_left_out() -> None:
     )
 
 
+@pytest.mark.slow
 @given(
     texts=st.lists(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=6), max_size=6),
     tokens=st.integers(1, 120),

@@ -151,6 +151,7 @@ answers = st.lists(sentences, max_size=8).map("".join)
 wild = st.text(alphabet="ab [1,2]9.\n#`", max_size=60)
 
 
+@pytest.mark.slow
 @given(answers | wild)
 def test_sentences_cover_the_answer_and_what_is_enforced_is_in_order(answer: str) -> None:
     report = verify_citations(answer, HITS)
@@ -187,6 +188,7 @@ def test_ways_of_writing_are_read_as_a_reader_does(written: str, kept: str | Non
     assert enforce_citations(written, HITS) == (written if kept is None else kept)
 
 
+@pytest.mark.slow
 @given(answers | wild)
 def test_nothing_is_added_to_an_answer(answer: str) -> None:
     left = iter(re.sub(r"[\[\]\d,\s]", "", answer))

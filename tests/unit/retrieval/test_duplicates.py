@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ def test_a_text_that_stands_twice_in_one_document_names_it_once() -> None:
     assert [(d.candidate.id, d.also) for d in found] == [("1", ())]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), max_size=12))
 def test_the_first_of_each_text_stays_in_its_place_and_no_uri_is_lost(
     given_: list[tuple[str, str]],

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ def test_the_sum_of_reciprocal_ranks_decides() -> None:
     assert [*fuse([["x", "y", "p", "q"], ["s", "y", "t", "x"]])][:2] == ["y", "x"]
 
 
+@pytest.mark.slow
 @given(rankings=rankings)
 def test_everything_comes_once_and_better_never_goes_behind(rankings: list[list[str]]) -> None:
     fused = [*fuse(rankings)]

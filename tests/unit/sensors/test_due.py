@@ -100,6 +100,7 @@ def test_backing_off_begins_with_half_a_minute() -> None:
     assert [backoff_seconds(n) for n in range(4)] == [30, 60, 120, 240]
 
 
+@pytest.mark.slow
 @given(ids=st.lists(st.sampled_from("abcdef"), unique=True).map(sorted), data=st.data())
 def test_every_tenant_has_its_turn(ids: list[str], data: st.DataObject) -> None:
     cursor = data.draw(st.none() | st.sampled_from("abcdefg"))

@@ -16,6 +16,7 @@ from rag_assets.tenants.profiles import with_profile
 ID = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 
 
+@pytest.mark.slow
 @given(tenant_id=st.text("abz09._-A /", max_size=8) | st.text(max_size=4))
 def test_an_id_is_lower_case_words_joined_by_single_signs(tenant_id: str) -> None:
     if ID.fullmatch(tenant_id):

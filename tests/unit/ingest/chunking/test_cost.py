@@ -50,6 +50,7 @@ def work(text: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int,
     return calls, chars
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunker", CHUNKERS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_work_is_linear(shape: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ def split(parsed: ParsedText, max_tokens: int = 64, overlap: int = 16) -> list[P
     return passages_of(parsed, parameters_of("heading", max_tokens, overlap))
 
 
+@pytest.mark.slow
 @quick
 @given(documents(), st.sampled_from([(128, 20), (256, 32), (400, 200)]))
 def test_every_passage_that_continues_a_section_overlaps(
@@ -34,6 +35,7 @@ def test_every_passage_that_continues_a_section_overlaps(
             assert after.start == after.new_start
 
 
+@pytest.mark.slow
 @quick
 @given(documents())
 def test_no_heading_is_parted_from_the_text_below_it(parsed: ParsedText) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from .documents import documents, parameters, wild_texts
 from .promises import check_promises, quick, texts
 
 
+@pytest.mark.slow
 @quick
 @given(st.one_of(documents().map(lambda parsed: parsed.text), wild_texts), parameters)
 def test_parsed_markdown_keeps_every_promise(text: str, chosen: ChunkParameters) -> None:

@@ -21,6 +21,7 @@ from .documents import documents, masked_documents, parameters, wild_documents
 from .promises import check_promises, quick, texts
 
 
+@pytest.mark.slow
 @quick
 @given(documents(), parameters)
 def test_documents_keep_every_promise(parsed: ParsedText, chosen: ChunkParameters) -> None:
@@ -43,6 +44,7 @@ def test_documents_keep_every_promise(parsed: ParsedText, chosen: ChunkParameter
             assert path[: len(chunk.heading_path)] == chunk.heading_path
 
 
+@pytest.mark.slow
 @quick
 @given(wild_documents(), parameters)
 def test_any_text_keeps_every_promise(parsed: ParsedText, chosen: ChunkParameters) -> None:
@@ -51,6 +53,7 @@ def test_any_text_keeps_every_promise(parsed: ParsedText, chosen: ChunkParameter
         assert chunk.byte_start == len(parsed.text[: chunk.start].encode())
 
 
+@pytest.mark.slow
 @quick
 @given(masked_documents(), parameters)
 def test_a_masked_span_takes_no_other_line_along(
@@ -82,12 +85,14 @@ def _clusters(text: str) -> list[str]:
     return [text[a:b] for a, b in pairwise(cuts)]
 
 
+@pytest.mark.slow
 @quick
 @given(documents(), parameters)
 def test_the_same_text_gives_the_same_passages(parsed: ParsedText, chosen: ChunkParameters) -> None:
     assert passages_of(parsed, chosen) == passages_of(parsed, chosen)
 
 
+@pytest.mark.slow
 @quick
 @given(
     documents(),
@@ -100,6 +105,7 @@ def test_every_passage_but_the_first_overlaps_where_headings_do_not_count(
         assert after.start < before.end
 
 
+@pytest.mark.slow
 @quick
 @given(documents())
 def test_a_record_repeats_nothing(parsed: ParsedText) -> None:

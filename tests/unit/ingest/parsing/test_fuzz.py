@@ -54,6 +54,7 @@ def fuzzed(cache_dir: Path) -> Iterator[ParserPool]:
         yield pool
 
 
+@pytest.mark.slow
 def test_every_parser_has_a_seed_that_it_reads(fuzzed: ParserPool) -> None:
     assert sorted(seeds()) == IDS
     for parser, documents in seeds().items():
@@ -65,6 +66,7 @@ def test_every_parser_has_a_seed_that_it_reads(fuzzed: ParserPool) -> None:
             assert MARKER in parsed.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parser", IDS)
 @fuzz
 @given(data=st.data(), changes=mutations.edits)
@@ -83,6 +85,7 @@ def test_damaged_documents(
     check(fuzzed, document, seed.media_type)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parser", TEXTS)
 @fuzz
 @given(data=st.data())

@@ -75,6 +75,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text(parse: Parse) -> None:
     assert (result.text, result.title) == ("# Title\r\n\r\ntext\r\n", "Title")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -112,6 +113,7 @@ TRAPS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAPS)
 @pytest.mark.parametrize("ocr", [False, True])
 def test_a_trap_fails_its_document_alone(parse: Parse, name: str, ocr: bool) -> None:

@@ -35,6 +35,7 @@ def everything(result: ParsedText) -> str:
     return json.dumps(to_record(result), ensure_ascii=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SECRETS)
 @pytest.mark.parametrize(
     "page",
@@ -136,6 +137,7 @@ def test_masking_keeps_all_else_that_is_known_of_a_document(parse: Parse) -> Non
         assert bool(result.masked) is (page != "nothing")
 
 
+@pytest.mark.slow
 def test_the_name_of_a_sheet_is_masked(scanner: SecretScanner) -> None:
     block = Block("row", 0, 4, sheet=SECRETS["github"], row=2)
     for text in ("none", f"none {SECRETS['jwt']}"):

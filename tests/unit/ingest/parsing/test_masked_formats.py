@@ -81,6 +81,7 @@ MAKERS: dict[str, tuple[Callable[[str], bytes], str | None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", planted.TOKENS)
 @pytest.mark.parametrize("kind", MAKERS)
 def test_every_place_is_masked(scanner: SecretScanner, kind: str, name: str) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ PARSED = replace(
 )
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="# ab\n-`|é", max_size=60))
 def test_a_record_gives_back_what_it_was_made_of(text: str) -> None:
     parsed = parse_markdown(text)
@@ -49,6 +51,7 @@ def test_a_digest_is_of_everything() -> None:
     assert parsed_digest(from_record(to_record(PARSED))) == parsed_digest(PARSED)
 
 
+@pytest.mark.slow
 def test_a_key_depends_on_all_that_determines_the_text(monkeypatch: object) -> None:
     keys = {
         parse_key("a" * 64, MARKDOWN),

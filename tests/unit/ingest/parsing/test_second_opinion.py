@@ -54,6 +54,7 @@ def words(text: str) -> Counter[str]:
     return Counter(re.findall(r"[^\W_]+", text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", DOCUMENTS, ids=[path.name for path in DOCUMENTS])
 def test_no_word_is_missing(path: Path) -> None:
     theirs = docling_words(path)

@@ -72,6 +72,7 @@ def known(path: str, facts: ListingFacts, sha: str | None, *, deleted: bool) -> 
     return KnownDocument(document_id("s", path), facts, sha, NOW, from_nanoseconds(0), deleted)
 
 
+@pytest.mark.slow
 @given(
     before=st.dictionaries(
         PATHS, st.tuples(FACTS, st.sampled_from(["one", "two", None]), st.booleans())
@@ -156,6 +157,7 @@ def test_a_date_is_that_of_the_content(
     assert (change.kind, change.modified_at) == (kind, made)
 
 
+@pytest.mark.slow
 @given(facts=FACTS, listed_at=st.integers(0, 2 * NOW))
 def test_equal_facts_count_only_when_two_seconds_old(facts: ListingFacts, listed_at: int) -> None:
     assert facts.unchanged_since(facts, listed_at) == (listed_at - facts.mtime_ns >= RACY_NS)
@@ -271,6 +273,7 @@ def test_hashing_takes_no_more_documents_than_it_works_on(tmp_path: Path) -> Non
     assert taken < 300
 
 
+@pytest.mark.slow
 @given(st.binary(min_size=1).filter(lambda raw: b"\0" not in raw), st.text(min_size=1))
 def test_uris_are_printable_and_tell_the_path(raw: bytes, source: str) -> None:
     path = raw.decode("utf-8", "surrogateescape")

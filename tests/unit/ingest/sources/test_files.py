@@ -116,6 +116,7 @@ def test_links_swapped_in_after_the_listing_are_rejected(tmp_path: Path) -> None
         files.read("a.md", max_bytes=100)
 
 
+@pytest.mark.slow
 def test_swapping_in_a_tight_loop_never_leaks(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "sub").mkdir(parents=True)

@@ -163,6 +163,7 @@ def abyss(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", tmp_path], check=True)
 
 
+@pytest.mark.slow
 def test_deep_nesting_neither_recurses_nor_exhausts_descriptors(abyss: Path) -> None:
     depth = 1000
     here = Path.cwd()
@@ -190,6 +191,7 @@ def test_deep_nesting_neither_recurses_nor_exhausts_descriptors(abyss: Path) -> 
     assert source(abyss).read(found[0], max_bytes=1) == b""
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_files_in_a_folder_take_little_memory(open_folder: Path) -> None:
     count = 100_000
     folder = os.open(open_folder, os.O_RDONLY)

@@ -255,6 +255,7 @@ def test_a_deadline_in_the_past_sends_nothing():
     assert (outcome.remaining, embedder.calls) == (5, [])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     bad=st.sets(st.integers(0, 39), max_size=40),

@@ -70,6 +70,7 @@ def test_the_shape_type_and_norm_are_as_promised(minilm):
     assert embed(minilm, []).shape == (0, 384)
 
 
+@pytest.mark.slow
 def test_a_vector_is_bit_identical_whatever_the_order_the_company_and_the_threads(minilm):
     texts = [*TEXTS, *(long_text(n, n) for n in (3, 40, 120, 254, 300))]
     alone = np.vstack([embed(minilm, [text]) for text in texts])
@@ -115,6 +116,7 @@ def test_what_holds_nothing_to_read_is_rejected(minilm, text):
         embed(minilm, ["fine", text, "also fine"])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.text(st.characters(exclude_categories=()), min_size=1, max_size=40))
 def test_any_string_gives_a_unit_vector_or_is_rejected(minilm, text):
@@ -138,6 +140,7 @@ def test_no_text_appears_in_an_error(minilm):
     assert "secret" not in f"{caught.value.message} {caught.value.hint}"
 
 
+@pytest.mark.slow
 def test_it_loads_again_after_it_was_closed():
     embedder = OnnxEmbedder()
     first = embed(embedder, TEXTS[:1])

@@ -33,6 +33,7 @@ def gemini(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, **more}]}
 
 
+@pytest.mark.slow
 def test_thoughts_are_paid_for_and_not_shown(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     said = gemini({"text": "Hm [1].", "thought": True}, {"text": "It is "}, {"text": "so [2]."})
     usage = {"promptTokenCount": 7, "candidatesTokenCount": 5, "thoughtsTokenCount": 30}
@@ -43,6 +44,7 @@ def test_thoughts_are_paid_for_and_not_shown(httpserver: HTTPServer, ask_chat: A
     assert KEY not in httpserver.log[0][0].url
 
 
+@pytest.mark.slow
 def test_thoughts_of_a_server_of_ones_own_are_not_shown(
     httpserver: HTTPServer, ask_chat: AskChat
 ) -> None:

@@ -78,6 +78,7 @@ def test_what_the_model_says_comes_back_with_what_it_is_charged_for(
     assert f"'{bounds.get(provider, 'maxOutputTokens')}': 100" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["openai", "gemini"])
 def test_what_passes_is_waited_for(llmock: LLMock, provider: str) -> None:
     llmock.rate_limit(times=1, retry_after=0.1).fail(503, times=1).reply("Yes.")
@@ -86,6 +87,7 @@ def test_what_passes_is_waited_for(llmock: LLMock, provider: str) -> None:
     llmock.assert_resilient(strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "kind", "fault", "requests"),
     [

@@ -146,6 +146,7 @@ def test_passing_faults_are_got_over(drive: Drive, fault: Fault):
     assert set(drive.server.answered.values()) == {1}
 
 
+@pytest.mark.slow
 def test_retry_after_is_honoured_by_all_calls(drive: Drive):
     drive.server.faults.append(Status(429, retry_after="1"))
     drive.run(5 * BATCH, concurrency=1)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import pytest
 from pydantic import SecretStr
 
 from rag_assets.common.errors import EmbedderRefused, EmbedderUnavailable
@@ -56,6 +57,7 @@ def drive(
     )
 
 
+@pytest.mark.slow
 def test_it_takes_rate_limits_and_outages_that_pass_as_a_client_should(llmock: LLMock):
     llmock.rate_limit(times=2, retry_after=0.4).fail(503, times=2).fail(500, times=1)
     outcome = drive(llmock, 60)
@@ -64,6 +66,7 @@ def test_it_takes_rate_limits_and_outages_that_pass_as_a_client_should(llmock: L
     llmock.assert_resilient(strict=True)
 
 
+@pytest.mark.slow
 def test_a_quota_it_knows_of_is_never_run_into(llmock: LLMock):
     llmock.limits(rpm=60)
     outcome = drive(llmock, 100, batch=1, requests_per_minute=60, seconds=15)
@@ -72,6 +75,7 @@ def test_a_quota_it_knows_of_is_never_run_into(llmock: LLMock):
     assert [record.status for record in llmock.requests] == [200] * 60
 
 
+@pytest.mark.slow
 def test_a_quota_it_does_not_know_of_is_waited_for_as_long_as_the_server_says(llmock: LLMock):
     llmock.limits(rpm=90)
     outcome = drive(llmock, 91, batch=1)
@@ -79,6 +83,7 @@ def test_a_quota_it_does_not_know_of_is_waited_for_as_long_as_the_server_says(ll
     llmock.assert_resilient()
 
 
+@pytest.mark.slow
 def test_an_outage_is_told_after_a_bounded_number_of_tries(llmock: LLMock):
     llmock.outage(status=503)
     outcome = drive(llmock, 10)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ def texts_with_spans(draw: st.DrawFn) -> tuple[str, list[SecretSpan]]:
     return text, [SecretSpan(a, b, "rule") for a, b in list(pairwise(cuts))[::2]]
 
 
+@pytest.mark.slow
 @given(texts_with_spans())
 def test_masking_moves_nothing_and_leaves_nothing(drawn: tuple[str, list[SecretSpan]]) -> None:
     text, spans = drawn

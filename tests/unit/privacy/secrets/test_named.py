@@ -72,6 +72,7 @@ redis://:X@db:6379/0
 password: >-\\n  X""".splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notation", NOTATIONS)
 @pytest.mark.parametrize("value", [VALUE, WORDED], ids=["mixed", "letters"])
 def test_a_password_is_found_without_its_name(

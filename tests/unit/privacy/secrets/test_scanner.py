@@ -21,6 +21,7 @@ def found(scanner: SecretScanner, text: str) -> list[str]:
     return [text[span.start : span.end] for span in scanner.scan(text)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", planted.TOKENS)
 def test_a_token_is_found_where_it_stands(scanner: SecretScanner, name: str) -> None:
     token = planted.TOKENS[name]
@@ -164,6 +165,7 @@ UNITS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_time_is_linear_whatever_the_text_repeats(scanner: SecretScanner, unit: str) -> None:
     def cost(characters: int) -> float:
@@ -198,6 +200,7 @@ def test_the_rules_version_names_kingfisher_and_loads_nothing() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_compiled_rules_are_kept_in_the_given_folder(
     scanner: SecretScanner, rules_dir: Path
 ) -> None:

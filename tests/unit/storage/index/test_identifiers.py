@@ -34,6 +34,7 @@ def test_a_name_is_found_however_it_is_typed(asked: str) -> None:
     assert {"http", "error"} <= stored & set(lexical_terms(asked).split())
 
 
+@pytest.mark.slow
 @given(text=st.text(max_size=200))
 def test_terms_are_lower_case_words_without_spaces(text: str) -> None:
     terms = lexical_terms(text).split(" ")

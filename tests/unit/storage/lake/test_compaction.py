@@ -170,6 +170,7 @@ def test_the_log_never_holds_text_or_vectors(
     assert vector[0, :1].tobytes().decode("latin-1") not in said
 
 
+@pytest.mark.slow
 def test_many_small_files_make_compaction_due(acme: TenantLake) -> None:
     assert not acme.needs_compaction()
     texts, _ = fill(acme, 31)
@@ -181,6 +182,7 @@ def test_many_small_files_make_compaction_due(acme: TenantLake) -> None:
     assert acme.missing_vectors(E, texts) == set()
 
 
+@pytest.mark.slow
 def test_large_tables_are_rewritten_in_ranges(
     acme: TenantLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from rag_assets.storage.lake.store import Lake, TenantLake
 
@@ -40,6 +41,7 @@ def assert_whole(lake: TenantLake, acknowledged: set[int]) -> set[int]:
     return {int(key.split("-")[0]) for key in keys}
 
 
+@pytest.mark.slow
 def test_kill_9_leaves_the_old_state_or_the_new(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "lake")).tenant("acme", 1)
     chance = random.Random(7)

@@ -124,6 +124,7 @@ def test_what_does_not_exist_is_empty(acme: TenantLake, folder: Path) -> None:
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_nothing_asked_loads_nothing() -> None:
     code = """
 import sys

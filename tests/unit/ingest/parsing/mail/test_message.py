@@ -53,6 +53,7 @@ def test_of_alternatives_plain_text_is_read_and_html_where_there_is_none() -> No
     assert lines(read(only))[2:] == [("heading2", "News"), ("list", "- a")]
 
 
+@pytest.mark.slow
 def test_attachments_are_read_by_their_own_parsers_with_their_places() -> None:
     made = message()
     made.add_attachment(
@@ -124,6 +125,7 @@ def test_a_subject_alone_is_a_message() -> None:
     assert lines(read(message("Only this", body="")))[0] == ("heading1", "Only this")
 
 
+@pytest.mark.slow
 def test_parts_nested_without_end_are_rejected() -> None:
     parts = "".join(
         f'Content-Type: multipart/mixed; boundary="b{n}"\n\n--b{n}\n' for n in range(3_000)

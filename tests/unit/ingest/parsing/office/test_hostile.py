@@ -184,6 +184,7 @@ def bomb(part: str, size: int, make: Callable[[], bytes]) -> bytes:
     return with_part(make(), part, lambda old: old + b" " * size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_bombs_are_refused_before_they_are_unpacked(kind: str) -> None:
     make, part, _, media_type = KINDS[kind]
@@ -196,6 +197,7 @@ def test_bombs_are_refused_before_they_are_unpacked(kind: str) -> None:
     assert time.process_time() - started < 2
 
 
+@pytest.mark.slow
 def test_an_archive_of_very_many_parts_is_refused() -> None:
     target = io.BytesIO(_document())
     with zipfile.ZipFile(target, "a") as archive:
@@ -214,6 +216,7 @@ def test_an_archive_that_lies_about_its_sizes_is_damaged() -> None:
         parse(lying, DOCX)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_cut_and_altered_documents_are_refused_or_read(kind: str) -> None:
     make, _, _, media_type = KINDS[kind]
@@ -261,6 +264,7 @@ def test_merged_ranges_over_the_whole_sheet_cost_nothing() -> None:
     assert time.process_time() - started < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_passwords_open_what_is_encrypted(kind: str) -> None:
     make, _, _, media_type = KINDS[kind]

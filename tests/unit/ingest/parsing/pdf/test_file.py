@@ -77,6 +77,7 @@ def test_pages_without_text_are_noted_while_ocr_is_off() -> None:
     assert refusal(SCANNED).hint == "set parser.ocr: true for the tenant"
 
 
+@pytest.mark.slow
 def test_ocr_reads_only_the_pages_without_text(parse: Parse) -> None:
     parsed = parse(MIXED, PDF, ocr=True)
     assert isinstance(parsed, ParsedText)
@@ -87,11 +88,13 @@ def test_ocr_reads_only_the_pages_without_text(parse: Parse) -> None:
     assert [b.page for b in parsed.blocks] == sorted(b.page or 0 for b in parsed.blocks)
 
 
+@pytest.mark.slow
 def test_pages_on_which_ocr_finds_nothing_are_no_text() -> None:
     reason = "no text, by OCR neither (2 pages)"
     assert refusal(pdfs.image_only(2), ParseOptions(ocr=True)).message == reason
 
 
+@pytest.mark.slow
 def test_scanned_pages_add_to_the_time_and_are_limited() -> None:
     on, limits = ParseOptions(ocr=True), ParseLimits(ocr_pages=1)
     assert more_seconds(MIXED, PDF, on, ParseLimits()) == 10

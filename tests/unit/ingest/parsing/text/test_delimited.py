@@ -59,6 +59,7 @@ def test_a_file_of_numbers_has_no_header() -> None:
     assert {kind for kind, _ in lines(read("word\nother\n"))} == {"row"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     [

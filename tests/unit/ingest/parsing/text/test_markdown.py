@@ -42,6 +42,7 @@ def covered(parsed: ParsedText) -> bool:
     return not parsed.text[at:].strip()
 
 
+@pytest.mark.slow
 @given(st.one_of(documents, wild))
 def test_blocks_are_ordered_and_cover_all_but_white_space(text: str) -> None:
     parsed = parse_markdown(text)
@@ -51,6 +52,7 @@ def test_blocks_are_ordered_and_cover_all_but_white_space(text: str) -> None:
         assert (block.kind == "heading") == (1 <= block.level <= 6)
 
 
+@pytest.mark.slow
 @given(documents)
 def test_line_ends_change_no_block(text: str) -> None:
     unix = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -184,6 +186,7 @@ def test_the_title(text: str, title: str | None) -> None:
     assert parse_markdown(text).title == title
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -124,6 +124,7 @@ def test_a_page_nested_as_deeply_as_any_is_read() -> None:
         assert "deep" in read(f"{opened}deep").text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     ["<p>" * 200_000, "<" * 1_000_000, "&" * 500_000, "<a href=" * 200_000, "<!--" * 200_000,

@@ -51,6 +51,7 @@ def worker(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerProcess:
     return WorkerProcess(ParseLimits(), cache_dir)
 
 
+@pytest.mark.slow
 def test_a_document_reaches_nothing_beyond_its_worker(
     worker: WorkerProcess, listening: socket.socket, tmp_path: Path
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_document_reaches_nothing_beyond_its_worker(
         listening.accept()
 
 
+@pytest.mark.slow
 def test_what_no_store_takes_and_what_is_no_exception_fails_its_document_alone(
     worker: WorkerProcess,
 ) -> None:

@@ -65,6 +65,7 @@ def children() -> Callable[[], list[psutil.Process]]:
     return lambda: [p for p in workers() if p.pid not in before]
 
 
+@pytest.mark.slow
 def test_a_document_that_takes_too_long_fails_alone(cache_dir: Path) -> None:
     slow = pdfs.endless(400_000)
     with ParserPool(1, ParseLimits(seconds=1.5), cache_dir) as pool:
@@ -77,6 +78,7 @@ def test_a_document_that_takes_too_long_fails_alone(cache_dir: Path) -> None:
     assert titles(results) == ["Title 1", "Title 2"]
 
 
+@pytest.mark.slow
 def test_a_decompression_bomb_fails_alone(cache_dir: Path) -> None:
     data = pdfs.bomb(600)
     assert len(data) < 100_000
@@ -87,6 +89,7 @@ def test_a_decompression_bomb_fails_alone(cache_dir: Path) -> None:
     assert titles(results) == ["Title 1", "Title 2"]
 
 
+@pytest.mark.slow
 def test_a_document_that_needs_too_much_memory_fails_alone(cache_dir: Path) -> None:
     # A million short lines take a few hundred megabytes of line and block objects.
     hungry = b"a\n\n" * 2_000_000
@@ -99,6 +102,7 @@ def test_a_document_that_needs_too_much_memory_fails_alone(cache_dir: Path) -> N
     assert titles(results) == ["Title 1", "Title 2"]
 
 
+@pytest.mark.slow
 def test_a_usual_pdf_needs_little_memory_of_its_own(cache_dir: Path) -> None:
     data = pdfs.laid_out([[("body", f"Page {n} says this and that.")] for n in range(50)])
     with ParserPool(1, ParseLimits(memory_bytes=150 * 1024**2), cache_dir) as pool:
@@ -106,6 +110,7 @@ def test_a_usual_pdf_needs_little_memory_of_its_own(cache_dir: Path) -> None:
     assert isinstance(results["pdf"], ParsedText)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "kind", "reason"),
     [
@@ -140,6 +145,7 @@ def test_a_parser_that_dies_fails_its_document_and_is_replaced(
     assert titles(results) == ["Title 2"]
 
 
+@pytest.mark.slow
 def test_workers_stay_for_the_next_documents_and_end_with_the_pool(
     cache_dir: Path, children: Callable[[], list[psutil.Process]]
 ) -> None:
@@ -153,6 +159,7 @@ def test_workers_stay_for_the_next_documents_and_end_with_the_pool(
     assert children() == []
 
 
+@pytest.mark.slow
 def test_documents_are_read_one_per_worker_and_only_when_wanted(cache_dir: Path) -> None:
     read: list[int] = []
 
@@ -172,6 +179,7 @@ def test_documents_are_read_one_per_worker_and_only_when_wanted(cache_dir: Path)
         assert titles(by_key(pool.parse_many([ok(7)]))) == ["Title 7"]
 
 
+@pytest.mark.slow
 def test_an_expected_error_of_reading_is_the_outcome(cache_dir: Path) -> None:
     def too_large() -> bytes:
         raise DocumentTooLarge("it has 9 bytes, over the limit of 8")
@@ -183,6 +191,7 @@ def test_an_expected_error_of_reading_is_the_outcome(cache_dir: Path) -> None:
     assert titles(results) == ["Title 1"]
 
 
+@pytest.mark.slow
 def test_an_unexpected_error_of_reading_or_listing_is_raised(cache_dir: Path) -> None:
     def broken() -> Iterator[ParseTask]:
         yield ok(1)
@@ -207,6 +216,7 @@ def test_workers_that_do_not_start_are_no_document_s_fault(
         list(pool.parse_many([ok(1)]))
 
 
+@pytest.mark.slow
 def test_text_blocks_and_pages_over_the_limits_are_refused(cache_dir: Path) -> None:
     long_page = pdfs.laid_out([[("body", "A sentence of some length.")] * 40])
     three = pdfs.laid_out([[("body", f"Page {n}")] for n in range(3)])
@@ -231,6 +241,7 @@ def test_text_blocks_and_pages_over_the_limits_are_refused(cache_dir: Path) -> N
     }
 
 
+@pytest.mark.slow
 def test_a_worker_s_environment_holds_no_keys(
     cache_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,6 +283,7 @@ worker.parse(pdfs.endless(400_000), None, ParseOptions())
 """
 
 
+@pytest.mark.slow
 def test_a_worker_ends_when_its_parent_is_killed_in_the_midst_of_a_document(
     cache_dir: Path,
 ) -> None:

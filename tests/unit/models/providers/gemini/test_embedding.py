@@ -176,6 +176,7 @@ def test_refusals_get_their_names_and_are_not_tried_again(
     assert caught.value.__context__ is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [

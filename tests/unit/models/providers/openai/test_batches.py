@@ -63,6 +63,7 @@ def results(server: BatchServer, batch_id: str) -> dict[str, BatchResult]:
     return ask(server, collect)
 
 
+@pytest.mark.slow
 def test_texts_go_out_as_one_batch_and_come_back_by_their_keys(server: BatchServer) -> None:
     batch_id = submit(server)
     assert server.texts == [[item.text for item in ITEMS]]
@@ -75,6 +76,7 @@ def test_texts_go_out_as_one_batch_and_come_back_by_their_keys(server: BatchServ
     assert all(result.tokens > 0 for result in found.values())
 
 
+@pytest.mark.slow
 def test_vectors_are_taken_as_base64_too(server: BatchServer) -> None:
     batch_id = submit(server)
     server.finish()
@@ -82,6 +84,7 @@ def test_vectors_are_taken_as_base64_too(server: BatchServer) -> None:
     assert np.array_equal(results(server, batch_id)["key-0"].vector, np.array([1, 0], np.float32))
 
 
+@pytest.mark.slow
 def test_a_batch_is_found_by_its_tag(server: BatchServer) -> None:
     now = datetime.now(UTC) - timedelta(minutes=1)
     first, second = submit(server, "one"), submit(server, "two")
@@ -102,6 +105,7 @@ def test_a_text_that_is_refused_has_no_vector_and_costs_no_other_its_own(
     assert sum(result.vector is not None for result in found.values()) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "fields", "standing"),
     [
@@ -134,6 +138,7 @@ def test_a_batch_that_the_provider_does_not_know_has_failed(server: BatchServer)
     assert ask(server, lambda api: api.status("batch_none")).state == "failed"
 
 
+@pytest.mark.slow
 def test_a_malformed_line_is_bad_vectors(server: BatchServer) -> None:
     batch_id = submit(server)
     server.finish()

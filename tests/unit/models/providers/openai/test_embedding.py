@@ -32,6 +32,7 @@ def answer(vectors, *, order=None, **more) -> dict:
     return {"object": "list", "model": "m", "data": shuffled, **more}
 
 
+@pytest.mark.slow
 def test_vectors_come_in_the_order_of_the_texts(httpserver, ask):
     said = answer([[1, 0], [0, 1]], order=[1, 0], usage={"prompt_tokens": 7, "total_tokens": 7})
     httpserver.expect_request(PATH, method="POST").respond_with_json(said)
@@ -162,6 +163,7 @@ def test_refusals_get_their_names_and_are_not_tried_again(
     assert caught.value.__context__ is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
