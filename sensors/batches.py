@@ -12,7 +12,7 @@ from resources.stores import PostgresResource
 from resources.workbench import clear_failures
 
 _MOST = 50
-"""Looked at in a tick, each by one request."""
+"""Batches polled in one tick, each by one request."""
 
 
 @dg.sensor(
@@ -27,13 +27,13 @@ _MOST = 50
 def embedding_batches_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.SkipReason:
-    """Look at the batches that are due, those of all tenants together."""
+    """Poll the batches that are due, of all tenants together."""
     with clear_failures():
         catalog = postgres.catalog()
         batches = catalog.batches.open()
-        looked_at = due(batches, datetime.now(UTC), _MOST)
+        polled = due(batches, datetime.now(UTC), _MOST)
         embedders = Embedders(catalog, Settings.from_environment())
-        for trouble in poll(catalog, embedders, looked_at) if looked_at else ():
+        for trouble in poll(catalog, embedders, polled) if polled else ():
             context.log.error(trouble)
     under_way = counted(len(batches), "batch", "batches")
-    return dg.SkipReason(f"{under_way} under way, {len(looked_at)} looked at")
+    return dg.SkipReason(f"{under_way} under way, {len(polled)} polled")

@@ -1,4 +1,4 @@
-"""When asset checks are evaluated: all daily, staleness by a query, and what was left out."""
+"""Evaluation of asset checks: all daily, staleness by a query, and overdue ones."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from sensors.tenants import UNFINISHED
 
 _STALENESS = ("search_index", "staleness")
 _OVERDUE = timedelta(hours=30)
-"""Above a day by what a run over all tenants may take longer than the day before."""
+"""A day, and a margin for a run over all tenants that takes longer than the day before."""
 _AT_ONCE = 200
-"""Tenants whose checks are overdue, of one run; those beyond it have the next."""
+"""Tenants with overdue checks that one run evaluates; the next run takes further ones."""
 
 daily_checks = dg.ScheduleDefinition(
     name="daily_checks",
@@ -33,11 +33,11 @@ daily_checks = dg.ScheduleDefinition(
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """What a look at the catalog says about tenants' staleness checks.
+    """Tenants' staleness checks compared with the catalog.
 
     Attributes:
-        unchanged: tenants of which the last result holds.
-        changed: tenants to be looked at in full: the catalog says otherwise than the last result.
+        unchanged: tenants whose last result still holds.
+        changed: tenants to be checked in full: the catalog differs from the last result.
     """
 
     unchanged: tuple[str, ...]
@@ -50,11 +50,11 @@ def compare_staleness(
     results: Mapping[str, CheckResult],
     now: datetime,
 ) -> Staleness:
-    """Tell tenants whose last result holds from those whose check must be evaluated.
+    """Separate tenants whose last result holds from those whose check must be evaluated.
 
     Args:
-        limits: how far each tenant's index may be behind.
-        lags: how far the catalog knows it to be.
+        limits: by how much each tenant's index may lag.
+        lags: each tenant's lag according to the catalog.
         results: the last results of the check; a tenant without one is in neither part.
         now: the time.
     """

@@ -23,12 +23,12 @@ nightly_drift = dg.ScheduleDefinition(
     job=repair_job,
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Starts a repair of each tenant whose index was found to differ, and of no other.",
+    description="Starts a repair of each tenant whose index differs from the catalog.",
 )
 def drift_offenders_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.SensorResult:
-    """Request a repair for every finding that was not followed by one."""
+    """Request a repair for every failed drift check that no repair followed."""
     with clear_failures():
         catalog = postgres.catalog()
         busy = partitions_under_way(context.instance)

@@ -11,11 +11,11 @@ from rag_assets.storage.catalog.syncs import Sync
 
 @dataclass(frozen=True, slots=True)
 class TenantState:
-    """What decides whether a tenant's chain must run.
+    """The state that decides whether a tenant's chain must run.
 
     Attributes:
         digests: of the listing just taken, by source.
-        unlisted: why a source could not be listed, by source; nothing is concluded of it.
+        unlisted: why a source could not be listed, by source; such a source never makes it due.
         config_key: of the configuration and components in force.
         syncs: the last syncs, by source.
         pending: documents whose entries are not the desired ones and may be tried now.
@@ -39,13 +39,13 @@ class TenantState:
 
 
 def why_due(state: TenantState, now: datetime, *, patient: bool = True) -> str | None:
-    """Why the tenant's chain must run now; None when it need not.
+    """The reason why the tenant's chain must run now; None if it need not.
 
-    The last *successful* sync is compared with, never the last run: a listing that changes from
+    A listing is compared with the last *successful* sync, never the last run: one that changes from
     A to B and back to A is followed each time.
 
     Args:
-        state: of the tenant.
+        state: the tenant's state.
         now: the time.
         patient: whether to wait until the time of the next try after a failure; a sync by
             command does not wait.
@@ -68,14 +68,14 @@ def _why_sources(state: TenantState) -> str | None:
             return "the configuration changed"
     gone = set(state.syncs) - set(state.digests) - set(state.unlisted)
     waiting = {source for source in gone if state.syncs[source].held_deletions}
-    return "a source was taken away" if gone - waiting else None
+    return "a source was removed" if gone - waiting else None
 
 
 def _why_left(state: TenantState, now: datetime) -> str | None:
     for count, what in (
         (state.pending, "documents wait"),
         (state.removals, "removals wait"),
-        (state.leftovers, "documents were left half replaced"),
+        (state.leftovers, "documents were left partly replaced"),
         (state.unsettled, "documents may have changed once more"),
     ):
         if count:
@@ -86,11 +86,11 @@ def _why_left(state: TenantState, now: datetime) -> str | None:
 
 
 def backoff_seconds(attempts: int) -> int:
-    """How long to wait before the next try after so many failed ones: 30 s to an hour."""
+    """The delay before the next attempt after so many failures: 30 s to an hour."""
     return min(3600, 30 << min(max(attempts, 0), 10))
 
 
 def from_cursor(tenant_ids: list[str], cursor: str | None) -> list[str]:
-    """The tenants in turn, beginning after the one that a tick without time left got to."""
+    """Order tenants round-robin, beginning after the last one of an interrupted tick."""
     after = [tenant_id for tenant_id in tenant_ids if cursor is not None and tenant_id > cursor]
     return after + [tenant_id for tenant_id in tenant_ids if tenant_id not in set(after)]

@@ -1,4 +1,4 @@
-"""Notes a failed run for its tenant, which is tried again after a longer time each time."""
+"""Records failed runs for their tenants, which are retried after growing delays."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +17,7 @@ from sensors.due import backoff_seconds
     minimum_interval_seconds=15,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
-        "Notes a failed run with its reason in the catalog, so that the tenant is tried again "
+        "Records a failed run with its reason in the catalog, so that the tenant is tried again "
         "after 30 s, then 60 s, and so on up to an hour, instead of at every tick."
     ),
 )
@@ -31,7 +31,7 @@ def run_failures_sensor(
     catalog = postgres.catalog()
     record = catalog.tenants.find(tenant_id) if tenant_id else None
     if record is None or record.state == "REMOVING":
-        return dg.SkipReason("the run belongs to no tenant that is left")
+        return dg.SkipReason("the run belongs to no existing tenant")
     message = _reason(context)
     syncs = catalog.syncs.all(record.id)
     for source in Tenant.from_config(record.config).sources:
@@ -40,11 +40,11 @@ def run_failures_sensor(
             attempts = 0
         retry_at = datetime.now(UTC) + timedelta(seconds=backoff_seconds(attempts))
         catalog.syncs.failed(record.ref, source.name, message, retry_at)
-    return dg.SkipReason(f"noted the failure of tenant {record.id}")
+    return dg.SkipReason(f"recorded the failure of tenant {record.id}")
 
 
 def _reached_its_end(context: dg.RunFailureSensorContext) -> bool:
-    """Whether everything that could be done was done, such as all but what has no vector.
+    """Whether the run did all that it could, such as everything but documents without a vector.
 
     Then the documents themselves wait for their next try; removals and edits must not wait.
     """

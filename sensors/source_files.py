@@ -1,4 +1,4 @@
-"""Requests a run for every tenant whose sources, configuration or work left call for one."""
+"""Requests a run for every tenant whose sources or configuration changed, or with work left."""
 
 import time
 from datetime import UTC, datetime
@@ -39,7 +39,7 @@ _TICK_SECONDS = 25.0
 def source_files_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.SensorResult:
-    """Look at as many tenants as a tick has time for, in turn."""
+    """List the sources of as many tenants as a tick has time for, in turn."""
     with clear_failures():
         catalog = postgres.catalog()
         for run_id in fail_abandoned_runs(context.instance, catalog):
@@ -65,7 +65,7 @@ def source_files_sensor(
         notes = [masker.text(note) for note in notes]
     for note in notes:
         context.log.error(note)
-    at_work = f", {len(busy)} at work" if busy else ""
+    at_work = f", {len(busy)} with a run" if busy else ""
     reason = "; ".join(notes) or f"{len(records)} tenants, none due{at_work}"
     return dg.SensorResult(
         run_requests=requests,
@@ -78,7 +78,7 @@ def source_files_sensor(
 def _requests(
     instance: dg.DagsterInstance, catalog: Catalog, record: TenantRecord, notes: list[str]
 ) -> list[dg.RunRequest]:
-    """The run that a tenant needs, if any; a failure is noted and stops no other tenant."""
+    """The run that a tenant needs, if any; a failure is recorded and stops no other tenant."""
     try:
         request = _request(instance, catalog, record, notes)
     except ServiceUnavailable:
@@ -102,8 +102,8 @@ def _request(
     reason = why_due(state, datetime.now(UTC))
     if reason is None:
         return None
-    # A key of the listing alone would never follow a change from A to B and back: the attempt is
-    # told apart by the tenant's last run.
+    # A key of the listing alone would miss a change from A to B and back: the tenant's last run
+    # distinguishes the attempts.
     last = instance.get_run_records(filters=dg.RunsFilter(tags={PARTITION_TAG: record.id}), limit=1)
     if last and _just_failed(last[0]):
         return None
@@ -117,7 +117,7 @@ def _request(
 
 
 def _just_failed(record: dg.RunRecord) -> bool:
-    """Whether a run of the daemon failed so lately that its failure may not have been noted."""
+    """Whether a run of the daemon failed so recently that it may not be recorded yet."""
     run = record.dagster_run
     return (
         run.status is dg.DagsterRunStatus.FAILURE
@@ -130,7 +130,7 @@ def _just_failed(record: dg.RunRecord) -> bool:
 def _new_partitions(
     instance: dg.DagsterInstance, requests: list[dg.RunRequest]
 ) -> list[dg.AddDynamicPartitionsRequest]:
-    """Partitions of tenants that a command made known to the catalog before the tenants sensor."""
+    """Partitions of tenants that a command added to the catalog before the tenants sensor."""
     present = set(instance.get_dynamic_partitions(tenants_partitions.name or ""))
     new = sorted({request.partition_key or "" for request in requests} - present)
     return [tenants_partitions.build_add_request(new)] if new else []

@@ -1,4 +1,4 @@
-"""Reading the state that decides whether a tenant is due: a listing and a few rows."""
+"""Reads the state that decides whether a tenant is due: a listing and a few rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sensors.due import TenantState
 def tenant_state(
     catalog: Catalog, record: TenantRecord, tenant: Tenant, settings: Settings
 ) -> TenantState:
-    """List a tenant's sources and read what is recorded of them.
+    """List a tenant's sources and read their records in the catalog.
 
     Raises:
         ConfigurationError: there are caps on spending, and no price is known.
@@ -52,7 +52,7 @@ def tenant_state(
         unlisted=unlisted,
         config_key=key,
         syncs=catalog.syncs.all(record.id),
-        # Of a build that is not begun yet, everything is lacking.
+        # A build that has not begun yet lacks every document.
         pending=catalog.index.pending_count(record.id, builds[-1] if builds else 0, key),
         removals=sum(len(ids) for ids in catalog.index.removals(record.id).values()),
         leftovers=sum(len(catalog.index.dirty(record.id, build.number)) for build in live),

@@ -39,7 +39,7 @@ def tenants_sensor(
     new = sorted(wanted - present)
     gone = sorted(present - wanted - busy)
     if not new and not gone:
-        return dg.SkipReason(f"{len(wanted)} tenants, none new or gone")
+        return dg.SkipReason(f"{len(wanted)} tenants, none added or removed")
     requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
     if new:
         requests.append(tenants_partitions.build_add_request(new))

@@ -20,7 +20,7 @@ weekly_compaction = dg.ScheduleDefinition(
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
         "Merges the lake's small files, deletes what is no longer needed, and deletes "
-        "what writers left that outlived their tenant."
+        "what late writers left of removed tenants."
     ),
 )
 

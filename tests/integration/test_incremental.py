@@ -224,7 +224,7 @@ def test_a_source_taken_away_is_emptied_once(
     shared_installation.configure("sources", sources=[files, second])
     assert driver.sync("sources")["added"] == 2
     shared_installation.configure("sources", sources=[files])
-    assert due(shared_installation, "sources") == "a source was taken away"
+    assert due(shared_installation, "sources") == "a source was removed"
     assert driver.sync("sources")["removed"] == 1
     assert due(shared_installation, "sources") is None
     found = {uri for uri, _, _ in shared_installation.entries("sources").values()}
