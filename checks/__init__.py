@@ -1,6 +1,6 @@
-"""Asset checks: independent evidence that a tenant's data is what the chain promises.
+"""Asset checks: independent verification of a tenant's data.
 
-Belongs here: a module per check with its judgement as pure functions over rows, and a function
+Belongs here: a module per check with its verdict as pure functions over rows, and a function
 that `tenant_check` declares. Does not: gates, which work per document in the core before anything
 is written, and repairing what a check found (pipeline).
 """

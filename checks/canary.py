@@ -1,4 +1,4 @@
-"""canary: whether the tenant's embedder still answers as it did when its vectors were made."""
+"""canary: verifies that the embedder still returns the vectors that it returned at first."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ def judge(seen: CanaryResult) -> Verdict:
     ),
 )
 def canary_check(context: CheckContext) -> Verdict:
-    """Judge the last answer, calling the embedder first if there is none of today."""
+    """Compare the last answer, calling the embedder first if that is older than a day."""
     ctx = context.tenant
     target = CanaryTarget.of(ctx.ref, ctx.tenant, ctx.embedder)
     [seen] = run_canary(ctx.catalog, [target], fresh=FRESH)
@@ -50,10 +50,10 @@ def _description(seen: CanaryResult) -> str:
     if not seen.passed:
         return (
             f"the provider changed the model behind its name: {seen.embedder_id} answers a fixed"
-            f" text {max(seen.distances):.4f} away from what it did, more than {seen.limit:g};"
-            " vectors of before and after do not compare. Give the tenant's embedder a `revision`,"
-            " such as today's date, and sync: a new generation is built with the present model;"
-            f" `rag-assets plan {seen.ref.id}` shows its price"
+            f" text {max(seen.distances):.4f} away from its first answer, more than {seen.limit:g};"
+            " vectors of before and after are not comparable. Give the tenant's embedder a"
+            " `revision`, such as today's date, and sync: a new generation is built"
+            f" with the present model; `rag-assets plan {seen.ref.id}` shows its price"
         )
     if seen.error is not None:
         return f"the embedder did not answer: {seen.error}"

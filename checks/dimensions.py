@@ -1,4 +1,4 @@
-"""dimensions: every vector has the length, the values and the norm that its embedder promises."""
+"""dimensions: verifies the length, the values and the norm of every vector."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.generations import Generation
 
 NORM_TOLERANCE = 1e-3
-"""Far above what float32 loses of a norm of 1, far below what any fault adds."""
+"""Far above the rounding of float32, far below the deviation of any faulty vector."""
 _FLOAT_BYTES = 4
 
 
@@ -33,10 +33,10 @@ class FaultyDocument:
 
 @dataclass(frozen=True, slots=True)
 class IndexShape:
-    """Where one generation lives and what it takes.
+    """The index of one generation and its mapping.
 
     Attributes:
-        mapped: length of the vectors that the live index takes; None without an index.
+        mapped: dimensions of the live index's mapping; None without an index.
         without_vector: ids of entries that no vector search can find.
     """
 
@@ -49,10 +49,10 @@ class IndexShape:
 
 @dataclass(frozen=True, slots=True)
 class ServingShape:
-    """What the serving row says of the build that answers, and what the tenant's embedder makes.
+    """The serving generation's dimensions, and those of the tenant's embedder.
 
     Attributes:
-        current: whether the tenant's configured embedder is the one that answers.
+        current: whether the serving generation was made by the tenant's configured embedder.
     """
 
     dimensions: int
@@ -63,7 +63,7 @@ class ServingShape:
 def vector_faults(
     hashes: Sequence[str], packed: Sequence[bytes], dimensions: int
 ) -> list[VectorFault]:
-    """Look at vectors as they are stored.
+    """Find faults in vectors as they are stored.
 
     Args:
         hashes: text_sha256 of each.
@@ -81,7 +81,7 @@ def vector_faults(
     right = [(key, raw) for key, raw in zip(hashes, packed, strict=True) if len(raw) == size]
     values = np.frombuffer(b"".join(raw for _, raw in right), "<f4").reshape(-1, dimensions)
     finite = np.isfinite(values).all(axis=1)
-    # Values that are not finite are found already: their norm must not warn.
+    # Values that are not finite are reported already: their norm must not warn.
     norms = np.linalg.norm(np.where(finite[:, None], values, 0).astype(np.float64), axis=1)
     for (key, _), is_finite, norm in zip(right, finite, norms, strict=True):
         if not is_finite:
@@ -92,26 +92,26 @@ def vector_faults(
 
 
 def judge_vectors(
-    faulty: Sequence[FaultyDocument], looked_at: int, absent: int, dimensions: int
+    faulty: Sequence[FaultyDocument], scanned: int, absent: int, dimensions: int
 ) -> Verdict:
     """Every vector in use must be a unit vector of the embedder's dimension."""
     texts = {document.fault.text_sha256 for document in faulty}
     named = {document.uri for document in faulty}
     description = (
-        f"{counted(len(texts), 'vector')} of {counted(len(named), 'document')} cannot be right"
+        f"{counted(len(texts), 'vector')} of {counted(len(named), 'document')} are faulty"
         if faulty
-        else f"{counted(looked_at, 'unit vector')} of {dimensions} dimensions"
+        else f"{counted(scanned, 'unit vector')} of {dimensions} dimensions"
     )
     return Verdict(
         passed=not faulty,
         description=description,
         compared=(
             Compared("dimensions of a vector", dimensions, _dimensions_found(faulty, dimensions)),
-            Compared("finite unit vectors of that length", looked_at, looked_at - len(texts)),
+            Compared("finite unit vectors of that length", scanned, scanned - len(texts)),
         ),
         columns=("document", "text", "fault"),
         offenders=tuple((d.uri, d.fault.text_sha256, d.fault.fault) for d in faulty),
-        notes={"vectors": looked_at, "texts not embedded yet": absent},
+        notes={"vectors": scanned, "texts not embedded yet": absent},
     )
 
 
@@ -156,7 +156,7 @@ def judge_index(shapes: Sequence[IndexShape], serving: ServingShape | None) -> V
     ),
 )
 def vector_dimensions(context: CheckContext) -> Verdict:
-    """Look at every vector in the lake that the documents use."""
+    """Verify every vector in the lake that the documents use."""
     return _judge_lake(context.tenant, context.run_id)
 
 
@@ -164,8 +164,8 @@ def vector_dimensions(context: CheckContext) -> Verdict:
     "search_index",
     "dimensions",
     (
-        "The live index takes vectors of the length that the catalog and the embedder say, and "
-        "every entry has one."
+        "The live index has the dimensions that the catalog and the embedder have, and "
+        "every entry has a vector."
     ),
 )
 def index_dimensions(context: CheckContext) -> Verdict:
@@ -179,20 +179,20 @@ def index_dimensions(context: CheckContext) -> Verdict:
 def _judge_lake(ctx: TenantContext, run_id: str) -> Verdict:
     embedder = ctx.embedder
     faulty: list[FaultyDocument] = []
-    looked_at = absent = 0
+    scanned = absent = 0
     for batch in parsed_batches(ctx, run_id):
         hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in batch})
         wanted = {text for of_set in hashes.values() for text in of_set}
         frame = ctx.lake.stored_vectors(embedder.embedder_id, wanted)
         keys = frame["text_sha256"].to_list()
         faults = vector_faults(keys, frame["vector"].to_list(), embedder.dimensions)
-        looked_at += len(keys)
+        scanned += len(keys)
         absent += len(wanted.difference(keys))
         by_text = {fault.text_sha256: fault for fault in faults}
         for item in batch if by_text else ():
             used = _used(hashes.get(item.chunk_set_key, ()), by_text)
             faulty += [FaultyDocument(item.document.uri, fault) for fault in used]
-    return judge_vectors(faulty, looked_at, absent, embedder.dimensions)
+    return judge_vectors(faulty, scanned, absent, embedder.dimensions)
 
 
 def _used(hashes: Iterable[str], faults: dict[str, VectorFault]) -> list[VectorFault]:

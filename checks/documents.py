@@ -1,4 +1,4 @@
-"""The documents that a check looks at, in batches of bounded size."""
+"""The documents that a check covers, in batches of bounded size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BATCH_BYTES = 32 * 1024 * 1024
 
 
 def documents_to_check(ctx: TenantContext, run_id: str) -> list[Document]:
-    """The slice of a run that carried documents through the chain, else every living document."""
+    """The slice of a run of the chain, else every document that is not deleted."""
     slice_ = ctx.catalog.syncs.slice_of(ctx.ref.id, run_id)
     if slice_ is None:
         return ctx.catalog.documents.all(ctx.ref.id)

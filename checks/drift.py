@@ -1,4 +1,4 @@
-"""drift: the live index against what the catalog says it should hold, entry by entry."""
+"""drift: compares the live index with the catalog, entry by entry."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -12,12 +12,12 @@ from rag_assets.pipeline.drift import IndexState, inspect_index
 def judge(
     states: Sequence[IndexState], uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
-    """Every live generation must hold exactly its entries, in the very index it was given.
+    """Require that every live generation holds exactly its entries, in the index it was written to.
 
     Args:
-        states: what was found of each generation.
+        states: the comparison of each generation.
         uris: names of documents by id.
-        writer_at_work: whether a writer may have been caught between two steps.
+        writer_at_work: whether another run may be between two steps of a write.
     """
     compared = [row for state in states for row in _compared(state)]
     offenders = tuple(row for state in states for row in _offenders(state, uris))
@@ -36,8 +36,8 @@ def judge(
     "search_index",
     "drift",
     (
-        "The live index holds exactly the entries that the catalog says: none missing, none "
-        "altered, none too many, none foreign; it is the very index that was written, and the "
+        "The live index holds exactly the entries in the catalog: none missing, none "
+        "altered, none orphaned, none foreign; it is the index that was written to, and the "
         "tenant's alias shows the serving generation."
     ),
 )
@@ -50,7 +50,7 @@ def drift_check(context: CheckContext) -> Verdict:
 def verdict_of(
     ctx: TenantContext, states: Sequence[IndexState], *, writer_at_work: Callable[[], bool]
 ) -> Verdict:
-    """Judge what a comparison found.
+    """Derive the verdict from a comparison.
 
     Args:
         ctx: of the tenant.
@@ -81,10 +81,10 @@ def _compared(state: IndexState) -> Iterator[Compared]:
 def _offenders(state: IndexState, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     number, drift = state.generation.number, state.drift
     if state.index_lost:
-        fault = "index is gone" if state.index == "missing" else "index was replaced"
+        fault = "index is missing" if state.index == "missing" else "index was replaced"
         yield number, fault, state.generation.index_name
     if not state.alias_correct:
-        yield number, "alias shows something else", state.generation.index_name
+        yield number, "alias shows other entries", state.generation.index_name
     for fault, ids in (
         ("foreign entry", drift.foreign),
         ("altered entries", drift.altered),
@@ -105,7 +105,7 @@ def _description(
         return "nothing has been indexed yet"
     if not offenders:
         entries = sum(state.drift.live for state in states)
-        return f"{counted(entries, 'entry', 'entries')}, exactly as the catalog says"
+        return f"{counted(entries, 'entry', 'entries')}, equal to the catalog"
     _, fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     if writer_at_work:

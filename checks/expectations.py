@@ -33,7 +33,7 @@ class ChunkUser:
     Attributes:
         uri: its name.
         title: found in its content.
-        parameters: how it is to be cut.
+        parameters: its chunk parameters.
     """
 
     uri: str
@@ -48,7 +48,7 @@ def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterat
         stored: chunk sets as they lie in the lake (schemas.CHUNKS).
         users: a document that uses each of them, by key.
     """
-    # What a crash wrote twice is equal but for the time it was written.
+    # Rows that a crash wrote twice differ only in the time they were written.
     rows = stored.drop("created_at").unique(maintain_order=True)
     for row in rows.iter_rows(named=True):
         key, hashes = row["key"], row["text_sha256"]
@@ -82,12 +82,12 @@ def vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tup
 
 
 def judge(outcome: Validation, rules: int, docs: Path) -> Verdict:
-    """Every rule must hold for every row."""
+    """Require that every rule holds for every row."""
     broken, rows = outcome.broken, outcome.rows
     says = dict.fromkeys(rule.says for rule in broken)
     counts = {name: sum(b.rows for b in broken if b.says == name) for name in says}
     if broken:
-        worst = ", ".join(f"{name} (not so for {counted(counts[name], 'row')})" for name in says)
+        worst = ", ".join(f"{name} (violated by {counted(counts[name], 'row')})" for name in says)
         description = f"{len(says)} of {rules} expectations do not hold: {worst}"
     else:
         description = f"{rules} expectations hold for {counted(rows, 'row')}"
@@ -96,7 +96,7 @@ def judge(outcome: Validation, rules: int, docs: Path) -> Verdict:
         description=description,
         compared=(
             Compared("expectations that hold", rules, rules - len(says)),
-            *(Compared(f"rows of which this is not so: {name}", 0, counts[name]) for name in says),
+            *(Compared(f"rows that violate: {name}", 0, counts[name]) for name in says),
         ),
         columns=("expectation", "document", "which"),
         offenders=tuple(
@@ -118,7 +118,7 @@ def judge(outcome: Validation, rules: int, docs: Path) -> Verdict:
     job="expectations",
 )
 def chunk_expectations(context: CheckContext) -> Verdict:
-    """Hold the chunk table to its suite."""
+    """Validate the chunk table with its suite."""
     ctx = context.tenant
     parts = _parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.run_id))
     rules = chunk_rules()
@@ -137,7 +137,7 @@ def chunk_expectations(context: CheckContext) -> Verdict:
     job="expectations",
 )
 def embedding_expectations(context: CheckContext) -> Verdict:
-    """Hold the embedding table to its suite."""
+    """Validate the embedding table with its suite."""
     ctx = context.tenant
     parts = _parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.run_id))
     rules = vector_rules(ctx.embedder.dimensions)

@@ -1,4 +1,4 @@
-"""isolation: nothing of another tenant, and nothing under another scope, is within reach."""
+"""isolation: verifies the tenant and the access scope of every entry."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from rag_assets.storage.index.model import Owner, ScannedEntry, TenantView, entr
 
 @dataclass(frozen=True, slots=True)
 class Trespass:
-    """An entry in a place, or under an access scope, that is not its own."""
+    """An entry in another tenant's index or routing, or with a wrong access scope."""
 
     index_name: str
     entry_id: str
@@ -22,11 +22,11 @@ class Trespass:
 def fault_of(
     entry: ScannedEntry, tenant: str, incarnation: int, scopes: Mapping[str, str]
 ) -> str | None:
-    """Why an entry breaks the isolation of the tenant in whose reach it was found, if it does.
+    """How an entry violates the isolation of a tenant, if it does.
 
     Args:
         entry: as a scan found it.
-        tenant, incarnation: whose reach.
+        tenant, incarnation: the tenant whose searches reach the entry.
         scopes: access scope of every document that the catalog has, by document_id.
     """
     owner = Owner(tenant, incarnation, entry.generation)
@@ -34,7 +34,7 @@ def fault_of(
     faults = (
         (entry.tenant != tenant, f"carries the tenant {entry.tenant!r}"),
         (not entry.correctly_routed, "is routed to another tenant"),
-        (entry.incarnation != incarnation, "is of another life of this tenant's id"),
+        (entry.incarnation != incarnation, "belongs to an earlier tenant of this id"),
         (scope is None, f"its document is not the tenant's ({entry.document_id})"),
         (
             entry.access_scope != scope,
@@ -42,25 +42,25 @@ def fault_of(
         ),
         (
             entry.id != entry_id(owner, entry.document_id, entry.index_key, entry.ordinal),
-            "was not written for this tenant: its id is not made of what it carries",
+            "was not written for this tenant: its id does not match its fields",
         ),
     )
     return next((what for is_fault, what in faults if is_fault), None)
 
 
 def judge(
-    tenant: str, trespasses: Sequence[Trespass], looked_at: int, alias: TenantView | None
+    tenant: str, trespasses: Sequence[Trespass], scanned: int, alias: TenantView | None
 ) -> Verdict:
-    """No entry may trespass, and the alias must show this tenant alone.
+    """Require that no entry violates isolation, and that the alias shows this tenant alone.
 
     Args:
-        tenant: whose index.
-        trespasses: what was found.
-        looked_at: how many entries were.
+        tenant: the tenant.
+        trespasses: the violations found.
+        scanned: how many entries were scanned.
         alias: how the tenant's alias looks; None when there is none.
     """
     offenders = [(t.index_name, t.entry_id, t.fault) for t in trespasses]
-    compared = [Compared("entries that trespass", 0, len(trespasses))]
+    compared = [Compared("entries that violate isolation", 0, len(trespasses))]
     if alias is not None:
         strangers = [name for name in alias.tenants if name != tenant]
         compared += [
@@ -72,11 +72,11 @@ def judge(
         offenders += [(alias.name, "", f"shows the tenant {name!r}") for name in strangers]
     return Verdict(
         passed=not offenders,
-        description=_description(offenders, looked_at),
+        description=_description(offenders, scanned),
         compared=tuple(compared),
         columns=("where", "entry", "fault"),
         offenders=tuple(offenders),
-        notes={"entries": looked_at},
+        notes={"entries": scanned},
     )
 
 
@@ -90,23 +90,23 @@ def judge(
     ),
 )
 def isolation_check(context: CheckContext) -> Verdict:
-    """Scan every index in which the tenant lives."""
+    """Scan every index that holds the tenant's entries."""
     ctx = context.tenant
     suspects: list[tuple[str, ScannedEntry]] = []
-    looked_at = 0
+    scanned = 0
     scopes = _scopes(ctx)
     for name in _index_names(ctx):
         for entry in ctx.store.entries.scan(name, ctx.ref.id):
-            looked_at += 1
+            scanned += 1
             if fault_of(entry, ctx.ref.id, ctx.ref.incarnation, scopes):
                 suspects.append((name, entry))
     trespasses, view = _trespasses(ctx, suspects), ctx.store.indexes.view(ctx.ref.id)
-    return judge(ctx.ref.id, trespasses, looked_at, view)
+    return judge(ctx.ref.id, trespasses, scanned, view)
 
 
 def _trespasses(ctx: TenantContext, suspects: Sequence[tuple[str, ScannedEntry]]) -> list[Trespass]:
     # Documents are known to the catalog before their entries are written: those that came in
-    # during the scan are found by asking again.
+    # during the scan are found by a second query.
     scopes = _scopes(ctx) if suspects else {}
     return [
         Trespass(name, entry.id, fault)
@@ -124,9 +124,9 @@ def _index_names(ctx: TenantContext) -> list[str]:
     return sorted({g.index_name for g in ctx.catalog.generations.live(ctx.ref.id)})
 
 
-def _description(offenders: Sequence[tuple[str, str, str]], looked_at: int) -> str:
+def _description(offenders: Sequence[tuple[str, str, str]], scanned: int) -> str:
     if not offenders:
-        return f"{counted(looked_at, 'entry', 'entries')}, all of this tenant and its scopes"
+        return f"{counted(scanned, 'entry', 'entries')}, all of this tenant and its scopes"
     where, entry, fault = offenders[0]
     more = f", and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     return f"{entry or where} {fault}{more}"

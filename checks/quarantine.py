@@ -1,4 +1,4 @@
-"""quarantine: documents that failed, so that an index which lacks something does not look green."""
+"""quarantine: reports documents that failed, so that an incomplete index does not pass."""
 
 from collections.abc import Sequence
 
@@ -12,13 +12,13 @@ _MOST = 500
 
 
 def judge(tenant_id: str, failed: Sequence[Document], count: int, documents: int) -> Verdict:
-    """No document may be in quarantine; one that is harms no other, so it is worth a warning.
+    """Warn of documents in quarantine; they affect no other document.
 
     Args:
-        tenant_id: whose.
-        failed: the first of them.
-        count: how many there are.
-        documents: how many the tenant has, deleted ones left out.
+        tenant_id: the tenant.
+        failed: the first documents in quarantine.
+        count: how many are in quarantine.
+        documents: how many the tenant has, without deleted ones.
     """
     if failed:
         more = f", and {count - 1:,} more" if count > 1 else ""
@@ -48,7 +48,7 @@ def judge(tenant_id: str, failed: Sequence[Document], count: int, documents: int
     with_syncs=True,
 )
 def quarantine_check(context: CheckContext) -> Verdict:
-    """Name what is in quarantine."""
+    """Name the documents in quarantine."""
     ctx = context.tenant
     counts = ctx.catalog.documents.counts(ctx.ref.id)
     failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST)

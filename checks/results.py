@@ -14,7 +14,7 @@ _OWN_PAGES = ("/documents/", "/data-docs/")
 
 
 def result_of(verdict: Verdict) -> dg.AssetCheckResult:
-    """The verdict as the result of a check."""
+    """Convert a verdict to the result of a check."""
     metadata: dict[str, dg.MetadataValue] = {
         "expected and actual": table(
             {"what": "string", "expected": "string", "actual": "string"},
@@ -37,7 +37,7 @@ def result_of(verdict: Verdict) -> dg.AssetCheckResult:
 def evaluation_of(
     key: dg.AssetCheckKey, verdict: Verdict, tenant_id: str
 ) -> dg.AssetCheckEvaluation:
-    """The verdict as an event of a tenant's partition, for a run that has no partition."""
+    """Convert a verdict to an event of a tenant's partition, for a run without a partition."""
     result = result_of(verdict)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,

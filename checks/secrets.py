@@ -1,4 +1,4 @@
-"""secrets: a scan of its own over what was kept, which must find nothing that is left."""
+"""secrets: scans stored texts for credentials that were not masked."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,12 +23,12 @@ from rag_assets.storage.lake.model import ChunkSetRow
 
 Scan = Callable[[str], Sequence[SecretSpan]]
 Confirm = Callable[[str], bool]
-"""Whether the gate, too, takes a piece of a document for a credential at its place in it."""
+"""Whether the gate, too, finds a credential at this place of the document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A credential that is still there: where, and which rules say so, but not what it is.
+    """An unmasked credential: its place and the rules that found it, not its value.
 
     Attributes:
         ordinal: of the chunk; None for the title.
@@ -41,7 +41,7 @@ class Leak:
 
 @dataclass(frozen=True, slots=True)
 class LeakingDocument:
-    """A document with what was found in it."""
+    """A document with the credentials found in it."""
 
     document_id: str
     document_key: str
@@ -56,7 +56,7 @@ class LeakingDocument:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """How much was scanned, and what the chain itself had withheld of it."""
+    """How much was scanned, and what the chain itself had dropped."""
 
     documents: int = 0
     chunks: int = 0
@@ -67,9 +67,9 @@ class Scanned:
 def leaks_in(
     title: str | None, chunk_set: ChunkSetRow, scan: Scan, confirm: Confirm
 ) -> Iterator[Leak]:
-    """Scan everything of a document that is embedded and returned.
+    """Scan every text of a document that is embedded or returned.
 
-    A chunk is a piece of a document, and a piece may look like what it is not in its place. So what
+    A chunk is a part of a document, and may look like a credential out of its context. So what
     is found in one counts only where the gate, which saw the whole document, would mask it as well,
     or where the document holds no such text.
     """
@@ -87,11 +87,11 @@ def leaks_in(
 
 
 class Gate:
-    """The gate's judgement on one document, made where something in it looks suspicious.
+    """The gate's verdict on one document, computed when a scan finds something in it.
 
     Args:
-        read: brings the stored text of the document; None where there is none.
-        scanner: the gate's.
+        read: returns the stored text of the document, or None.
+        scanner: the gate's scanner.
     """
 
     def __init__(self, read: Callable[[], ParsedText | None], scanner: SecretScanner) -> None:
@@ -100,7 +100,7 @@ class Gate:
         self._judged: tuple[str, tuple[MaskedSpan, ...]] | None = None
 
     def confirms(self, piece: str) -> bool:
-        """Tell whether the gate would mask a piece of the document, or has never seen it."""
+        """Whether the gate would mask a part of the document, or never scanned it."""
         if self._judged is None:
             parsed = self._read()
             spans = credentials(parsed, self._scanner) if parsed is not None else ()
@@ -117,17 +117,17 @@ class Gate:
 
 
 def judge(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
-    """Nothing may be left; what the chain withheld by itself is worth a note."""
+    """Require that no credential is left; chunks that the chain dropped are a note."""
     leaks = sum(len(document.leaks) for document in leaking)
     if leaking:
         description = (
             f"{counted(leaks, 'credential')} left in {counted(len(leaking), 'document')}, now"
-            " quarantined and out of every answer"
+            " quarantined and excluded from every search"
         )
     else:
         description = f"no credential in {counted(scanned.chunks, 'chunk')}"
         if scanned.dropped:
-            description += f"; {counted(scanned.dropped, 'chunk')} withheld upstream"
+            description += f"; {counted(scanned.dropped, 'chunk')} dropped by the chain"
     by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in scanned.rules)
     return Verdict(
         passed=not leaking,
@@ -153,17 +153,17 @@ def judge(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
     "secrets",
     (
         "An independent scan of titles, headings and chunk texts finds no credential. A document "
-        "in which it does is quarantined. Chunks that the chain withheld by itself are a note."
+        "in which it does is quarantined. Chunks that the chain dropped by itself are a note."
     ),
 )
 def secrets_check(context: CheckContext) -> Verdict:
-    """Scan what was kept, and quarantine offenders."""
+    """Scan stored texts, and quarantine documents that hold a credential."""
     ctx = context.tenant
     leaking, scanned = _scan_tenant(ctx, context.run_id, context.workbench.scanner())
     if leaking:
         _quarantine(context, leaking)
     if scanned.dropped:
-        context.log.warning(f"chunks withheld for touching a credential: {scanned.dropped}")
+        context.log.warning(f"chunks dropped for a credential: {scanned.dropped}")
     return judge(leaking, scanned)
 
 
@@ -173,19 +173,19 @@ def _scan_tenant(
     leaking: list[LeakingDocument] = []
     documents = scanned = 0
     dropped: Counter[str] = Counter()
-    withheld = 0
+    dropped_count = 0
     for batch in parsed_batches(ctx, run_id):
         rows = ctx.lake.chunk_sets({item.chunk_set_key for item in batch})
         for item, row in _with_rows(batch, rows):
             documents += 1
             scanned += len(row.chunks)
-            withheld += len(row.dropped)
+            dropped_count += len(row.dropped)
             dropped.update(rule for drop in row.dropped for rule in drop.rules)
             gate = Gate(partial(_parsed, ctx, item), scanner)
             found = tuple(leaks_in(item.title, row, scanner.scan, gate.confirms))
             if found:
                 leaking.append(_leaking(item, found))
-    return leaking, Scanned(documents, scanned, withheld, tuple(sorted(dropped.items())))
+    return leaking, Scanned(documents, scanned, dropped_count, tuple(sorted(dropped.items())))
 
 
 def _parsed(ctx: TenantContext, item: ParsedDocument) -> ParsedText | None:
@@ -217,7 +217,7 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
         )
         for document in leaking
     ]
-    # These are transactions on the catalog alone, and do not wait for the lock: from the first on,
+    # These transactions on the catalog do not wait for the lock: from the first one on,
     # no search returns the documents. Another failure keeps the former version searchable.
     ctx.catalog.index.withhold(ctx.ref, ids)
     key = config_key(ctx.tenant, ctx.embedder.embedder_id)
@@ -226,7 +226,7 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
     ctx.catalog.events.write(ctx.ref, "document_failed", reasons)
     try:
         with context.locked("secrets check") as locked:
-            # A run that was at work until now may have published them once more.
+            # A run that was under way until now may have published them once more.
             locked.guard()
             locked.catalog.index.withhold(ctx.ref, ids)
             clean_up(locked)

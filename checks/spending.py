@@ -1,4 +1,4 @@
-"""spending: a tenant's caps on what embeddings cost, and what has been spent of each."""
+"""spending: compares a tenant's spending with its caps."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -15,13 +15,13 @@ _LOOKED_AT = 20
 
 
 def judge(spent: Spent, caps: Sequence[Cap], reached: Collection[CapName], waiting: int) -> Verdict:
-    """No cap may keep documents waiting; that one does harms no other, so it is worth a warning.
+    """Warn of a spending cap that keeps documents waiting.
 
     Args:
-        spent: by the last sync, and by now in the day and the month.
-        caps: those that are set, the one that lasts longest first.
-        reached: those that stopped a run, and hold still.
-        waiting: documents that are to be tried again.
+        spent: by the last sync, and in the current day and month.
+        caps: the caps that are set, the longest period first.
+        reached: the caps that stopped a run, and are still reached.
+        waiting: how many documents will be retried.
     """
     stopping = [cap for cap in caps if cap.name in reached]
     near = [cap for cap in caps if cap.share >= _NEAR]
@@ -49,7 +49,7 @@ def judge(spent: Spent, caps: Sequence[Cap], reached: Collection[CapName], waiti
 
 
 def caps_that_hold(caps: Iterable[Cap], events: Sequence[Event]) -> set[CapName]:
-    """Caps that stopped a run and are no higher now, in the day or month that is not over."""
+    """Caps that stopped a run in the current day or month and were not raised since."""
     day = today()
     since = {"per_day": day, "per_month": day.replace(day=1)}
     return {
@@ -68,13 +68,13 @@ def caps_that_hold(caps: Iterable[Cap], events: Sequence[Event]) -> set[CapName]
     "embeddings",
     "spending",
     (
-        "No cap on what embeddings cost keeps documents waiting. Tells what is spent of each, and "
-        "notes when four fifths of one are gone. Evaluated by every sync."
+        "No spending cap keeps documents waiting. Shows the spending under each cap, and "
+        "adds a note when four fifths of one are spent. Evaluated by every sync."
     ),
     with_syncs=True,
 )
 def spending_check(context: CheckContext) -> Verdict:
-    """Hold what was spent against the tenant's caps."""
+    """Compare spending with the tenant's caps."""
     return _judge(context.tenant)
 
 

@@ -1,4 +1,4 @@
-"""staleness: how far the index is behind its sources, against the tenant's freshness limit."""
+"""staleness: compares the lag of the index with the tenant's freshness limit."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,24 +21,24 @@ from rag_assets.storage.catalog.syncs import Sync
 _BATCH = 500
 
 Reason = Literal[
-    "waits",  # listed, and not carried through the chain yet
+    "waits",  # listed, and not processed yet
     "in a batch",  # its texts are at the provider's batch API, as the tenant chose
     "failed",  # quarantined while an older version is served
     "added",  # at the source and not in the catalog
     "changed",  # at the source otherwise than in the catalog
     "removed",  # no longer at the source, yet in the catalog
-    "held",  # removed in suspicious number: a person must allow it
-    "unlisted",  # its source cannot be listed now
+    "held",  # removed in suspicious number: deletion needs a person's consent
+    "unlisted",  # its source cannot be listed
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A document, or a whole source, whose entries are not what the source holds now.
+    """A document, or a whole source, whose entries differ from the source's present content.
 
     Attributes:
-        since: from when on.
-        certain: whether it is known to be so long; else it is no longer than that.
+        since: the start of the lag.
+        certain: whether that start is known; otherwise it is the earliest possible one.
     """
 
     uri: str
@@ -50,10 +50,10 @@ class Behind:
 def behind_in_catalog(
     documents: Iterable[Document], made_from: Mapping[str, str]
 ) -> Iterator[Behind]:
-    """Documents that the catalog itself knows to be behind.
+    """Documents that lag according to the catalog itself.
 
     Args:
-        documents: of the tenant.
+        documents: the tenant's documents.
         made_from: the document_key that each served version was made from, by document_id.
     """
     for document in documents:
@@ -77,18 +77,18 @@ def behind_at_source(
     now: datetime,
     named: Callable[[ListedDocument], str],
 ) -> Iterator[Behind]:
-    """Documents that a source has otherwise than the catalog.
+    """Documents whose source differs from the catalog.
 
-    A file's ctime says when it came, changed or was touched; nothing says when one went.
+    A file's ctime is the time of its creation or last change; no time is known of a deletion.
 
     Args:
         listed: everything that the source holds now.
-        rows: its documents in the catalog by document_id, the deleted ones included.
+        rows: the source's documents in the catalog by document_id, including deleted ones.
         pruned: ids of documents deleted for their age, which their source may well still have.
-        last_listing: when the catalog last took notice of the source.
-        first: whether it never did, so that how long documents wait is unknown.
-        now: no document changed later than this.
-        named: how a document that the catalog does not know may be called.
+        last_listing: when the catalog last recorded a listing of the source.
+        first: whether it never did, so that the lag of its documents is unknown.
+        now: the upper bound of every time of change.
+        named: makes the printable name of a document that is not in the catalog.
     """
     gone = {id_: row for id_, row in rows.items() if row.status != "DELETED"}
     for document in listed:
@@ -108,10 +108,10 @@ def behind_at_source(
 
 
 def judge(behind: Sequence[Behind], documents: int, limit: timedelta, now: datetime) -> Verdict:
-    """Nothing may be behind for longer than the limit.
+    """Require that no document lags for longer than the limit.
 
-    Documents that may be late, but need not be, and those for which a person must decide, are
-    worth a warning.
+    Documents whose lag is uncertain, and those that wait for a person's decision, are
+    a warning.
     """
     late = [b for b in behind if now - b.since > limit]
     error = any(b.certain for b in late)
@@ -165,7 +165,7 @@ def staleness_check(context: CheckContext) -> Verdict:
 
 
 def minutes(duration: timedelta) -> int:
-    """Whole minutes, rounded up, so that nothing late looks punctual."""
+    """Whole minutes, rounded up, so that a late document never counts as on time."""
     return max(0, -(-int(duration.total_seconds()) // 60))
 
 
@@ -238,7 +238,7 @@ def _description(
     behind: Sequence[Behind], late: Sequence[Behind], oldest: timedelta, limit: timedelta
 ) -> str:
     if not behind:
-        return "every document is as its source has it"
+        return "every document equals its source"
     what = f"{counted(len(behind), 'document')} behind, the oldest for {minutes(oldest):,} min"
     if not late:
         return f"{what}, within the limit of {minutes(limit):,} min"

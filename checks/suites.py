@@ -33,10 +33,10 @@ _REQUIRED = ("chunk_set", "ordinal", "text_sha256", "start", "end", "token_count
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One expectation in plain words.
+    """One expectation of a suite.
 
     Attributes:
-        says: what it demands, for people.
+        says: its description for people.
         kind: the name of Great Expectations' class.
         arguments: its arguments.
     """
@@ -48,11 +48,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A rule that rows break.
+    """A rule that rows violate.
 
     Attributes:
-        rows: how many do.
-        examples: the first of them, by the naming columns.
+        rows: how many rows violate it.
+        examples: the first of these rows, by the naming columns.
     """
 
     says: str
@@ -62,14 +62,14 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What came of holding rows to rules."""
+    """The result of validating rows."""
 
     rows: int
     broken: tuple[Broken, ...]
 
 
 def chunk_rules() -> tuple[Rule, ...]:
-    """What holds for every chunk."""
+    """The rules for every chunk."""
     return (
         *(_required(column) for column in _REQUIRED),
         Rule(
@@ -95,10 +95,10 @@ def chunk_rules() -> tuple[Rule, ...]:
 
 
 def vector_rules(dimensions: int) -> tuple[Rule, ...]:
-    """What holds for every vector.
+    """The rules for every vector.
 
     Args:
-        dimensions: of the tenant's embedder.
+        dimensions: of the tenant's embedder's vectors.
     """
     return (
         *(_required(column) for column in ("text_sha256", "vector_bytes", "created_at")),
@@ -120,14 +120,14 @@ def vector_rules(dimensions: int) -> tuple[Rule, ...]:
 def validate(
     name: str, rules: Sequence[Rule], parts: Iterable[Columns], naming: Sequence[str], docs: Path
 ) -> Validation:
-    """Hold rows to the rules and write data docs about it.
+    """Validate rows by the rules, and write data docs about the result.
 
     Args:
         name: of the suite.
-        rules: what holds for every row.
+        rules: the rules for every row.
         parts: the rows, by column; each part is validated by itself, so a key must not span two.
         naming: the columns that name a row.
-        docs: the folder of the data docs; an older one there is replaced.
+        docs: the folder of the data docs; existing ones are replaced.
     """
     docs.parent.mkdir(parents=True, exist_ok=True)
     site = Path(tempfile.mkdtemp(prefix=f".{docs.name}-", dir=docs.parent))
@@ -212,7 +212,7 @@ def _broken(rules: Sequence[Rule], results: Any, naming: Sequence[str]) -> Itera
         rule = rules[outcome.expectation_config.meta["rule"]]
         found = outcome.result.get("unexpected_index_list") or []
         examples = [tuple(_plain(row.get(column)) for column in naming) for row in found]
-        # An expectation that could not be evaluated names nobody, and counts as broken.
+        # An expectation that could not be evaluated names no row, and counts as violated.
         count = int(outcome.result.get("unexpected_count") or len(found))
         yield Broken(rule.says, count, tuple(examples[:_MOST_NAMED]))
 
@@ -239,7 +239,7 @@ def _above(says: str, column: str, other: str, *, or_equal: bool = False) -> Rul
 
 
 def _make_local(site: Path) -> None:
-    """Leave nothing in the pages that a browser would fetch from elsewhere."""
+    """Remove all that a browser would fetch from other hosts from the pages."""
     for page in site.rglob("*.html"):
         page.write_text(_REMOTE.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")
     for name in _UNUSED:
@@ -248,7 +248,7 @@ def _make_local(site: Path) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The library warns about its own innards, which nobody here can change."""
+    """Suppress warnings about the library's own internals."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

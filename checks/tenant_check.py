@@ -1,4 +1,4 @@
-"""A check of a tenant: a name, an asset, and a function that comes to a verdict.
+"""A check of a tenant: a name, an asset, and a function that returns a verdict.
 
 `tenant_check` declares one. The registry collects those of all modules, so a check is in its jobs,
 in the daily evaluation and in the UI as soon as its module exists.
@@ -26,13 +26,13 @@ _WAIT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """What a check of one tenant works with.
+    """The context of a check of one tenant.
 
     Attributes:
         tenant: the tenant and its stores, for reading: a write through it raises.
-        run_id: of the run that evaluates the check.
-        workbench: makes a context that may write.
-        log: takes lines of the run's log.
+        run_id: the run that evaluates the check.
+        workbench: makes contexts that may write.
+        log: writes a line to the run's log.
     """
 
     tenant: TenantContext
@@ -47,7 +47,7 @@ class CheckContext:
         """The context of a tenant.
 
         Raises:
-            UnknownTenant, ConfigurationError: there is none, it is disabled, or not usable.
+            UnknownTenant, ConfigurationError: the tenant does not exist, is disabled or not usable.
             ServiceUnavailable: a server does not answer.
         """
         tenant = workbench.context(tenant_id, guard=_refuse_write, log=log.info)
@@ -58,7 +58,7 @@ class CheckContext:
         """Hold the tenant's lock, and give the tenant for writing as long as it is held.
 
         Raises:
-            TenantLocked: another holder did not let go in time, or the lock was lost.
+            TenantLocked: another holder did not release the lock in time, or it was lost.
         """
         tenant_id, lock = self.tenant.ref.id, self.tenant.catalog.lock
         present = lock.holder(tenant_id)
@@ -69,7 +69,7 @@ class CheckContext:
             yield self.workbench.context(tenant_id, guard=held.check, log=self.log.info)
 
     def has_other_writer(self) -> bool:
-        """Whether another run writes for the tenant now, so that what is seen may pass."""
+        """Whether another run writes for the tenant now, so that a difference may be transient."""
         lock, tenant_id = self.tenant.catalog.lock, self.tenant.ref.id
         holder = lock.holder(tenant_id)
         if holder is None or holder.run_id == self.run_id:
@@ -79,13 +79,13 @@ class CheckContext:
 
 @dataclass(frozen=True)
 class TenantCheck:
-    """A check as its module declares it.
+    """A declared check.
 
     Attributes:
-        asset, name: its key; neither changes, since its history is kept by them.
-        description: what holds when it passes, for its page.
-        verdict: looks at a tenant.
-        job: evaluates it on request, for one tenant.
+        asset, name: its key; neither may change, since the check's history is kept under it.
+        description: the condition under which it passes, for its page.
+        verdict: evaluates a tenant.
+        job: the job that evaluates it for one tenant.
         with_syncs: whether every sync evaluates it too.
     """
 
@@ -128,7 +128,7 @@ class TenantCheck:
                 )
                 return result_of(self._recorded(tenant))
 
-        # Dagster compares a context's annotation itself, and does not know it by its name.
+        # Dagster compares a context's annotation itself, not its name as a string.
         evaluate.__annotations__ = {
             "context": dg.AssetCheckExecutionContext,
             "workbench": Workbench,

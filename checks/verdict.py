@@ -1,4 +1,4 @@
-"""What a check concludes: the same shape for all of them, and no Dagster in it."""
+"""The verdict of a check, in one form for all checks and without Dagster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Cell: TypeAlias = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One thing that was compared."""
+    """One comparison of an expected with an actual value."""
 
     what: str
     expected: Cell
@@ -24,12 +24,12 @@ class Verdict:
     """The outcome of one check.
 
     Attributes:
-        passed: whether nothing wrong was found.
-        description: one line for people: what was found, and what to do.
+        passed: whether no fault was found.
+        description: one line for people: the finding and its remedy.
         compared: expected against actual, always, also when the check passed.
         columns: names of the columns of offenders.
-        offenders: what is at fault; never a credential nor the text of a document.
-        severity: of a failure. WARN: a person should look, but nothing wrong is served.
+        offenders: the rows at fault; never a credential nor the text of a document.
+        severity: of a failure. WARN: a person should act, but searches stay correct.
         notes: more for the run page, by title.
     """
 

@@ -61,7 +61,7 @@ def test_an_altered_entry_fails_drift(tenant: CheckedTenant) -> None:
     [
         ({"tenant": "somebody-else"}, "carries the tenant 'somebody-else'"),
         ({"access_scope": "board"}, "carries the scope 'board' instead of 'public'"),
-        ({"incarnation": 999_999}, "is of another life of this tenant's id"),
+        ({"incarnation": 999_999}, "belongs to an earlier tenant of this id"),
         ({"document_id": "f" * 32}, f"its document is not the tenant's ({'f' * 32})"),
         ({"index_key": "0" * 32}, "was not written for this tenant"),
     ],
@@ -76,7 +76,7 @@ def test_an_entry_that_is_not_the_tenants_fails_isolation(
     # An entry that is no longer what it was is drift as well.
     assert outcome.failing == {ISOLATION, DRIFT}
     assert outcome.checks[ISOLATION].severity == "ERROR"
-    assert outcome.compared(ISOLATION)["entries that trespass"] == ("0", "1")
+    assert outcome.compared(ISOLATION)["entries that violate isolation"] == ("0", "1")
     [offender] = outcome.offenders(ISOLATION)
     assert (offender["where"], offender["entry"]) == (tenant.generation.index_name, id_)
     assert fault in offender["fault"]
@@ -108,7 +108,7 @@ def test_an_index_that_is_gone_fails_drift_and_dimensions(tenant: CheckedTenant)
     assert outcome.failing == {DRIFT, DIMENSIONS}
     assert outcome.compared(DRIFT)["generation 1: index"] == ("present", "missing")
     faults = {offender["fault"] for offender in outcome.offenders(DRIFT)}
-    assert {"index is gone", "alias shows something else", "missing entries"} == faults
+    assert {"index is missing", "alias shows other entries", "missing entries"} == faults
     assert outcome.offenders(DIMENSIONS)[0]["fault"] == "no such index"
 
 
@@ -131,7 +131,7 @@ def test_an_alias_on_another_generation_fails_drift(tenant: CheckedTenant) -> No
     outcome = check(tenant)
     assert outcome.failing == {DRIFT}
     [offender] = outcome.offenders(DRIFT)
-    assert offender["fault"] == "alias shows something else"
+    assert offender["fault"] == "alias shows other entries"
 
 
 def test_an_alias_without_a_filter_fails_isolation(tenant: CheckedTenant) -> None:

@@ -101,7 +101,7 @@ def test_a_piece_is_judged_as_the_gate_judges_the_whole() -> None:
 def test_what_was_withheld_upstream_does_not_fail() -> None:
     verdict = judge_secrets([], Scanned(3, 20, 2, (("pem", 2),)))
     assert verdict.passed
-    assert "2 chunks withheld" in verdict.description
+    assert "2 chunks dropped" in verdict.description
     assert verdict.notes["rules of those"] == "pem: 2"
 
 
@@ -200,9 +200,9 @@ def state(drift: Drift, *, index: Presence = "present", alias: bool = True) -> I
         (state(Drift(2, 2, altered=("d",))), (1, "altered entries", "files/d.md")),
         (state(Drift(2, 2, orphans=("e9",))), (1, "orphaned entry", "e9")),
         (state(Drift(2, 2, foreign=("e9",))), (1, "foreign entry", "e9")),
-        (state(Drift(2, 2), index="missing"), (1, "index is gone", "rag-index-3")),
+        (state(Drift(2, 2), index="missing"), (1, "index is missing", "rag-index-3")),
         (state(Drift(2, 2), index="replaced"), (1, "index was replaced", "rag-index-3")),
-        (state(Drift(2, 2), alias=False), (1, "alias shows something else", "rag-index-3")),
+        (state(Drift(2, 2), alias=False), (1, "alias shows other entries", "rag-index-3")),
     ],
 )
 def test_every_kind_of_drift_fails(
@@ -246,7 +246,7 @@ def entry(**changes: object) -> ScannedEntry:
         (entry(), None),
         (entry(tenant="other"), "carries the tenant 'other'"),
         (entry(correctly_routed=False), "is routed to another tenant"),
-        (entry(incarnation=3), "is of another life"),
+        (entry(incarnation=3), "belongs to an earlier tenant"),
         (entry(document_id="unknown"), "its document is not the tenant's"),
         (entry(access_scope="board"), "carries the scope 'board' instead of 'public'"),
         (entry(ordinal=1), "was not written for this tenant"),
