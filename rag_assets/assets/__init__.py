@@ -1,4 +1,4 @@
-"""The five software-defined assets, one file each, thin: call the core, report metadata.
+"""The five software-defined assets, one module each: call the core and report metadata.
 
-Belongs here: what Dagster shows of a stage. Does not: what the stage does (stages).
+Belongs here: what Dagster shows of a stage. Does not: what the stage does (pipeline).
 """

@@ -34,7 +34,7 @@ def chunks(
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         report = chunk_documents(ctx, work_of(ctx, context.run.run_id))
     if report.dropped_secrets:
-        context.log.warning(f"chunks withheld for touching a credential: {report.dropped_secrets}")
+        context.log.warning(f"chunks dropped for a credential: {report.dropped_secrets}")
     return dg.MaterializeResult(
         metadata={
             "chunks": report.chunks,

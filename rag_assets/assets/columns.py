@@ -1,4 +1,4 @@
-"""The columns of what the assets hold, for the catalog of the UI."""
+"""The columns of the assets' tables, for the catalog of the UI."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ DOCUMENT_COLUMNS = _schema(
         "uri": ("string", "printable name: source and path"),
         "status": ("string", "PROCESSING, READY, FAILED or DELETED"),
         "error_message": ("string", "why it FAILED"),
-        "media_type": ("string", "what its name promises"),
-        "content_sha256": ("string", "of its bytes; none while it cannot be read"),
+        "media_type": ("string", "by its name"),
+        "content_sha256": ("string", "hash of its bytes; none while it cannot be read"),
         "document_key": ("string", "hash of all that is known before parsing"),
         "chunk_count": ("int", "entries of its searchable version"),
-        "dropped_count": ("int", "chunks withheld because they touch a credential"),
+        "dropped_count": ("int", "chunks dropped because they touch a credential"),
         "access_scope": ("string", "who may read it"),
         "changed_at": ("timestamp", "when its content was last seen to change"),
-        "modified_at": ("timestamp", "when its source says that the content was made"),
+        "modified_at": ("timestamp", "when the content was made, according to its source"),
     }
 )
 PARSED_COLUMNS = _schema(
     {
         "key": ("string", "parse_key: hash of content, type, parsers and secret rules"),
-        "digest": ("string", "hash of the output; the next key is made of it"),
+        "digest": ("string", "hash of the output; the next key derives from it"),
         "text": ("string", "with every credential masked, offsets kept"),
         "blocks": ("list", "kind, offsets, heading path, page, slide, sheet or row"),
-        "title": ("string", "found in the content, never made of the file's name"),
-        "media_type": ("string", "what the content is"),
+        "title": ("string", "found in the content, never derived from the file's name"),
+        "media_type": ("string", "detected from the content"),
         "pages": ("int", "pages, slides or sheets"),
-        "ocr_pages": ("int", "pages read from their picture"),
+        "ocr_pages": ("int", "pages read by OCR"),
         "masked": ("list", "place of each credential, and the rule that found it"),
         "created_at": ("timestamp", "when it was computed"),
     }
@@ -49,10 +49,10 @@ CHUNK_COLUMNS = _schema(
             "string",
             "chunk_set_key: hash of parsed digest, type, detector and chunker",
         ),
-        "digest": ("string", "hash of the chunks; the index key is made of it"),
+        "digest": ("string", "hash of the chunks; the index key derives from it"),
         "chunks": ("list", "text, offsets, heading path, place and token count of each"),
         "text_sha256": ("list", "hash of each embedded text, in their order"),
-        "dropped": ("list", "place and rules of what was withheld, never its text"),
+        "dropped": ("list", "place and rules of dropped chunks, never their text"),
         "language": ("string", "of the document; none where that is not sure"),
         "created_at": ("timestamp", "when it was computed"),
     }
@@ -61,21 +61,24 @@ EMBEDDING_COLUMNS = _schema(
     {
         "text_sha256": ("string", "hash of the embedded text: title, headings, passage"),
         "vector": ("binary", "little-endian float32, of length 1"),
-        "created_at": ("timestamp", "when it came in"),
+        "created_at": ("timestamp", "when it was stored"),
     }
 )
 ENTRY_COLUMNS = _schema(
     {
-        "tenant": ("keyword", "whose entry; also its routing"),
-        "generation": ("integer", "which build of the tenant"),
+        "tenant": ("keyword", "the tenant; also the routing"),
+        "generation": ("integer", "generation of the tenant"),
         "document_id": ("keyword", "which document"),
-        "index_key": ("keyword", "which version of it; only the catalog's counts"),
+        "index_key": (
+            "keyword",
+            "version of the document; only the one in the catalog is returned",
+        ),
         "ordinal": ("integer", "which chunk"),
-        "uri": ("keyword", "where the document is from"),
+        "uri": ("keyword", "source and path of the document"),
         "title": ("text", "of the document"),
         "heading_path": ("text", "headings above the passage"),
         "language": ("keyword", "of the document; none where that is not sure"),
-        "modified_at": ("date", "when its present content was made"),
+        "modified_at": ("date", "when its current content was made"),
         "text": ("text", "the passage"),
         "access_scope": ("keyword", "who may read it"),
         "vector": ("dense_vector", "cosine; not in _source"),

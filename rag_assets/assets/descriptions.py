@@ -1,10 +1,10 @@
-"""What each asset is, and what its metadata mean, as Markdown for its page in the UI."""
+"""Descriptions of the assets and their metadata, as Markdown for their pages in the UI."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-_RUN = "Numbers are of one run, unless they say otherwise; Plots shows them over time."
+_RUN = "Numbers count one run unless stated otherwise; Plots shows them over time."
 
 
 def _description(what: str, meanings: Mapping[str, str]) -> str:
@@ -19,12 +19,12 @@ Sources are listed, compared with what was known, and hashed where something may
 Documents that vanished are marked deleted and left out of answers at once; when suspiciously
 many vanish, nothing is deleted until a person allows it. The run's slice is chosen here.""",
     {
-        "documents, added, changed, removed": "what the sources hold, and what is new of it",
-        "touched": "listed otherwise, with the same content: nothing to do",
-        "held": "vanished at once in suspicious number and kept: `sync --allow-deletes`",
+        "documents, added, changed, removed": "the sources' documents, and the changes among them",
+        "touched": "other listing facts, same content: nothing to do",
+        "held": "disappeared in suspicious number, and kept: `sync --allow-deletes` deletes them",
         "pruned": "older than the tenant's retention",
-        "failed": "cannot be read, now or ever; first failures says why",
-        "slice": "documents that this run carries on; the rest waits for the next run",
+        "failed": "cannot be read, now or permanently; first failures shows why",
+        "slice": "documents that this run processes; the rest waits for the next run",
     },
 )
 
@@ -37,10 +37,10 @@ its last good version stays searchable.""",
     {
         "parsed, reused": "contents parsed now; documents whose text was in the lake already",
         "failed": "documents quarantined now; failures says why, and each leads to its row",
-        "pages, pages read by OCR": "pages, slides or sheets; those read from their picture",
+        "pages, pages read by OCR": "pages, slides or sheets; those read by OCR",
         "masked": "credentials that were masked",
-        "left out": "what could not be read of documents that are otherwise indexed",
-        "by format": "seconds are those of parser processes, which work side by side",
+        "left out": "unread parts of documents that are otherwise indexed",
+        "by format": "seconds of parser processes, which run in parallel",
     },
 )
 
@@ -53,26 +53,26 @@ dropped, with a warning event.""",
     {
         "chunks, documents": "made now, and of how many documents",
         "reused": "documents whose chunks were in the lake already",
-        "dropped_secrets": "chunks withheld because they touched a credential",
+        "dropped_secrets": "chunks dropped because they touched a credential",
         "tokens per chunk": "cl100k tokens of the chunks made now",
         "first chunks": "their places; texts stay in the lake",
     },
 )
 
 EMBEDDINGS = _description(
-    """One vector per distinct text and embedder, paid for once.
+    """One vector per distinct text and embedder, computed once.
 
-Vectors are kept in the lake as they come in. When the embedder fails, what is done is kept, the
-documents concerned carry the reason, and the index still gets its removals.""",
+Vectors are stored in the lake as they arrive. When the embedder fails, finished vectors stay, the
+documents concerned are quarantined with the reason, and removals still reach the index.""",
     {
         "embedded, reused": "texts embedded now; texts whose vector was in the lake already",
         "remaining": "texts left for the next run, since a run embeds for 15 seconds",
         "failed": "documents quarantined because a text of theirs has no vector",
-        "tokens, requests, retries": "what the provider counts; attempts, and those repeated",
+        "tokens, requests, retries": "the provider's count; attempts, and repeated ones",
         "cost in $": "of this run; missing where no price is known",
-        "promised to batches in $": "what the batches handed over by this run will cost",
+        "promised to batches in $": "cost of the batches submitted by this run",
         "usage": "this run, today and this month, beside the tenant's caps on spending",
-        "halted": "whether nothing can be embedded until a person acts or a cap is a new one",
+        "halted": "whether embedding stops until a person acts or a spending cap renews",
         "outage, remedy": "why the embedder stopped answering, and what to do",
     },
 )
@@ -80,12 +80,12 @@ documents concerned carry the reason, and the index still gets its removals.""",
 EMBEDDING_COST = _description(
     """What a tenant spends on embeddings, reported once a day for all tenants by one run.
 
-`rag-assets usage` shows the same on the command line, up to this minute.""",
+`rag-assets usage` shows the same on the command line, up to the present.""",
     {
         "yesterday in $": "the last whole day; missing without a price. Plots compares tenants",
         "month to yesterday in $": "of the month that yesterday is in",
         "tokens, requests, retries": "of yesterday",
-        "tokens without a known price": "whose cost is in no figure; embedder.price sets one",
+        "tokens without a known price": "not included in any cost; embedder.price sets a price",
         "31 days": "the tenant's cost of each of the last 31 days, without today",
         "by day": "the last seven days, today so far included",
         "by model": "the last 31 days by provider and model",
@@ -93,7 +93,7 @@ EMBEDDING_COST = _description(
 )
 
 SEARCH_INDEX = _description(
-    """The entries that answers come from, exactly what the catalog says.
+    """The entries that searches return, equal to the catalog.
 
 Removals go first, in every generation that is kept; then each complete document of the slice is
 published, so that a search always finds its previous or its new version, whole. A new embedder or
@@ -104,7 +104,7 @@ chunker builds the next generation beside the one that serves, and replaces it w
         "by format": "all documents of the tenant by status",
         "upserted, deleted": "entries written and deleted",
         "published, unchanged, removed documents": "of the slice, and of what vanished",
-        "live entries": "entries that the generation should hold now",
+        "live entries": "entries that the generation must hold",
         "pending": "documents that wait for a next run",
     },
 )

@@ -1,6 +1,6 @@
-"""embedding_cost: what each tenant spends on embeddings, day by day.
+"""embedding_cost: each tenant's daily spending on embeddings.
 
-No run of a tenant makes it: one run a day reports it for all of them.
+One run a day reports it for all tenants.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ embedding_cost = dg.AssetSpec(
 
 
 def daily_costs(usage: UsageTable, today: date) -> Iterator[dg.AssetMaterialization]:
-    """What every tenant spent by yesterday that has used anything in a month, in one query.
+    """Report the spending until yesterday of every tenant with usage in the last month.
 
     Args:
         usage: of all tenants.
@@ -67,7 +67,7 @@ def _materialization(
         partition=tenant_id,
         description=f"{yesterday:%Y-%m-%d}: {of_day.cost_in_words}",
         metadata={
-            # What has no known price is not free: then there is nothing to plot.
+            # Usage without a known price is not free: then there is nothing to plot.
             **({} if of_day.known_cost is None else {"yesterday in $": round(of_day.cost, 6)}),
             **({} if of_month.known_cost is None else {"month to yesterday in $": month}),
             "tokens of yesterday": of_day.tokens,

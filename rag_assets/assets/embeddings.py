@@ -1,4 +1,4 @@
-"""embeddings: one vector per distinct text and embedder, paid for once."""
+"""embeddings: one vector per distinct text and embedder."""
 
 import dagster as dg
 from pydantic import Field
@@ -17,7 +17,7 @@ from resources.workbench import Workbench
 
 
 class Embedding(dg.Config):
-    """What a run gets from the sync that it belongs to."""
+    """The parameters that a run gets from the sync it belongs to."""
 
     spent: float = Field(
         default=0.0, ge=0, description="Dollars that the same sync spent in runs before this one."
@@ -53,7 +53,7 @@ def embeddings(
             "embedded": report.embedded,
             "reused": report.reused,
             "collected": report.collected,
-            "handed over": report.submitted,
+            "submitted": report.submitted,
             "waiting for batches": waiting,
             "remaining": report.remaining,
             "failed": report.failed,

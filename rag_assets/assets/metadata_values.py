@@ -22,7 +22,7 @@ _BAR = "#4f43dd"
 
 
 def table(columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> dg.TableMetadataValue:
-    """A metadata table, for values that lead nowhere.
+    """A metadata table, for values without links.
 
     Args:
         columns: Dagster's type of each column, by name.
@@ -41,17 +41,17 @@ def seconds(value: float) -> dg.FloatMetadataValue:
 
 
 def text(value: object) -> str:
-    """Anything as Markdown that shows exactly it: names of files may hold any character."""
+    """Escape a value as Markdown that shows exactly its text: file names may hold any character."""
     return _PUNCTUATION.sub(r"\\\1", " ".join(str(value).split()))
 
 
 def document_link(tenant_id: str, document_id: str, uri: str) -> str:
-    """A document's name that leads to its row, on the page that the webserver has of it."""
+    """A document's name as a link to its row in the webserver."""
     return f"[{text(uri)}](/documents/{quote(tenant_id)}/{quote(document_id)})"
 
 
 def documents_link(tenant_id: str, words: str, status: str | None = None) -> str:
-    """Words that lead to a tenant's documents, or to those of one status."""
+    """Text as a link to a tenant's documents, or to those of one status."""
     query = f"?status={status}" if status else ""
     return f"[{text(words)}](/documents/{quote(tenant_id)}{query})"
 
@@ -80,9 +80,9 @@ def notes(
     """Notes about documents, each with a link to its row, as many as Dagster shows in place.
 
     Args:
-        tenant_id: whose documents.
-        columns: the head: of the document, the note, and a further column.
-        rows: the documents, and what else there is of each ("" for no such column).
+        tenant_id: the tenant of the documents.
+        columns: the header: of the document, the note, and a further column.
+        rows: the documents, each with its note and further value ("" for no such column).
         advice: what to do about them all.
         status: of the documents, for the link to those that there is no room for.
     """
@@ -114,7 +114,7 @@ def bar_chart(
     Args:
         title: what is counted.
         bars: label and count of each, from left to right; seven still fit in place.
-        words: how a count is written; in at most seven characters or so.
+        words: formats a count, in at most about seven characters.
     """
     most = max((count for _, count in bars), default=0)
     if not most:
@@ -134,9 +134,9 @@ def series_chart(
     """A chart of many values over time, as slim bars.
 
     Args:
-        title: what is shown; it tells how high the highest is, since no bar does.
-        values: from the earliest to the latest; 31 still fit in place.
-        first, last: when those two were.
+        title: what is shown, with the highest value, which no bar is labelled with.
+        values: from the earliest to the latest; 31 fit in place.
+        first, last: the times of these two.
     """
     most = max(values, default=0)
     if not most:

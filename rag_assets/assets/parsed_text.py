@@ -17,7 +17,7 @@ from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 
 _ADVICE = (
-    "Mend, replace or exclude the files, or change the tenant's settings; "
+    "Repair, replace or exclude the files, or change the tenant's settings; "
     "each is tried again as soon as either changes."
 )
 _COLUMNS = {

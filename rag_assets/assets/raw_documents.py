@@ -1,4 +1,4 @@
-"""raw_documents: what a tenant's sources hold."""
+"""raw_documents: the documents of a tenant's sources."""
 
 import dagster as dg
 
@@ -15,7 +15,7 @@ from resources.workbench import Workbench
 
 
 class ListingConfig(dg.Config):
-    """How a listing is taken.
+    """Parameters of a listing.
 
     Attributes:
         allow_deletes: delete documents even when suspiciously many vanished at once.
@@ -47,7 +47,7 @@ def raw_documents(
         context.log.error(message)
     if report.held:
         context.log.warning(
-            f"{report.held} documents vanished at once and are kept. If they are meant to go:"
+            f"{report.held} documents disappeared at once and are kept. To delete them:"
             f" rag-assets sync {ctx.ref.id} --allow-deletes"
         )
     return dg.MaterializeResult(

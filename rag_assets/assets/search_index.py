@@ -1,4 +1,4 @@
-"""search_index: the tenant's entries in Elasticsearch, exactly what the catalog says."""
+"""search_index: the tenant's entries in Elasticsearch, equal to the catalog."""
 
 import dagster as dg
 
@@ -29,7 +29,7 @@ from resources.workbench import Workbench
 def search_index(
     context: dg.AssetExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
 ) -> dg.MaterializeResult[None]:
-    """Remove, publish, and report what still waits."""
+    """Remove and publish entries, and report documents that still wait."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
         report = publish_slice(ctx, work)
@@ -61,6 +61,6 @@ def search_index(
         who = counted(waiting, "document waits", "documents wait")
         trouble.append(f"{who} for the embedder: {outage}")
     if trouble:
-        # Everything that could be done is done; the run fails so that it is seen.
+        # All other work is done; the run fails so that the outage is visible.
         raise dg.Failure("; ".join(trouble), metadata=metadata, allow_retries=False)
     return dg.MaterializeResult(metadata=metadata)

@@ -1,4 +1,4 @@
-"""What the five assets have in common: how a stage is run, and whose it is."""
+"""The context in which the five assets run their stages."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ def tenant_stage(
 ) -> Iterator[TenantContext]:
     """The context of the run's tenant; errors become step failures with a hint."""
     with clear_failures():
-        tenant_lock.guard()  # first: the id may be another tenant's by now
+        tenant_lock.guard()  # First: the id may belong to another tenant by now.
         yield workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info
         )

@@ -19,14 +19,14 @@ _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSIN
 
 
 def what_is_indexed(ctx: TenantContext) -> dg.MarkdownMetadataValue:
-    """How many documents are searchable, where, and since when they are what the sources hold."""
+    """Summarize the searchable documents, their index, and the time of the sources they reflect."""
     tenant = ctx.catalog.overview.tenant(ctx.ref.id)
     facts = rows_of(("", ""), _facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id)))
     return dg.MetadataValue.md(f"{_headline(tenant)}\n\n{facts}")
 
 
 def by_format(ctx: TenantContext) -> dg.TableMetadataValue:
-    """All documents of the tenant by format and status."""
+    """Count all documents of the tenant by format and status."""
     return table(
         {"format": "string", **dict.fromkeys((*_SHOWN.values(), "chunks", "bytes"), "int")},
         [
@@ -42,7 +42,7 @@ def by_format(ctx: TenantContext) -> dg.TableMetadataValue:
 
 
 def failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
-    """Everything in quarantine by name, with its reason, and what to do about them."""
+    """List the documents in quarantine with their reasons and remedies."""
     failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST_FAILED)
     failures = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
     advice = list(dict.fromkeys(remedy_of(document) for document in failed))[:_MOST_ADVICE]
@@ -65,7 +65,7 @@ def _headline(tenant: TenantSummary) -> str:
 
 def _facts(ctx: TenantContext, tenant: TenantSummary, alias: str) -> list[tuple[str, str]]:
     if tenant.index_name is None:
-        serves = "nothing answers yet: the first build is not complete"
+        serves = "not searchable yet: the first build is not complete"
     else:
         serves = f"{tenant.generation}, in `{tenant.index_name}`"
     at = tenant.synced_at

@@ -1,4 +1,4 @@
-"""What embedding costs, as tables for Dagster's pages."""
+"""Usage and cost of embeddings, as tables for Dagster's pages."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _COLUMNS = {
 
 
 def usage_table(ctx: TenantContext, used: Used, before: float) -> dg.TableMetadataValue:
-    """What a run, the day and the month used, beside their caps.
+    """Show the usage of a run, the day and the month beside their spending caps.
 
     Args:
-        ctx: of the tenant.
-        used: by the run.
-        before: dollars that the same sync spent in runs before it.
+        ctx: the tenant's context.
+        used: the run's usage.
+        before: dollars that the same sync spent in earlier runs.
     """
     day = today()
     rows = ctx.catalog.usage.rows(day.replace(day=1), ctx.ref.id)

@@ -13,7 +13,7 @@ _CHECK = canary_check.canary_check
 
 @dg.op
 def probe_embedders(context: dg.OpExecutionContext, workbench: Workbench) -> None:
-    """Call every tenant's embedder, and record for each what is new or wrong."""
+    """Call every tenant's embedder, and record new and failed results."""
     with clear_failures():
         catalog = workbench.postgres.catalog()
         answered = wrong = 0
@@ -25,10 +25,10 @@ def probe_embedders(context: dg.OpExecutionContext, workbench: Workbench) -> Non
             # The daily checks record what is unchanged.
             if seen.is_new or not seen.passed:
                 evaluation = evaluation_of(_CHECK.key, canary_check.judge(seen), seen.ref.id)
-                # It takes evaluations as well; its annotation only leaves them out.
+                # Dagster accepts evaluations as well; only its annotation omits them.
                 context.log_event(evaluation)  # type: ignore[arg-type]
         context.log.info(
-            f"{answered:,} embedders answered, {wrong:,} of them otherwise than before"
+            f"{answered:,} embedders answered, {wrong:,} of them differently from the first answer"
         )
 
 

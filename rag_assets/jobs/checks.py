@@ -1,4 +1,4 @@
-"""check_tenant, expectations: one tenant's checks; check_all_tenants: those of all in one run."""
+"""check_tenant, expectations: one tenant's checks; check_all_tenants: all tenants' in one run."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ ALL_TENANTS_JOB = "check_all_tenants"
 _KEPT_DAYS = 30
 _WITH_EVALUATIONS = (ALL_TENANTS_JOB, "detect_drift", "canary")
 
-# A job without assets has nothing to infer its partitions from.
+# Dagster cannot infer the partitions of a job without assets.
 _PER_TENANT: dg.PartitionedConfig[Any] = dg.PartitionedConfig(
     tenants_partitions, run_config_for_partition_key_fn=lambda _tenant_id: {}
 )
@@ -48,7 +48,7 @@ expectations_job = dg.define_asset_job(
 
 
 class ChecksConfig(dg.Config):
-    """What to evaluate.
+    """The checks and tenants to evaluate.
 
     Attributes:
         tenants: ids; all active tenants by default.
@@ -110,7 +110,7 @@ def _evaluate(
     for check, outcome, evaluation in _evaluations(context, workbench, record.id, checks):
         outcomes.append(outcome)
         if evaluation is not None:
-            # It takes evaluations as well; its annotation only leaves them out.
+            # Dagster accepts evaluations as well; only its annotation omits them.
             context.log_event(evaluation)  # type: ignore[arg-type]
         else:
             context.log.error(f"{record.id}: {check.full_name}: {outcome.error}")

@@ -1,4 +1,4 @@
-"""report_costs: what every tenant spent on embeddings."""
+"""report_costs: every tenant's spending on embeddings."""
 
 import dagster as dg
 
@@ -11,7 +11,7 @@ from resources.workbench import Workbench, clear_failures
 
 @dg.op(tags={"kind": "postgres"})
 def report_tenant_costs(context: dg.OpExecutionContext, workbench: Workbench) -> None:
-    """Report what every tenant spent on embeddings, as materializations of embedding_cost."""
+    """Report every tenant's spending on embeddings as materializations of embedding_cost."""
     with clear_failures():
         present = {r.id for r in workbench.postgres.catalog().tenants.all() if r.state == "ACTIVE"}
         count = 0
@@ -28,5 +28,5 @@ def report_tenant_costs(context: dg.OpExecutionContext, workbench: Workbench) ->
     description="Reports what every tenant spent on embeddings, in one run over all tenants.",
 )
 def costs_job() -> None:
-    """Report what every tenant spent."""
+    """Report every tenant's spending."""
     report_tenant_costs()

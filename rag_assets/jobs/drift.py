@@ -64,7 +64,7 @@ def compare_indexes(context: dg.OpExecutionContext, workbench: Workbench) -> Non
         if not verdict.passed and verdict.severity == "ERROR":
             found = [{"generation": state.generation.number} for state in differing]
             catalog.events.write(record.ref, "drift_found", found)
-        # It takes evaluations as well; its annotation only leaves them out.
+        # Dagster accepts evaluations as well; only its annotation omits them.
         context.log_event(evaluation_of(_CHECK.key, verdict, record.id))  # type: ignore[arg-type]
         catalog.check_results.record(record.ref, [_CHECK.outcome(verdict)])
         return f"{len(differing)} generations differ" if differing else None
@@ -85,7 +85,7 @@ def drift_job() -> None:
 def _compared(
     context: dg.OpExecutionContext, workbench: Workbench, tenant_id: str
 ) -> tuple[list[IndexState], Verdict]:
-    """Compare without the lock; only what differs is compared again under it."""
+    """Compare without the lock; compare again under it only where something differs."""
     tenant = CheckContext.of(workbench, tenant_id, context.run.run_id, context.log)
     states = inspect_index(tenant.tenant)
     if all(state.healthy for state in states):

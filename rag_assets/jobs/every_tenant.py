@@ -20,13 +20,13 @@ def for_each(
     what: str,
     work: Callable[[TenantRecord], str | None],
 ) -> None:
-    """Do something for each active tenant, and fail at the end if it failed for one.
+    """Call a function for each active tenant, and fail at the end if it failed for any.
 
     Args:
         context: of the op.
         records: the tenants.
-        what: names the work in the log.
-        work: is done for each; returns what came of it, None for nothing worth a line.
+        what: the name of the work in the log.
+        work: the function; returns a line for the log, or None.
     """
     failed = []
     for record in records:
@@ -54,7 +54,7 @@ def for_each_locked(
     what: str,
     work: Callable[[TenantContext], str],
 ) -> None:
-    """Do something for each active tenant under its lock; a tenant that is locked is skipped."""
+    """Call a function for each active tenant under its lock; skip a tenant that is locked."""
 
     def work_locked(record: TenantRecord) -> str:
         with locked(context, workbench, record.id, what) as ctx:
@@ -67,10 +67,10 @@ def for_each_locked(
 def locked(
     context: dg.OpExecutionContext, workbench: Workbench, tenant_id: str, what: str
 ) -> Iterator[TenantContext]:
-    """Hold a tenant's lock and give what stages work with.
+    """Hold a tenant's lock and yield the stage context.
 
     Raises:
-        TenantLocked: another holder did not let go within a minute.
+        TenantLocked: another holder did not release it within a minute.
     """
     lock = workbench.postgres.catalog().lock
     holder = Holder.here(what, context.run.run_id)

@@ -1,4 +1,4 @@
-"""Deletes runs with all that Dagster keeps of them."""
+"""Deletes runs with all records that Dagster keeps of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _AT_ONCE = 1_000
 
 
 def delete_old_runs(instance: dg.DagsterInstance, job_names: Sequence[str], *, days: int) -> int:
-    """Delete the runs of some jobs that are older than that; returns how many."""
+    """Delete the runs of jobs that are older than a limit; returns how many."""
     before = datetime.now(UTC) - timedelta(days=days)
     run_ids = [
         run.run_id
@@ -43,7 +43,7 @@ def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
 
 
 def delete_partition(instance: dg.DagsterInstance, partition: str) -> None:
-    """Delete what is recorded of a partition: in its own runs, and in those over all partitions.
+    """Delete the records of a partition: in its own runs, and in those over all partitions.
 
     An evaluation of a check names documents; so do its runs' events. Of runs over all partitions,
     the others' events stay.
@@ -77,5 +77,5 @@ def delete_partition(instance: dg.DagsterInstance, partition: str) -> None:
         connection.execute(
             assets.update().where(assets.c.last_run_id.in_(run_ids)).values(**former)
         )
-        # A cache of each partition's state, which Dagster makes again.
+        # A cache of each partition's state, which Dagster rebuilds.
         connection.execute(assets.update().values(cached_status_data=None))

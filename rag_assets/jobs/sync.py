@@ -1,4 +1,4 @@
-"""sync_tenant: carries a slice of a tenant's work through the five assets."""
+"""sync_tenant: runs the five assets over a slice of a tenant's work."""
 
 import dagster as dg
 
@@ -15,7 +15,7 @@ sync_job = dg.define_asset_job(
     selection=CHAIN.without_checks() | _CHECKED,
     tags=NO_RUN_RETRIES,
     description=(
-        "Carries one slice of a tenant's work through the five assets, and reports what is in "
+        "Runs the five assets over one slice of a tenant's work, and reports the documents in "
         "quarantine. A document that fails does not fail the run."
     ),
 )

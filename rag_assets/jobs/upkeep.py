@@ -1,4 +1,4 @@
-"""prune, compact: what keeps documents and the lake within bounds."""
+"""prune, compact: keep documents and the lake within bounds."""
 
 import dagster as dg
 
@@ -12,7 +12,7 @@ from resources.workbench import Workbench, clear_failures
 
 @dg.op
 def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> None:
-    """Prune every tenant's documents and queries that are older than it keeps them."""
+    """Prune every tenant's documents and search events that exceed their retention."""
 
     def prune_one(ctx: TenantContext) -> str:
         report = prune(ctx)
@@ -26,7 +26,7 @@ def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> Non
 
 @dg.op
 def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
-    """Compact every tenant's tables, and delete what belongs to no tenant."""
+    """Compact every tenant's tables, and delete data of removed tenants."""
 
     def compact_one(ctx: TenantContext) -> str:
         return f"{len(compact(ctx))} tables compacted"
@@ -53,7 +53,7 @@ def prune_job() -> None:
 @dg.job(
     name="compact",
     tags=NO_RUN_RETRIES,
-    description="Compacts the lake, and deletes what outlived its tenant.",
+    description="Compacts the lake, and deletes data of removed tenants.",
 )
 def compact_job() -> None:
     """Compact the lake."""

@@ -26,6 +26,8 @@ _LAST_VALUE_COUNTS = (
     *("documents", "touched", "held", "generation", "live entries", "pending", "slice"),
     "waiting for batches",
 )
+_JSON_NAMES = {"submitted": "handed over"}
+"""The contract keeps the former names of counts."""
 
 
 @dataclass
@@ -67,7 +69,9 @@ class TenantSync:
         """The JSON of `sync --json`, a stable contract."""
         stages: dict[str, dict[str, float | None]] = {
             name: {
-                count: round(value, 3) if count == "seconds" else int(value)
+                _JSON_NAMES.get(count, count): (
+                    round(value, 3) if count == "seconds" else int(value)
+                )
                 for count, value in {
                     **dict.fromkeys(_PRINTED_COUNTS[name], 0),
                     "seconds": 0.0,
@@ -106,7 +110,7 @@ def sync(
         records = session.catalog.tenants.all()
         tenants = [record.id for record in records if record.state == "ACTIVE"]
     elif not tenants:
-        raise ConfigurationError("no tenant is named", hint="name tenants, or give --all")
+        raise ConfigurationError("no tenant given", hint="name tenants, or give --all")
     for tenant_id in tenants:
         session.active(tenant_id)
     results = [
