@@ -42,20 +42,20 @@ from rag_assets.storage.catalog.catalog import Catalog
 _SUBMISSION = timedelta(hours=1)
 """Longer than any submission takes."""
 _LISTED = timedelta(minutes=2)
-"""Longer than a provider takes to list a batch that it has."""
-_NOT_LISTED = "it is not among the provider's batches, and is looked for once more"
+"""Longer than a provider takes to list a new batch."""
+_NOT_LISTED = "it is not among the provider's batches, and will be looked up again"
 _GROUP = 1_000
 _CONCURRENCY = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What came of the batches that had ended.
+    """The result of fetching the batches that had ended.
 
     Attributes:
-        texts: whose vectors are in the lake now.
-        tokens: charged for them.
-        outage: why nothing may be sent before it is over.
+        texts: texts whose vectors were stored in the lake.
+        tokens: tokens charged for them.
+        outage: why nothing may be sent until it is over.
     """
 
     texts: int = 0
@@ -78,7 +78,7 @@ def collect(ctx: TenantContext) -> Collected:
             elif batch.state == "ENDED":
                 done += _fetch(ctx, batch)
         except EmbeddingError as error:
-            # What may be under way must not be sent again, nor what came back unusable.
+            # Texts that may be under way, or came back unusable, must not be sent again.
             halt = error if isinstance(error, EmbeddingStopped) else _transient(error)
             done += Collected(outage=halt)
     return done
@@ -88,12 +88,12 @@ def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatc
     """Poll the state of batches; documents of finished ones no longer wait.
 
     Args:
-        catalog: where they are noted.
-        embedders: whose accounts they are on.
+        catalog: records the batches.
+        embedders: the embedders that submitted them.
         batches: open ones, of any tenants.
 
     Returns:
-        what went wrong, one line each.
+        the failures, one line each.
     """
     batches = list(batches)
     if not batches:
@@ -123,14 +123,14 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
         if batch.state == "SUBMITTING":
             await closing(api, _recover(catalog, api, batch, locked=False))
         elif batch.state == "ENDED":
-            # The run that was to fetch it did not: its documents request one more.
+            # The run that should have fetched it did not: its documents request another one.
             catalog.batches.polled(batch.ref, batch.id, batch.error)
             catalog.quarantine.release(batch.ref)
         else:
             _note(catalog, batch, await closing(api, api.status(batch.batch_id or "")))
     except TenantGone:
         return None
-    except Exception as error:  # whatever one provider sends, the others' batches are polled
+    except Exception as error:  # A failure of one provider must not stop the polling of others.
         unforeseen = f"its batch cannot be polled ({type(error).__name__})"
         reason = error.advice if isinstance(error, RagAssetsError) else unforeseen
         with suppress(TenantGone):
@@ -155,17 +155,17 @@ def _note(catalog: Catalog, batch: EmbeddingBatch, standing: BatchStatus) -> Non
 
 
 def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
-    """Find out about a submission that was interrupted, before anything else is sent.
+    """Resolve an interrupted submission before anything else is sent.
 
     Raises:
-        EmbedderUnavailable: that is not known yet.
+        EmbedderUnavailable: its outcome is not known yet.
         EmbeddingError: the provider does not answer.
     """
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     if not asyncio.run(closing(api, _recover(ctx.catalog, api, batch, locked=True))):
         raise EmbedderUnavailable(
             "the provider may have taken a batch whose submission was interrupted",
-            hint="it is looked up once more before its texts are sent again",
+            hint="it will be looked up again before its texts are sent again",
             retry_after=_LISTED.total_seconds(),
         )
 
@@ -173,13 +173,13 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
 async def _recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> bool:
     """Find out whether an interrupted submission was accepted.
 
-    A provider's list may lack what is new: only what it lacks twice was not taken.
+    A provider's list may lack new batches: only a batch that it lacks twice was not accepted.
 
     Args:
-        locked: whether the tenant's lock proves that no other run submits it now.
+        locked: whether the tenant's lock excludes that another run submits it now.
 
     Returns:
-        whether that is known now.
+        whether the outcome is known.
     """
     batch_id = await api.find(batch.tag, batch.submitted_at - _SUBMISSION)
     now = datetime.now(UTC)
@@ -202,10 +202,10 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
     """Write a batch's vectors into the lake; repeating it is harmless.
 
     Returns:
-        what came of it; nothing where it cannot be had, now or any more.
+        the result; an empty one if the vectors are not available, now or permanently.
 
     Raises:
-        EmbedderRefused: what came back is unusable.
+        EmbedderRefused: the response is unusable.
     """
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     keys = ctx.catalog.batches.keys(ctx.ref.id, batch.embedder_id)[batch.id]
@@ -214,19 +214,19 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
     try:
         asyncio.run(closing(api, fetching.run(api)))
     except BadVectors as error:
-        # The provider has charged all of it, and not only what was read.
+        # The provider charges the whole batch, not only the part that was read.
         _charge(ctx, batch, max(fetching.tokens, batch.tokens), fetching.texts)
         ctx.catalog.batches.failed(ctx.ref, batch.id, error.message)
         raise EmbedderRefused(
             f"a batch came back unusable: {error.message}",
-            hint="check the embedder's model and dimensions; what is sent again is paid for again",
+            hint="check the embedder's model and dimensions; resent texts are charged again",
         ) from None
     except BatchLost as error:
         ctx.catalog.batches.failed(ctx.ref, batch.id, error.message)
         ctx.log(f"embeddings: batch {batch.batch_id} failed: {error.message}")
         return Collected()
     except EmbeddingStopped as error:
-        # It can be fetched later, and its texts are not sent again: nothing else need wait.
+        # It can be fetched later, and its texts are not sent again: other work continues.
         ctx.catalog.batches.polled(ctx.ref, batch.id, error.advice)
         ctx.log(f"embeddings: batch {batch.batch_id} cannot be fetched: {error.advice}")
         return Collected()
@@ -272,10 +272,10 @@ class _Fetching:
         self.texts = self.tokens = self.refused = 0
 
     async def run(self, api: BatchApi) -> None:
-        """Take every result; what comes of none stays lacking.
+        """Store every result; texts without a result stay without a vector.
 
         Raises:
-            BadVectors: one is unusable; those before it are kept, for they are paid for.
+            BadVectors: one is unusable; those before it are kept, since they are charged.
             EmbeddingError: as BatchApi.results does.
         """
         try:

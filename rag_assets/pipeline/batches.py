@@ -46,13 +46,13 @@ def submit_batches(
     Texts in batches are not sent again; texts over the limit are left for the embedder to reject.
 
     Args:
-        ctx: of the tenant, under its lock, its batches collected.
+        ctx: the tenant's context, under its lock, with finished batches collected.
         missing: text_sha256 of texts without a vector.
         items_of: reads texts.
-        budget: that their price is set aside in.
+        budget: reserves their price.
 
     Returns:
-        why the provider took nothing, or not all of it.
+        why the provider accepted none or only a part of them.
     """
     above = ctx.tenant.embedder.batch_above
     lacking = missing - set(texts_in_batches(ctx))
@@ -76,7 +76,7 @@ def submit_batches(
 
 
 def texts_in_batches(ctx: TenantContext) -> dict[str, int]:
-    """Texts that the provider has, each with the id of its batch here."""
+    """Texts in open batches, each with the id of its batch."""
     batches = ctx.catalog.batches.keys(ctx.ref.id, ctx.embedder.embedder_id)
     return {key: id_ for id_, keys in batches.items() for key in keys}
 
@@ -88,7 +88,7 @@ def defer_documents(
 
     Args:
         ctx: of the tenant.
-        work: the slice they are of.
+        work: their slice.
         waiting: documents, each with the text_sha256 of its texts without a vector, if any.
     """
     submitted = texts_in_batches(ctx)
@@ -114,7 +114,7 @@ def _wait(document: Document, batch: EmbeddingBatch) -> Failure:
         f"its texts are in batch {batch.batch_id} of {provider_and_model(batch.embedder_id)[0]},"
         f" submitted {batch.submitted_at:%Y-%m-%d %H:%M} UTC, which takes up to {hours:.0f} hours"
         f"{problem}",
-        # A batch may be late, or its results unavailable: never retry at once.
+        # A batch may be late, or its results unavailable: never retry immediately.
         max(batch.submitted_at + _GIVE_UP, datetime.now(UTC) + FETCHED_AGAIN),
     )
 
@@ -136,13 +136,13 @@ def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget:
     try:
         batch_id = asyncio.run(closing(api, api.submit(items, tag)))
     except EmbedderUnavailable:
-        # It may have been taken all the same: the next run looks for the tag.
+        # The provider may have accepted it: the next run looks up the tag.
         raise
     except EmbeddingError as error:
         ctx.catalog.batches.forget(ctx.ref, id_)
         if isinstance(error, EmbeddingStopped):
             raise
-        raise EmbedderRefused(f"the provider takes no batch: {error.message}") from None
+        raise EmbedderRefused(f"the provider rejected a batch: {error.message}") from None
     ctx.catalog.batches.submitted(ctx.ref, id_, batch_id)
     ctx.log(f"embeddings: {counted(len(items), 'text')} in batch {batch_id}")
 
@@ -151,7 +151,7 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
     """Wait longer each time after a batch that failed.
 
     Raises:
-        EmbedderUnavailable: it is not time yet.
+        EmbedderUnavailable: the delay is not over.
     """
     failures = ctx.catalog.batches.failures(ctx.ref.id, ctx.embedder.embedder_id)
     if failures is None:

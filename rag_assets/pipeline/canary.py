@@ -1,8 +1,8 @@
-"""Whether an embedder still answers as it did when its first vectors were made.
+"""The canary: detects that a provider changed the model of an embedder.
 
-A provider may change a model behind its name. Vectors made before and after then lie in two
-spaces, and no search over both is right. So a few fixed texts are embedded each day, and compared
-with what came back the first time.
+A provider may change a model without changing its name. Older and newer vectors then lie in two
+spaces, and no search over both is correct. So a few fixed texts are embedded daily, and compared
+with their first vectors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 FRESH = timedelta(hours=20)
-"""A measurement younger than this need not be paid for again; the next daily one is not fresh."""
+"""A younger measurement is reused; one of the previous day is always older."""
 _BATCH = 200
 _CONCURRENCY = 32
 _SECONDS = 15.0
@@ -38,11 +38,11 @@ _SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class CanaryTarget:
-    """An embedder of a tenant, and how far it may move.
+    """A tenant's embedder, and the distance by which its vectors may move.
 
     Attributes:
         limit: cosine distance.
-        price: of the request; None if none is known.
+        price: of the request; None if unknown.
     """
 
     ref: TenantRef
@@ -58,12 +58,12 @@ class CanaryTarget:
 
 @dataclass(frozen=True, slots=True)
 class CanaryResult:
-    """How an embedder answered.
+    """The result of probing an embedder.
 
     Attributes:
-        distances: from the stored answers, probe by probe; empty if there was nothing to compare.
+        distances: from the stored answers, probe by probe; empty if none were compared.
         since: when the stored answers were made.
-        at: when it answered last; None if it never did.
+        at: the time of its last answer; None if it never answered.
         is_new: whether it is the first result, or its verdict differs from the last one's.
         error: why it did not answer now.
     """
@@ -79,7 +79,7 @@ class CanaryResult:
 
     @property
     def passed(self) -> bool:
-        """Whether it answers as it did, as far as is known."""
+        """Whether no probe moved by more than the limit."""
         return all(distance <= self.limit for distance in self.distances)
 
 
@@ -103,12 +103,12 @@ def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryR
 def run_canary(
     catalog: Catalog, targets: Sequence[CanaryTarget], *, fresh: timedelta = timedelta(0)
 ) -> list[CanaryResult]:
-    """Probe embedders, compare with their first answers, which are stored, and record the result.
+    """Probe embedders, compare with their stored first answers, and record the results.
 
     Args:
         catalog: where answers are stored.
         targets: at most one embedder of each tenant.
-        fresh: how old a measurement may be that is taken for one of now.
+        fresh: the largest age of a measurement that is reused.
     """
     known = catalog.probes.of({one.ref.id: one.embedder.embedder_id for one in targets})
     known = {id_: stored for id_, stored in known.items() if stored.probes_key == PROBES_KEY}
@@ -146,7 +146,9 @@ async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagA
                 return EmbedderUnavailable(f"no answer within {_SECONDS:.0f} s")
             except RagAssetsError as error:
                 return error.with_traceback(None)
-            except Exception as error:  # of one tenant's embedder: the others are measured
+            except (
+                Exception
+            ) as error:  # A failure of one tenant's embedder must not stop the others.
                 return EmbeddingError(f"it failed unexpectedly: {type(error).__name__}")
 
     distinct = {id(embedder): embedder for embedder in embedders.values()}
@@ -189,7 +191,7 @@ def _result_of(
 
 
 def _charge_of(answer: Answer | RagAssetsError | None) -> Charge | None:
-    """What is to be recorded of an answer, or of one that could not be used."""
+    """The usage to record of an answer, usable or not."""
     if isinstance(answer, Answer):
         return Charge(answer.tokens, answer.requests, len(answer.vectors))
     if isinstance(answer, EmbeddingError) and answer.tokens:

@@ -1,4 +1,4 @@
-"""chunks: the chunk sets of the slice's documents that are not in the lake yet."""
+"""chunks: makes the chunk sets of the slice's documents that are not in the lake yet."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class ChunkSample:
 
 @dataclass(frozen=True, slots=True)
 class ChunkingReport:
-    """What became of the slice's documents.
+    """Report on the slice's documents.
 
     Attributes:
-        chunks: made now.
+        chunks: chunks made by this run.
         reused: documents whose chunks were in the lake already.
-        dropped_secrets: chunks withheld because they touched a credential.
-        token_counts: of each chunk made now.
+        dropped_secrets: chunks dropped because they touch a credential.
+        token_counts: of each chunk made by this run.
         sample: the first chunks of the first documents.
     """
 
@@ -107,7 +107,7 @@ def _sample(
 def _with_texts(
     ctx: TenantContext, todo: list[ParsedDocument]
 ) -> Iterator[list[tuple[ParsedDocument, ParsedRow]]]:
-    # In the order of the lake's files: neighbours lie in the same row groups.
+    # In the order of the lake's files: neighbours share row groups.
     todo = sorted(todo, key=lambda item: ctx.parse_key(item.document))
     for batch in batched(todo, _READ_DOCUMENTS):
         texts = ctx.lake.parsed({ctx.parse_key(item.document) for item in batch})

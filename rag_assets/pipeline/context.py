@@ -29,13 +29,13 @@ from rag_assets.tenants.model import Tenant
 
 @dataclass(frozen=True, slots=True)
 class SliceLimits:
-    """How much of the work one run takes.
+    """Limits of one run's slice.
 
     Attributes:
-        documents: at most so many,
-        megabytes: and at most about so much source content,
-        parse_seconds: after which nothing more is sent to the parsers,
-        embed_seconds: after which nothing more is sent to the embedder.
+        documents: the largest number of documents.
+        megabytes: about the largest amount of source content.
+        parse_seconds: time after which no further document is sent to the parsers.
+        embed_seconds: time after which no further text is sent to the embedder.
     """
 
     documents: int = 2_000
@@ -50,8 +50,8 @@ class TenantContext:
 
     Attributes:
         guard: raises when this process no longer holds the tenant's lock; called before writes.
-        log: takes a line of progress.
-        batch_api: gives the batch API of an embedder of the tenant's, past ones included.
+        log: writes a line of progress.
+        batch_api: returns the batch API of one of the tenant's embedders, past ones included.
     """
 
     tenant: Tenant
@@ -68,16 +68,16 @@ class TenantContext:
 
     @cached_property
     def parse_options(self) -> ParseOptions:
-        """What the tenant chose about parsing, looked for once and not for each document.
+        """The tenant's options of parsing, resolved once and not for each document.
 
         Raises:
-            ConfigurationError: what it takes is missing: a variable, a package, a language's data.
+            ConfigurationError: a variable, a package or a language's data is missing.
         """
         return self.tenant.parser.options
 
     @property
     def index_spec(self) -> IndexSpec:
-        """What kind of index the tenant's entries need."""
+        """The kind of index that the tenant's entries need."""
         return IndexSpec(self.embedder.dimensions, self.tenant.index.vector_index)
 
     def owner(self, generation: Generation) -> Owner:
@@ -85,7 +85,7 @@ class TenantContext:
         return owner_of(self.ref, generation)
 
     def parse_key(self, document: Document) -> str:
-        """Where the lake keeps the parsed text of a document."""
+        """The key of a document's parsed text in the lake."""
         return parse_key(
             document.content_sha256 or "",
             document.media_type,
@@ -94,12 +94,12 @@ class TenantContext:
         )
 
     def chunk_set_key(self, document: Document, parsed_digest: str, media_type: str) -> str:
-        """Where the lake keeps the chunks of a document.
+        """The key of a document's chunks in the lake.
 
         Args:
-            document: the one they are cut from.
+            document: the document.
             parsed_digest: hash of its parsed text.
-            media_type: what its content is.
+            media_type: the type of its content.
         """
         chosen = self.chunk_parameters(document, media_type)
         return chunk_set_key(parsed_digest, media_type, chosen)
@@ -124,7 +124,7 @@ def index_of(generation: Generation) -> IndexRef:
 def generation_key(tenant: Tenant, embedder_id: str) -> str:
     """Hash of what distinguishes one complete build of a tenant from another."""
     chosen = tenant.chunker.parameters
-    # Only where there are rules: a tenant without any keeps the key it always had.
+    # Only where there are rules: the keys of tenants without rules must not change.
     rules = [[rule.identity() for rule in tenant.chunkers]] if tenant.chunkers else []
     return key_of(
         "generation",
@@ -144,11 +144,11 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
     """Hash of all configuration that determines a tenant's entries.
 
     Parsers, secret rules and the detector of languages are in it but do not make a generation:
-    their output replaces the former one document by document. So are the parser's limits and
-    passwords: what failed with them is tried again with others.
+    their output replaces the previous one document by document. So are the parser's limits and
+    passwords: documents that failed are retried after either changes.
 
     Raises:
-        ConfigurationError: what the parser's settings name is missing, a password's variable say.
+        ConfigurationError: a password's variable, or another thing in the settings, is missing.
     """
     parser = tenant.parser
     return key_of(

@@ -20,12 +20,12 @@ from rag_assets.storage.index.model import Owner, Presence, ScannedEntry, entry_
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How a live index differs from what it should be.
+    """The difference between a live index and the catalog.
 
     Attributes:
-        expected, live: entries of the generation.
+        expected, live: counts of the generation's entries.
         missing: documents of which entries are lacking.
-        altered: documents of which an entry was changed by another writer, or carries
+        altered: documents with an entry that another writer changed, or that has
             another access scope than the catalog's.
         orphans: ids of entries of this tenant that belong to no recorded version.
         foreign: ids of entries routed to this tenant that carry another tenant's id, or the
@@ -40,7 +40,7 @@ class Drift:
     foreign: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Counts alone: thousands of ids make no line of a log."""
+        """Counts only: a log line cannot hold thousands of ids."""
         return (
             f"{self.live:,} of {self.expected:,} entries; documents with entries missing:"
             f" {len(self.missing):,}, altered: {len(self.altered):,}; orphaned entries:"
@@ -49,16 +49,16 @@ class Drift:
 
     @property
     def none(self) -> bool:
-        """Whether the index is exactly what it should be."""
+        """Whether the index equals the catalog."""
         return not (self.missing or self.altered or self.orphans or self.foreign)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """Everything the drift check compares for one generation.
+    """The state of one generation's index, as the drift check compares it.
 
     Attributes:
-        index: whether the index that was written to is there.
+        index: whether the index that was written to exists.
         alias_correct: whether the tenant's alias shows exactly the serving generation; True for
             a generation that is not serving.
     """
@@ -70,7 +70,7 @@ class IndexState:
 
     @property
     def index_lost(self) -> bool:
-        """Whether the index is gone, or is not the one that was written to."""
+        """Whether the index is missing, or is not the one that was written to."""
         return self.index != "present"
 
     @property
@@ -94,15 +94,15 @@ def compare_index(
     others: Iterable[int] = (),
     leaving: Collection[str] = (),
 ) -> Drift:
-    """Compare what a generation should hold with what a scan found.
+    """Compare the catalog's versions of a generation with the entries of a scan.
 
     Memory grows with the documents, not with the entries.
 
     Args:
         held: the catalog's versions of the generation.
         live: every entry that a scan found for the tenant.
-        owner: of the generation's entries.
-        others: the tenant's other live generations, whose entries do not count here.
+        owner: the owner of the generation's entries.
+        others: the tenant's other live generations, whose entries are ignored.
         leaving: ids of deleted documents, whose entries the next sync deletes.
     """
     tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
@@ -145,10 +145,10 @@ def inspect_index(ctx: TenantContext) -> list[IndexState]:
 
 
 def repair_index(ctx: TenantContext) -> list[IndexState]:
-    """Repair what inspect_index finds; the next sync writes missing entries again.
+    """Repair the drift that inspect_index finds; the next sync writes missing entries again.
 
     Returns:
-        what was found, before it was repaired.
+        the state before the repair.
     """
     remove_deleted(ctx)
     clean_up(ctx)
@@ -227,7 +227,7 @@ def _repair_other(ctx: TenantContext, state: IndexState) -> None:
         return
     if generation.state == "SERVING":
         if not state.index_lost:
-            return  # what is left of it answers until its successor is complete
+            return  # Its remaining entries are served until its successor is complete.
         publish(ctx, target_generation(ctx))
     drop_generation(ctx, generation)
 

@@ -1,4 +1,4 @@
-"""embeddings: vectors of the slice's chunks that are not in the lake yet for the embedder."""
+"""embeddings: computes the vectors of the slice's chunks that the lake lacks for the embedder."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingReport:
-    """What became of the slice's chunks.
+    """Report on the slice's chunks.
 
     Attributes:
-        embedded: texts embedded and kept now.
+        embedded: texts embedded by this run.
         reused: distinct texts whose vector was in the lake already.
-        collected: vectors that came from batches of the provider.
-        submitted: texts of the slice that are in such batches now.
+        collected: vectors fetched from batches of the provider.
+        submitted: texts of the slice that are in open batches.
         remaining: texts left for the next run.
         failed: documents quarantined because a text of theirs has no vector, those of later
             slices included where nothing more can be embedded.
         used: texts, tokens and requests sent to the provider, and their cost.
-        promised: dollars that the batches submitted now will cost.
-        halted: whether nothing can be embedded until a person acts, or until a cap on spending is
-            a new one: then every document that lacks a vector is quarantined, in whatever slice.
-        outage: why nothing more could be embedded, or what came back must not be kept.
-        remedy: what can be done about the outage.
+        promised: dollars that the batches submitted by this run will cost.
+        halted: whether nothing can be embedded until a person acts, or until a spending cap
+            renews: then every document that lacks a vector is quarantined, in any slice.
+        outage: why nothing more could be embedded, or why a response is unusable.
+        remedy: the remedy for the outage.
     """
 
     embedded: int = 0
@@ -82,13 +82,13 @@ class EmbeddingReport:
 
 
 def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> EmbeddingReport:
-    """Embed what is missing, keeping vectors as they come.
+    """Embed texts without a vector, storing vectors as they arrive.
 
-    A failing embedder fails no stage: what is done is kept, the documents concerned are
-    quarantined with the reason, and the index stage goes on with removals and what is complete.
+    A failing embedder fails no stage: finished vectors are kept, the documents concerned are
+    quarantined with the reason, and the index stage handles removals and complete documents.
 
     Args:
-        ctx: of the tenant.
+        ctx: the tenant's context.
         work: the run's slice.
         spent: dollars that the same sync spent in runs before this one.
 
@@ -161,7 +161,7 @@ def _embed(
     embedder_id = ctx.embedder.embedder_id
 
     def keep(keys: Sequence[str], vectors: Vectors) -> None:
-        # First what was bought, then its price: a crash in between loses neither of worth.
+        # First the vectors, then their price: a crash in between loses no vector that was paid for.
         ctx.lake.append_vectors(embedder_id, keys, vectors)
         ledger.record()
 
@@ -195,7 +195,7 @@ def _embed(
 def _halted(
     ctx: TenantContext, work: Work, waiting: Sequence[_Waiting], outage: EmbeddingStopped
 ) -> EmbeddingReport:
-    """Nothing may be sent at all."""
+    """Report an outage that forbids any request."""
     failed = _fail_incomplete(ctx, work, waiting, {}, outage)
     return _stopped(ctx, work, outage, EmbeddingReport(failed=failed))
 
@@ -215,10 +215,10 @@ def _stopped(
 
 
 def _kept_within(ctx: TenantContext) -> float:
-    """Seconds a vector may wait to be written with others; a crash loses those that wait.
+    """Seconds for which a vector may wait to be written with others; a crash loses waiting ones.
 
-    What is made on this machine costs no money, so few and large writes are better there. What
-    is paid for waits for less time than a request takes: no more is lost than is under way.
+    Vectors of a local model cost no money, so few and large writes are better there. Paid ones
+    wait for less time than a request takes: a crash loses no more than is under way.
     """
     price = price_of(ctx.tenant.embedder)
     free = price is not None and not price.per_million
@@ -244,7 +244,7 @@ def _fail_incomplete(
     rejected: Mapping[str, str],
     outage: RagAssetsError | None,
 ) -> int:
-    """Quarantine the documents whose texts were refused, or met an unavailable embedder."""
+    """Quarantine documents whose texts the embedder refused, or was unavailable for."""
     if not rejected and outage is None:
         return 0
     texts = {text for item in waiting for text in item.texts}

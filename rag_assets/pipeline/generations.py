@@ -9,7 +9,7 @@ from rag_assets.storage.index.store import VectorStore
 
 
 def target_generation(ctx: TenantContext) -> Generation:
-    """The build that belongs to the tenant's configuration; opened if there is none.
+    """Get the build of the tenant's configuration; open one if none exists.
 
     A tenant's first build serves from the start; a later one when it is complete.
 
@@ -29,10 +29,10 @@ def target_generation(ctx: TenantContext) -> Generation:
 
 
 def require_index(ctx: TenantContext, generation: Generation) -> None:
-    """Make sure that a build's index is the very one that was written.
+    """Verify that a build's index is the one that was written to.
 
     Raises:
-        IndexInconsistent: it is gone, or was replaced by another of the same name.
+        IndexInconsistent: it is missing, or was replaced by another of the same name.
     """
     require_same_index(ctx.store, ctx.ref.id, generation)
 
@@ -107,7 +107,7 @@ def _repair_alias(ctx: TenantContext, generation: Generation) -> None:
 
 
 def alias_is_right(ctx: TenantContext, generation: Generation) -> bool:
-    """Whether the tenant's alias shows exactly this build."""
+    """Whether the tenant's alias shows this build only."""
     return ctx.store.indexes.is_published(generation.index_name, ctx.owner(generation))
 
 

@@ -1,8 +1,8 @@
 """Interruption of embedding: which documents wait for the embedder, and for how long.
 
-Once a person has to act, or a spending cap is reached, parsing further slices is useless. So all
-waiting documents that lack a vector are quarantined at once, and the runs that follow carry only
-what needs no embedding: renames, copies, edits back to a text that is known.
+While a person has to act, or a spending cap is reached, parsing further slices is useless. So all
+waiting documents that lack a vector are quarantined at once, and the following runs process only
+documents that need no embedding: renames, copies, edits back to a known text.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
 
 
 def _complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
-    """Documents of which everything is in the lake, vectors included."""
+    """Documents whose chunks and vectors are all in the lake."""
     parsed = parsed_documents(ctx, documents)
     hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
     texts = {text for of_set in hashes.values() for text in of_set}

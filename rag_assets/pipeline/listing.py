@@ -1,4 +1,4 @@
-"""raw_documents: bring the catalog's rows in line with the sources."""
+"""raw_documents: brings the catalog's rows in line with the sources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rag_assets.storage.catalog.document_rows import DocumentChange, Known
 
 _BATCH = 500
 _URGENT = 100
-"""Of one listing's changes, so many come before a bulk import."""
+"""This many changes of one listing have priority over a bulk import."""
 
 
 def list_documents(
@@ -32,8 +32,8 @@ def list_documents(
 ) -> ListingReport:
     """Bring the catalog's documents in line with every source of the tenant.
 
-    Each source is listed completely before anything of it is written. One that cannot be listed
-    keeps its documents as they are, and the others from nothing.
+    Each source is listed completely before its rows are written. One that cannot be listed
+    keeps its documents as they are, and does not affect the others.
 
     Raises:
         ListingFailed: no source could be listed.
@@ -158,7 +158,7 @@ def _row(change: Change, listed_at_ns: int, names: MaskedNames, scope: str) -> D
     metadata = names.source_metadata(document.source_metadata)
     error = None if change.error is None else names.masked(change.error.message)
     if metadata.access_scope != document.source_metadata.access_scope:
-        # A masked scope is another scope: it would lock out its readers, and might admit others.
+        # A masked scope is another scope: it would exclude its readers, and might admit others.
         error = "its access scope holds a credential: choose another scope"
     return DocumentChange(
         document_id=document.document_id,

@@ -33,14 +33,14 @@ class ListedChange:
 
 @dataclass(frozen=True, slots=True)
 class ListingReport:
-    """What a listing of all sources found.
+    """Report on a listing of all sources.
 
     Attributes:
         held: documents that vanished in suspicious number and were not deleted.
-        failed: documents that cannot be read, now or ever.
-        bytes: size of what was added or changed.
+        failed: documents that cannot be read, now or permanently.
+        bytes: size of added and changed documents.
         sample: the first changes.
-        rejected: why documents cannot be read, the first of them.
+        rejected: the first documents that cannot be read, with reasons.
         unlisted: why sources could not be listed; the others were.
     """
 
@@ -71,8 +71,8 @@ class ListingReport:
 class MaskedNames:
     """Names and metadata of documents, masked: a file's name can be a credential, too.
 
-    Names that the catalog knows were masked when they came: the scanner, which takes a quarter of
-    a second to load, is not asked again where only contents changed.
+    Names in the catalog were masked when they were added: the scanner, which takes a quarter of
+    a second to load, is not used again where only contents changed.
     """
 
     def __init__(self, known: Iterable[Known], masker: Masker) -> None:
@@ -84,7 +84,7 @@ class MaskedNames:
         self._masker.prime(text for document in documents for text in self._texts(document))
 
     def uri(self, document: ListedDocument) -> str:
-        """A document's uri, credentials in its name masked; no other document's is the same."""
+        """A document's uri, credentials in its name masked; unique among documents."""
         if document.source_metadata.uri is not None:
             return self.masked(document.source_metadata.uri)
         # A record's former uri may not derive from its path.
@@ -95,7 +95,7 @@ class MaskedNames:
         return uri
 
     def path(self, document: ListedDocument) -> str:
-        """A document's path, credentials in it masked; see ListedPaths for how it is read then."""
+        """A document's path, credentials in it masked; ListedPaths resolves it for reading."""
         if document.document_id in self._uris and document.revision is None:
             known = path_of(self._uris[document.document_id])
             if known == document.path:
@@ -147,7 +147,7 @@ class MaskedNames:
                 yield f"{name}: {one}"
 
     def _distinct_path(self, document: ListedDocument) -> str:
-        """A path; where something of it is masked, with a piece of the document's id."""
+        """A path; where a part of it is masked, a part of the document's id makes it unique."""
         path = self.masked(document.path)
         if path == document.path:
             return path
@@ -164,9 +164,9 @@ def sample_of(
 
     Args:
         changes: those added or changed.
-        known: what the catalog knew of the source before.
+        known: the source's documents in the catalog before.
         removed: ids of those removed, in order.
-        names: masks what is shown of them.
+        names: masks their names.
     """
     shown = [
         ListedChange(change.kind, names.uri(change.document), change.document.size)
@@ -180,7 +180,7 @@ def sample_of(
 
 
 def rejected_of(changes: Iterable[Change], names: MaskedNames) -> tuple[DocumentNote, ...]:
-    """Why documents could not be read, of the first of them."""
+    """The first documents that could not be read, with reasons."""
     refused = [change for change in changes if change.error is not None]
     return tuple(
         DocumentNote(

@@ -1,4 +1,4 @@
-"""Mask stored names and metadata again after the rules for credentials changed."""
+"""Masks stored names and metadata again after the rules for credentials changed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def settings_changed(last: Sync | None, settings: str) -> bool:
 
 
 def update_masks(ctx: TenantContext, known: Sequence[Known], masker: Masker) -> int:
-    """Mask what the present rules find in the rows of documents; returns in how many.
+    """Mask credentials that the present rules find in documents' rows; returns how many changed.
 
     Args:
         ctx: the tenant.
         known: the documents of one source.
-        masker: by the present rules.
+        masker: uses the present rules.
     """
     changed = 0
     living = [row.document_id for row in known if row.status != "DELETED"]
@@ -79,7 +79,7 @@ def _path(row: Document) -> str:
 
 
 def _change(row: Document, masker: Masker) -> DocumentChange | None:
-    """The row as it should be; None if it is right already."""
+    """The masked row; None if the row needs no change."""
     now = change_of(row)
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
     shown = MaskedNames((), masker).source_metadata(metadata)

@@ -1,4 +1,4 @@
-"""parsed_text: the text of the slice's documents that is not in the lake yet."""
+"""parsed_text: parses the slice's documents whose text is not in the lake yet."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _WORKER_BYTES = 512 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FormatReport:
-    """What became of the slice's documents of one format.
+    """Report on the slice's documents of one format.
 
     Attributes:
         parsed, failed: contents; two documents with the same content count once.
-        pages: pages, slides or sheets, as far as the format has them.
+        pages: pages, slides or sheets, if the format has them.
         characters: of parsed text.
-        seconds: of parser processes, which work side by side.
+        seconds: of parser processes, which run in parallel.
     """
 
     parsed: int = 0
@@ -67,16 +67,16 @@ class FormatReport:
 
 @dataclass(frozen=True, slots=True)
 class ParsingReport:
-    """What became of the slice's documents.
+    """Report on the slice's documents.
 
     Attributes:
         reused: documents whose text was in the lake already.
-        remaining: documents left for the next run, because this one's time for parsing was over.
+        remaining: documents left for the next run, because this run's parsing time was over.
         masked: credentials that were masked.
-        ocr_pages: how many of the pages were read from their picture.
+        ocr_pages: how many of the pages were read by OCR.
         formats: the same by media type.
-        failures: why documents were quarantined, the first of them.
-        notes: what is missing of others, the first of them.
+        failures: the first quarantined documents, with reasons.
+        notes: the first documents that were parsed incompletely, with the missing parts.
     """
 
     parsed: int = 0
@@ -93,7 +93,7 @@ class ParsingReport:
 
 
 def parse_documents(ctx: TenantContext, work: Work) -> ParsingReport:
-    """Parse, scan and mask what is missing; quarantine what cannot be parsed."""
+    """Parse, scan and mask documents without a stored text; quarantine unreadable ones."""
     started = time.monotonic()
     by_key: dict[str, list[Document]] = {}
     for document in work.documents:
@@ -220,9 +220,9 @@ class _Parsing:
         )
 
     def _put_off(self) -> None:
-        """Let documents that were not there, or not as listed, make room for others.
+        """Defer documents that are missing from their source or differ from the listing.
 
-        A listing that finds them changed takes them up at once.
+        The next listing that finds them changed makes them due again.
         """
         if not self._vanished:
             return
@@ -241,7 +241,7 @@ def _opened(ctx: TenantContext) -> list[DocumentSource]:
 
 def _workers(sizes: Sequence[int]) -> int:
     """How many fresh processes to parse documents of these sizes in."""
-    # A few small ones are parsed sooner than a second process starts.
+    # Parsing a few small documents takes less time than starting a second process.
     return min(len(os.sched_getaffinity(0)), len(sizes), 1 + sum(sizes) // _WORKER_BYTES)
 
 
@@ -251,13 +251,13 @@ def _first_notes(notes: Sequence[tuple[Document, str]]) -> tuple[DocumentNote, .
 
 
 def _reader(source: DocumentSource, paths: ListedPaths, document: Document) -> Callable[[], bytes]:
-    """Reads a document, and makes sure that it is the content that was listed."""
+    """Reads a document, and verifies that its content is the one that was listed."""
 
     def read() -> bytes:
         path = paths.of(document.document_id, document.path)
         data = source.read(path, max_bytes=source.max_bytes)
         if sha256_hex(data) != document.content_sha256:
-            raise DocumentVanished("it changed after it was listed; the next run takes it up")
+            raise DocumentVanished("it changed after it was listed; the next run reads it again")
         return data
 
     return read

@@ -1,4 +1,4 @@
-"""Preview of a sync: what it would do and cost; nothing is written."""
+"""Preview of a sync: its work and cost; nothing is written."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ _BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What the next sync would do.
+    """The work and cost of the next sync.
 
     Attributes:
         parse: documents that would be parsed; the others' text is in the lake.
         failed: documents that would be quarantined.
         chunks: of the documents that would be published.
-        embeddings: distinct texts that would be embedded, tokens those of all of them.
+        embeddings: distinct texts that would be embedded; tokens counts theirs.
         held: documents that vanished in suspicious number and would be kept.
         entries_deleted: entries of removed documents.
         new_generation: whether a new build would be made beside the serving one.
-        embedder: that would make the vectors.
-        per_million: dollars for a million tokens; None if no price is known.
+        embedder: the embedder that would make the vectors.
+        per_million: dollars per million tokens; None if no price is known.
         cost: of all tokens, in dollars; None if no price is known.
-        batch: whether they would go through the provider's batch API.
+        batch: whether the provider's batch API would be used.
         waiting: documents that wait for a batch submitted earlier; not counted above.
         unlisted: why sources could not be listed; the others were.
-        cap: which of the tenant's caps would stop it before its end.
+        cap: the spending cap that would stop it before its end.
     """
 
     added: int = 0
@@ -98,7 +98,7 @@ class _Due:
 
 
 class _Texts:
-    """Distinct texts met so far, and those of them without a vector."""
+    """The distinct texts so far, and those of them without a vector."""
 
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
@@ -107,7 +107,7 @@ class _Texts:
         self.missing = self.tokens = 0
 
     def meet(self, texts: dict[str, str | None]) -> None:
-        """Take texts by hash into account; None where the text need not be read."""
+        """Count texts by hash; None where the text need not be read."""
         new = {key: text for key, text in texts.items() if key not in self._seen}
         self._seen |= set(new)
         without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
@@ -118,12 +118,12 @@ class _Texts:
 
     @property
     def seen(self) -> int:
-        """How many distinct texts there are."""
+        """The number of distinct texts."""
         return len(self._seen)
 
 
 def preview(ctx: TenantContext) -> Preview:
-    """Find out what a sync would do; parses and chunks in memory what is not in the lake.
+    """Compute the work of a sync; parses and chunks in memory documents that the lake lacks.
 
     Raises:
         ListingFailed: no source could be listed.
@@ -279,7 +279,7 @@ def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: 
 
 
 def _ways(ctx: TenantContext, due: Iterable[_Due], media_type: str) -> set[ChunkParameters]:
-    """How documents of one content are cut: copies in two sources may be cut differently."""
+    """The chunk parameters for one content: copies in two sources may be cut differently."""
     return {
         ctx.tenant.chunk_parameters(
             source=item.source.name, source_type=item.source_type, media_type=media_type

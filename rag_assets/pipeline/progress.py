@@ -10,12 +10,12 @@ _EVERY_SECONDS = 2.0
 
 
 class Progress:
-    """Counts items of one stage and reports done, total, rate and time left.
+    """Counts items of one stage and reports the count, total, rate and time left.
 
     Args:
-        what: the stage.
-        total: how many items it has to do.
-        log: takes each line.
+        what: the name of the stage.
+        total: the number of items.
+        log: writes a line.
     """
 
     def __init__(self, what: str, total: int, log: Callable[[str], None]) -> None:
@@ -28,11 +28,11 @@ class Progress:
         self._reported: int | None = None
 
     def advance(self, count: int) -> None:
-        """So many more are done."""
+        """Count further finished items."""
         self.at(self._count + count)
 
     def at(self, count: int) -> None:
-        """So many are done in all."""
+        """Set the number of finished items."""
         self._count = count
         now = time.monotonic()
         if now >= self._next:
@@ -40,7 +40,7 @@ class Progress:
             self._report(now)
 
     def done(self) -> None:
-        """The stage is over; reports once more if the last line is out of date."""
+        """End the stage; reports once more if the last line is out of date."""
         if self._reported is not None and self._reported != self._count:
             self._report(time.monotonic())
 

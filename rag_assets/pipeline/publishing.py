@@ -1,13 +1,13 @@
-"""search_index: removals first, then every document of the slice that is complete.
+"""search_index: deletes removed documents, then publishes complete documents of the slice.
 
-A document is published in an order that may be interrupted anywhere:
+The order of publishing a document is safe to interrupt anywhere:
 
-1. note in the catalog that entries are about to be written,
+1. record in the catalog that entries are about to be written,
 2. write the new version's entries, and refresh,
-3. make the new version the one that is returned (one transaction),
+3. make the new version the one that searches return (one transaction),
 4. delete the entries of other versions, found by query.
 
-Until 3 answers hold the former version, from 3 on the new one; 1 makes sure that left-over
+Until 3 searches return the previous version, from 3 on the new one; 1 ensures that left-over
 entries are found again.
 """
 
@@ -35,16 +35,16 @@ _BATCH_DOCUMENTS = 500
 
 @dataclass(frozen=True, slots=True)
 class PublishingReport:
-    """What became of the slice's documents, and of those that were removed.
+    """Report on the slice's documents, and on removed ones.
 
     Attributes:
-        upserted, deleted: entries.
-        documents: published now.
-        unchanged: documents whose entries were already what they should be.
-        removed: documents whose entries are gone now.
-        live: entries that the generation should hold now.
+        upserted, deleted: counts of entries.
+        documents: documents published by this run.
+        unchanged: documents whose entries were already up to date.
+        removed: documents whose entries were deleted.
+        live: entries that the generation must hold.
         pending: documents that wait for a next run.
-        published: whether this generation began to answer.
+        published: whether this generation began to serve.
     """
 
     upserted: int = 0
@@ -60,10 +60,10 @@ class PublishingReport:
 
 
 def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
-    """Remove what must go from every live generation, then publish what is complete.
+    """Delete removed documents from every live generation, then publish complete ones.
 
     Raises:
-        IndexInconsistent: the index was lost, or a finished build is not what it should be.
+        IndexInconsistent: the index was lost, or a complete build holds a wrong number of entries.
     """
     started = time.monotonic()
     generation = work.generation
@@ -177,8 +177,8 @@ def _publish_batch(
         versions = [version.indexed(work.config_key) for version in batch]
         ctx.catalog.index.commit(ctx.ref, generation.number, versions)
     except (TenantGone, TenantLocked):
-        # If the tenant was purged meanwhile, nothing else would ever look for these entries. If
-        # only the lock was lost, its next holder may have written the very same: leave them.
+        # If the tenant was purged meanwhile, nothing else would ever find these entries. If
+        # only the lock was lost, its next holder may have written the same ones: keep them.
         if not ctx.catalog.tenants.is_alive(ctx.ref):
             ctx.store.entries.delete(index_name, ctx.ref.id, [entry.id for entry in entries])
         raise

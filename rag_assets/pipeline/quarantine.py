@@ -9,11 +9,11 @@ from rag_assets.storage.catalog.document_rows import NEVER, Document
 
 @dataclass(frozen=True, slots=True)
 class DocumentNote:
-    """A note on one document: why it failed, or what was left out of it.
+    """A note on one document: why it failed, or which part of it was left out.
 
     Attributes:
         uri: its printable name.
-        text: one line, with no secret and none of its text.
+        text: one line without credentials and without text of the document.
     """
 
     document_id: str
@@ -30,9 +30,9 @@ def remedy_of(document: Document) -> str:
     if document.status != "FAILED":
         return ""
     if document.retry_at == NEVER:
-        return "tried again by the next `rag-assets sync`, once what its reason names is settled"
+        return "tried again by the next `rag-assets sync`, once the cause in its reason is removed"
     if document.retry_at is not None:
-        return f"tried again by itself after {document.retry_at:%Y-%m-%d %H:%M} UTC, or by a sync"
+        return f"retried automatically after {document.retry_at:%Y-%m-%d %H:%M} UTC, or by a sync"
     if document.content_sha256 is None:
         return "make the file readable, or raise max_bytes; every listing checks it again"
     return (

@@ -1,4 +1,4 @@
-"""Removing a tenant from every store, so that its id can be used again."""
+"""Removal of a tenant from every store, so that its id can be used again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def purge_tenant(
     """Delete every entry, file and row of a tenant; the caller holds its lock.
 
     The state REMOVING, written first, stops every writer that still holds the tenant's context.
-    It may be interrupted anywhere: the next call continues.
+    Interrupting it is safe: the next call continues.
 
     Returns:
         how many entries were deleted from the index.
@@ -40,15 +40,15 @@ def purge_tenant(
 
 
 def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore) -> int:
-    """Delete what late writers left of removed tenants; returns entries and lake folders."""
+    """Delete entries and lake folders that late writers left of removed tenants; returns counts."""
     return _delete_strays(catalog, lake, store, None)
 
 
 def delete_late_writes(catalog: Catalog, lake: Lake, store: VectorStore, tenant_id: str) -> None:
-    """Delete what this writer may have written after its tenant was removed.
+    """Delete entries that this writer may have written after its tenant was removed.
 
-    For a writer that has lost the tenant's lock. What belongs to the id's present use, if there
-    is one, is another writer's and stays.
+    For a writer that has lost the tenant's lock. Entries of a present tenant of the same id
+    belong to another writer and stay.
     """
     _delete_strays(catalog, lake, store, tenant_id)
     if catalog.tenants.find(tenant_id) is None:
@@ -76,8 +76,8 @@ def _delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, only: str |
 
 
 def _is_stray(catalog: Catalog, tenant_id: str, incarnation: int) -> bool:
-    # Read after data of it was found: an incarnation that is unknown now never comes back,
-    # whatever is added meanwhile.
+    # Read after its data was found: an incarnation that is unknown now never exists again,
+    # even if a tenant of this id is added meanwhile.
     record = catalog.tenants.find(tenant_id)
     return record is None or record.incarnation != incarnation
 

@@ -1,4 +1,4 @@
-"""Access scopes: changes apply to every kept build at once, without embedding anything."""
+"""Access scopes: applies changes to every kept build immediately, without embedding."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from rag_assets.pipeline.slices import Work
 
 
 def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> int:
-    """Give entries of the slice's documents the access scope in the catalog.
+    """Set the access scope of the slice's entries to the one in the catalog.
 
     Args:
         ctx: the tenant.
         work: the slice.
-        published: documents that are about to be written to the slice's own build anyway.
+        published: documents that are about to be written to the slice's own build in any case.
 
     Returns:
-        how many entries were changed.
+        the number of changed entries.
     """
     moved = 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):

@@ -1,4 +1,4 @@
-"""A run's bounded share of the work: which documents it carries through the chain."""
+"""Slices: the bounded set of documents that one run processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Work:
 
     Attributes:
         generation: the build that the documents go into.
-        config_key: the configuration they are made under.
+        config_key: the key of their configuration.
         documents: most urgent first; deleted ones left out.
         unlisted: why sources could not be listed when the run began.
     """
@@ -36,7 +36,7 @@ class ParsedDocument:
     Attributes:
         title: found in its content.
         media_type: what its content is.
-        chunk_set_key: where its chunks are, or belong.
+        chunk_set_key: the key of its chunks in the lake.
     """
 
     document: Document
@@ -46,7 +46,7 @@ class ParsedDocument:
 
 
 def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -> Work:
-    """Choose a run's slice and remember it for the stages that follow in that run."""
+    """Choose a run's slice and store it for the following stages of that run."""
     generation = target_generation(ctx)
     key = config_key(ctx.tenant, ctx.embedder.embedder_id)
     document_ids = ctx.catalog.index.pending(
@@ -62,7 +62,7 @@ def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -
 
 
 def work_of(ctx: TenantContext, run_id: str) -> Work:
-    """The slice of this run; planned afresh where the run began further down the chain."""
+    """The slice of this run; planned again if the run began at a later stage."""
     planned = ctx.catalog.syncs.slice_of(ctx.ref.id, run_id)
     if planned is None:
         return plan_work(ctx, run_id)
@@ -76,7 +76,7 @@ def work_of(ctx: TenantContext, run_id: str) -> Work:
 
 
 def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[ParsedDocument]:
-    """Those documents that could be parsed, with what the next stages need of them."""
+    """The documents that could be parsed, with the facts that the next stages need."""
     keys = {document.document_id: ctx.parse_key(document) for document in documents}
     heads = ctx.lake.parsed_heads(set(keys.values()))
     return [
@@ -92,8 +92,8 @@ def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[
 
 
 def waiting_for_embedder(ctx: TenantContext, work: Work) -> str | None:
-    """Why documents of the slice wait to be tried again, if any does."""
-    # A document that could not even be read does not wait for the embedder.
+    """Why documents of the slice wait for a retry; None if none does."""
+    # A document that could not be read does not wait for the embedder.
     ids = [p.document.document_id for p in parsed_documents(ctx, work.documents)]
     for document in ctx.catalog.documents.find(ctx.ref.id, ids):
         if document.status == "FAILED" and document.retry_at is not None:

@@ -25,11 +25,11 @@ from rag_assets.tenants.model import Tenant
 
 @dataclass(frozen=True, slots=True)
 class SourceListing:
-    """Everything one source holds, compared with the catalog.
+    """The documents of one source, compared with the catalog.
 
     Attributes:
-        lost: removed documents whose content did not turn up elsewhere in the same listing.
-        scoped: ids of documents whose source sets their access scope itself.
+        lost: removed documents whose content does not appear elsewhere in the same listing.
+        scoped: ids of documents whose access scope is set by their source.
     """
 
     changes: tuple[Change, ...]
@@ -43,10 +43,10 @@ class SourceListing:
 
 
 class ListingDigest:
-    """A digest of a listing that does not depend on its order, made as it streams by.
+    """A digest of a listing, independent of its order and computed while streaming.
 
     Args:
-        settings: what else decides what becomes of the listed documents; see settings_key.
+        settings: the key of other settings that affect the listed documents; see settings_key.
     """
 
     def __init__(self, settings: str = "") -> None:
@@ -55,7 +55,7 @@ class ListingDigest:
         self._count = 0
 
     def through(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
-        """Pass documents on and take them into account."""
+        """Yield documents and add them to the digest."""
         for document in listed:
             facts = document.facts
             line = f"{document.document_id}/{facts.size}/{facts.mtime_ns}/{facts.ctime_ns}"
@@ -69,15 +69,15 @@ class ListingDigest:
 
 
 def settings_key(tenant: Tenant, config: SourceConfig) -> str:
-    """Hash of the settings that change what a listing means without changing what is listed."""
+    """Hash of the settings that change the meaning of a listing without changing its documents."""
     moved = {"name", *tenant.source_kind(config).path_fields}
     settings = config.model_dump(mode="json", exclude=moved)
-    # Names pass the scan for credentials as well, and again whenever its rules are others.
+    # Names are scanned for credentials as well, and again whenever the rules change.
     return key_of("source", tenant.access.scope, settings, MASKING_VERSION, rules_version())
 
 
 def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[DocumentSource]:
-    """The tenant's sources, folders as well as what is kept in the catalog.
+    """Open the tenant's sources, folders as well as records in the catalog.
 
     Raises:
         ConfigurationError: a root may not be used.
@@ -95,11 +95,11 @@ def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[D
 def compare_source(
     source: DocumentSource, known: Iterable[Known], settings: str = ""
 ) -> SourceListing:
-    """List a source, hash what may have changed, and compare; writes nothing.
+    """List a source, hash documents that may have changed, and compare; writes nothing.
 
     Args:
-        source: to be listed.
-        known: the catalog's documents of it.
+        source: the source.
+        known: its documents in the catalog.
         settings: see settings_key.
 
     Raises:
@@ -138,7 +138,7 @@ def compare_source(
 
 
 def without_pruned(ctx: TenantContext, listing: SourceListing) -> SourceListing:
-    """Leave out what was pruned for its age, or deleted, and is in the source still, unchanged."""
+    """Leave out documents that were pruned or deleted and are unchanged in the source."""
     if not listing.changes:
         return listing
     buried = ctx.catalog.documents.tombstones(ctx.ref.id)
@@ -157,7 +157,7 @@ def _collecting_scopes(
 
 
 def _known_failure(change: Change, rows: Mapping[str, Known]) -> bool:
-    """Whether a document is as unreadable as it was, so that nothing is to be written."""
+    """Whether a document is unreadable for the same reason as before, so that no row changes."""
     row = rows.get(change.document.document_id)
     return (
         change.error is not None
@@ -169,7 +169,7 @@ def _known_failure(change: Change, rows: Mapping[str, Known]) -> bool:
 
 
 def _is_buried(change: Change, buried: Mapping[str, str]) -> bool:
-    """Whether a document was pruned and has not changed since; a living one never is."""
+    """Whether a document was pruned and has not changed since."""
     content = change.content_sha256 or UNREADABLE
     same = buried.get(change.document.document_id) == content
     return same and change.kind in {"added", "rejected"}

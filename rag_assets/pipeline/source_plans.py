@@ -1,7 +1,7 @@
-"""What the next listing of a tenant changes, source by source; nothing is written.
+"""Plans of the changes by a tenant's next listing, source by source; nothing is written.
 
 A sync acts on these plans and `plan` shows them, so that both follow the same rules: which
-documents are deleted, which are kept because too many vanished at once, and what becomes of a
+documents are deleted, which are kept because too many vanished at once, and the handling of a
 source that cannot be listed or is no longer configured.
 """
 
@@ -28,7 +28,7 @@ from rag_assets.storage.catalog.document_rows import Known
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """What becomes of the documents that a source no longer holds.
+    """Decision about the documents that a source no longer holds.
 
     Attributes:
         removed: ids of those that are deleted, in order.
@@ -41,7 +41,7 @@ class Deletions:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """What a listing of one source changes.
+    """The changes by a listing of one source.
 
     Attributes:
         known: the catalog's documents of the source, deleted ones too.
@@ -61,7 +61,7 @@ class SourcePlan:
 
 @dataclass(frozen=True, slots=True)
 class RemovedSourcePlan:
-    """What becomes of a source that the tenant's configuration no longer has.
+    """The changes by the removal of a source from the tenant's configuration.
 
     Attributes:
         uris: of its documents, by id.
@@ -79,7 +79,7 @@ def decide_deletions(
 
     Args:
         vanished: ids of documents that the source no longer holds.
-        lost: how many of them did not turn up under another name in the same listing.
+        lost: how many of them do not appear under another name in the same listing.
         known: documents that the source held before.
         allow_deletes: whether a person has allowed any number.
     """
@@ -122,13 +122,13 @@ def plan_removed_sources(
 
 
 def masked_failure(plan: SourcePlan, masker: Masker) -> ListingFailed:
-    """Why a source could not be listed, credentials in its path masked."""
+    """The failure of a listing, credentials in its path masked."""
     error = plan.error or ListingFailed(f"source {plan.config.name!r} was not listed")
     return ListingFailed(masker.text(error.message), hint=error.hint)
 
 
 def require_any_listed(failures: Sequence[ListingFailed], sources: int) -> None:
-    """Make sure that not every source of a tenant failed.
+    """Raise an error if every source of a tenant failed.
 
     Args:
         failures: one of each source that could not be listed, its message fit to be shown.
@@ -142,5 +142,6 @@ def require_any_listed(failures: Sequence[ListingFailed], sources: int) -> None:
     if len(failures) == 1:
         raise failures[0]
     raise ListingFailed(
-        "; ".join(failure.message for failure in failures), hint="see that the folders are mounted"
+        "; ".join(failure.message for failure in failures),
+        hint="check that the folders are mounted",
     )

@@ -1,4 +1,4 @@
-"""Reconcile the catalog's tenants with tenants.yaml."""
+"""Reconciles the catalog's tenants with tenants.yaml."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reconcile_tenants(catalog: Catalog, settings: Settings) -> list[TenantRecord
 
 
 def _require_reranker(config: Mapping[str, Any]) -> None:
-    """Try a model of reranking before it is taken: a search would only go on without it."""
+    """Load a reranker before the change is accepted: a search would continue without it."""
     rerank = Tenant.from_config(config).retrieval.rerank
     if rerank is not None and rerank.folder is not None:
         from rag_assets.models.reranking.cross_encoder import require_cross_encoder

@@ -15,17 +15,17 @@ from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.lake.model import Compaction, LiveKeys
 
 GRACE_PERIOD = timedelta(days=7)
-"""How long a build that no longer answers is kept, so that going back to it is one row."""
+"""How long a retired build is kept, so that returning to it changes one row only."""
 
 
 @dataclass(frozen=True, slots=True)
 class PruningReport:
-    """What was pruned for its age.
+    """Report on pruning.
 
     Attributes:
-        documents: how many,
-        entries: and entries of theirs that were deleted from the index.
-        events: of searches that were forgotten.
+        documents: deleted documents.
+        entries: their entries, deleted from the index.
+        events: deleted events of searches.
     """
 
     documents: int
@@ -34,7 +34,7 @@ class PruningReport:
 
 
 def prune(ctx: TenantContext, *, now: datetime | None = None) -> PruningReport:
-    """Delete what is older than the tenant keeps: documents with their entries, and questions."""
+    """Delete documents with their entries, and search events, that exceed their retention."""
     documents = delete_expired(ctx, now=now)
     _, entries = remove_deleted(ctx)
     kept = timedelta(days=ctx.tenant.retrieval.events_days)
@@ -43,9 +43,9 @@ def prune(ctx: TenantContext, *, now: datetime | None = None) -> PruningReport:
 
 
 def delete_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:
-    """Mark documents older than the tenant's retention deleted; answers leave them out at once.
+    """Mark documents older than the tenant's retention deleted; searches omit them at once.
 
-    A tombstone keeps each from being added again while its source still has it unchanged.
+    A tombstone prevents that a document is added again while it is unchanged in its source.
 
     Returns:
         how many documents.
@@ -75,13 +75,13 @@ def drop_old_generations(ctx: TenantContext, *, now: datetime | None = None) -> 
 
 
 def _retired_at(generation: Generation, wanted: str) -> datetime | None:
-    # A build whose configuration was replaced before it was complete never retires.
+    # A build whose configuration was replaced before completion never retires.
     abandoned = generation.state == "BUILDING" and generation.key != wanted
     return generation.created_at if abandoned else generation.retired_at
 
 
 def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, Compaction]:
-    """Merge the lake's small files, and delete what no living document or build needs."""
+    """Merge the lake's small files, and delete data that no document or build needs."""
     drop_old_generations(ctx, now=now)
     ctx.guard()
     ctx.catalog.documents.forget_deleted(ctx.ref, (now or datetime.now(UTC)) - GRACE_PERIOD)
@@ -94,10 +94,10 @@ def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, 
 
 
 def compact_if_due(ctx: TenantContext) -> bool:
-    """Merge the lake's small files if a large import has left so many that reading suffers.
+    """Merge the lake's small files if a large import left so many that reads slow down.
 
     Returns:
-        whether it was due.
+        whether it merged them.
     """
     if not ctx.lake.needs_compaction():
         return False
@@ -110,14 +110,14 @@ def _live_keys(ctx: TenantContext) -> LiveKeys:
     embedder_id = ctx.embedder.embedder_id
     generations = ctx.catalog.generations.live(ctx.ref.id)
     if [build.key for build in generations] != [generation_key(ctx.tenant, embedder_id)]:
-        # Another build's chunks were cut with parameters that are no longer configured.
+        # Another build's chunks were made with parameters that are no longer configured.
         return LiveKeys()
     key = config_key(ctx.tenant, embedder_id)
     documents = ctx.catalog.documents.all(ctx.ref.id)
     if ctx.catalog.index.unfinished_count(ctx.ref.id, generations[0].number, key) or any(
         document.status == "FAILED" for document in documents
     ):
-        # What is served now, or would be reused, cannot be told from the present contents alone.
+        # The present contents alone do not determine what is served now, or would be reused.
         return LiveKeys()
     parse_keys = {ctx.parse_key(document) for document in documents}
     chunk_sets = {item.chunk_set_key for item in parsed_documents(ctx, documents)}

@@ -22,8 +22,8 @@ class Version:
     Attributes:
         title: found in its content, else its file's name.
         language: of its content; None where that is not sure.
-        key: hash of everything its entries hold.
-        dropped_count: chunks withheld because they touched a credential.
+        key: hash of all that its entries hold.
+        dropped_count: chunks dropped because they touch a credential.
     """
 
     document: Document
@@ -36,7 +36,7 @@ class Version:
     dropped_count: int
 
     def indexed(self, config_key: str) -> IndexedVersion:
-        """As the catalog records it, made under a configuration."""
+        """The version as the catalog records it."""
         return IndexedVersion(
             document_id=self.document.document_id,
             indexed_key=self.key,
@@ -127,7 +127,7 @@ def _entry_document(version: Version) -> EntryDocument:
 
 
 def _printable_path(document: Document) -> str:
-    # A uri that its source gave may be another document's as well.
+    # A uri from a source may belong to another document as well.
     source, _, path = document.uri.partition("/")
     return path if source == document.source else document.document_id
 
