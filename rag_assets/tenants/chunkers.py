@@ -53,15 +53,15 @@ Format = Annotated[str, AfterValidator(_known_format)]
 
 
 class ChunkerConfig(BaseModel):
-    """How documents are cut.
+    """The chunker of documents and its limits.
 
-    What is not set takes the default of the chunker.
+    Omitted settings take the chunker's defaults.
 
     Attributes:
         chunker: the name of a chunker.
         max_tokens: cl100k_base tokens that no chunk exceeds; for chunkers that count tokens.
         max_characters: Unicode code points that no chunk exceeds; for those that count characters.
-        overlap: what a chunk repeats at most of the one before it, in the unit of its limit and at
+        overlap: the most that a chunk repeats of the one before it, in the unit of its limit and at
             most half of it; for chunkers that repeat something.
     """
 
@@ -100,7 +100,7 @@ class ChunkerConfig(BaseModel):
 
 
 class ChunkerRule(ChunkerConfig):
-    """How some documents are cut: those that meet every condition of the rule.
+    """The chunker of documents that meet every condition of the rule.
 
     Attributes:
         chunker, max_tokens, max_characters, overlap: as for all documents.
@@ -120,7 +120,7 @@ class ChunkerRule(ChunkerConfig):
         if not (self.formats or self.sources or self.source_types):
             raise ConfigurationError(
                 "chunkers: a rule names neither formats, sources nor source_types",
-                hint="name the documents that the rule is for, or set chunker for all",
+                hint="name the documents that the rule applies to, or set chunker for all",
             )
         return self
 
@@ -130,7 +130,7 @@ class ChunkerRule(ChunkerConfig):
         return frozenset().union(*map(_media_types, self.formats))
 
     def matches(self, *, source: str, source_type: str, media_type: str) -> bool:
-        """Whether the rule applies to such a document."""
+        """Whether the rule applies to a document."""
         return (
             (not self.formats or media_type in self.media_types)
             and (not self.sources or source in self.sources)
@@ -138,7 +138,7 @@ class ChunkerRule(ChunkerConfig):
         )
 
     def identity(self) -> dict[str, Any]:
-        """Everything that decides which documents are cut how; keys hash it."""
+        """All fields that determine the chunks; keys hash them."""
         return {
             **self.parameters.identity(),
             "media_types": sorted(self.media_types),

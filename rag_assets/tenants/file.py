@@ -1,4 +1,4 @@
-"""tenants.yaml: the operator's list of tenants, read, and edited without loss of comments."""
+"""tenants.yaml: reads the list of tenants, and edits it without loss of comments."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ tenants: []
 
 
 class TenantsFile:
-    """The file, which need not exist yet.
+    """The file, which may not exist yet.
 
     Args:
-        path: where it is; relative paths of sources are relative to its folder.
-        kinds: what tenants may choose from; None: all that is installed.
+        path: its location; relative paths of sources are relative to its folder.
+        kinds: the kinds that tenants may name; None: all installed ones.
     """
 
     def __init__(self, path: Path, kinds: TenantKinds | None = None) -> None:
@@ -65,7 +65,7 @@ class TenantsFile:
         """Append a tenant.
 
         Raises:
-            ConfigurationError: it is not valid, or there is one of that id.
+            ConfigurationError: it is not valid, or the id is in use.
         """
         tenant = Tenant.from_config(self._absolute(dict(config)), self._kinds)
         with self._edited() as document:
@@ -125,11 +125,11 @@ class TenantsFile:
             raise ConfigurationError(
                 f"{self.path} must hold a list named tenants", hint="see docs/configuration.md"
             )
-        # A misspelled list would read as an empty one, and disable everybody.
+        # A misspelled list would read as an empty one, and disable every tenant.
         if unknown := [str(key) for key in document if key != "tenants"]:
             raise ConfigurationError(
                 f"{self.path}: there is no field {unknown[0]!r}",
-                hint="all it holds is a list named tenants; see docs/configuration.md",
+                hint="its only field is a list named tenants; see docs/configuration.md",
             )
         document.setdefault("tenants", [])
         return document
@@ -173,7 +173,7 @@ def _yaml() -> YAML:
 
 
 def _plain(value: Any) -> Any:
-    """The value in plain types that JSON can hold."""
+    """Convert a value to plain types that JSON can hold."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -36,7 +36,7 @@ def installed_kinds() -> TenantKinds:
 
 
 def kinds_of(info: ValidationInfo) -> TenantKinds:
-    """The kinds that a validation was given as its context; without any, those installed."""
+    """The kinds in the context of a validation; without any, all installed ones."""
     return info.context if isinstance(info.context, TenantKinds) else installed_kinds()
 
 

@@ -46,7 +46,7 @@ class _Model(BaseModel):
 
 
 class ParserConfig(_Model):
-    """How documents are parsed, and under which limits.
+    """The parsing of documents, and its limits.
 
     Attributes:
         seconds: time for one document; scanned pages add to it.
@@ -87,7 +87,7 @@ class ParserConfig(_Model):
         """The options of parsing, apart from limits.
 
         Raises:
-            ConfigurationError: what it takes is missing: a variable, a package, a language's data.
+            ConfigurationError: a variable, a package or a language's data is missing.
         """
         if self.pdf == "docling":
             require_docling(self.docling_models)
@@ -143,7 +143,7 @@ class AccessConfig(_Model):
 
 
 class PrivacyConfig(_Model):
-    """Which words of callers leave the installation.
+    """The texts of callers that leave the installation.
 
     Attributes:
         send_unmasked_questions: send questions to the embedder, the reranker and the chat model
@@ -221,12 +221,12 @@ class Tenant(_Model):
     def chunk_parameters(
         self, *, source: str, source_type: str, media_type: str
     ) -> ChunkParameters:
-        """How a document is cut: by the first rule that applies, else by the tenant's chunker.
+        """The chunk parameters of a document: of the first rule that applies, else the tenant's.
 
         Args:
             source: the name of its source.
-            source_type: what kind of document that source holds.
-            media_type: what its content is.
+            source_type: the kind of document that the source holds.
+            media_type: the type of its content.
         """
         rules = (
             rule
@@ -239,7 +239,7 @@ class Tenant(_Model):
         """The cosine below which a hit is left out; None: there is no threshold.
 
         Args:
-            embedder_id: of the vectors that are searched.
+            embedder_id: the embedder of the vectors that are searched.
         """
         if "min_score" in self.retrieval.model_fields_set:
             return self.retrieval.min_score
@@ -251,7 +251,7 @@ class Tenant(_Model):
 
         Args:
             config: as written in tenants.yaml.
-            kinds: what it may choose from; None: all that is installed.
+            kinds: the kinds that it may name; None: all installed ones.
 
         Raises:
             UnknownProfile: there is no profile of that name.
@@ -274,7 +274,7 @@ class Tenant(_Model):
         if len(set(names)) < len(names):
             raise ConfigurationError(
                 f"tenant {tenant.id!r} has two sources of one name",
-                hint="give each source a name of its own",
+                hint="give each source a unique name",
             )
         unknown = sorted({name for rule in tenant.chunkers for name in rule.sources} - set(names))
         if unknown:

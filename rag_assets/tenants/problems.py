@@ -37,7 +37,7 @@ def problem_of(error: Mapping[str, Any]) -> str:
     Args:
         error: one of `ValidationError.errors()`.
     """
-    # Keys of a mapping are foreign text: no line end or escape of theirs may enter a message.
+    # Keys of a mapping are untrusted text: no line end or escape of theirs may enter a message.
     where = ".".join(_printable(str(part)) for part in error["loc"]) or "configuration"
     context = error.get("ctx", {})
     if error["type"] == "value_error":

@@ -42,7 +42,7 @@ def profile_of(name: str) -> Profile:
     """The profile of a tenant that was validated.
 
     Raises:
-        UnknownProfile: the system that had it is not installed any more.
+        UnknownProfile: the system of the profile is no longer installed.
     """
     profiles = installed_systems().profiles
     if name not in profiles:
@@ -54,7 +54,7 @@ def profile_of(name: str) -> Profile:
 
 
 def _same_chunker(default: Any, wanted: Any) -> bool:
-    """Whether the profile's limits can count: they were chosen for its own chunker."""
+    """Whether the profile's limits apply: they were chosen for its own chunker."""
     both = isinstance(default, Mapping) and isinstance(wanted, Mapping)
     return not both or wanted.get("chunker", default.get("chunker")) == default.get("chunker")
 
