@@ -20,7 +20,7 @@ _LAST_RESORT = "nobody"
 def server_account(data: Path) -> Account | None:
     """The account for a server over ``data``: None (our own) unless we are root.
 
-    Data that exists keeps its owner. Otherwise it is an account made for Postgres, which is
+    Existing data keeps its owner. Otherwise it is an account made for Postgres, which is
     created when the machine has none, and ``nobody`` where none can be created.
 
     Raises:
@@ -31,7 +31,7 @@ def server_account(data: Path) -> Account | None:
         if owner is not None and owner.st_uid != os.geteuid():
             raise ServiceUnavailable(
                 f"Postgres can't use {data}: it belongs to user {owner.st_uid}",
-                hint="it was made under another account, perhaps root: start it under that one",
+                hint="start it as that user, which may be root",
             )
         return None
     if owner is not None and owner.st_uid != 0:
@@ -59,10 +59,10 @@ def _create(name: str) -> pwd.struct_passwd | None:
 
 
 def open_path_to(path: Path, account: Account) -> None:
-    """Let an account pass through the folders above ``path``, without listing or reading them.
+    """Let an account traverse the folders above ``path``, without listing or reading them.
 
-    Only as root, and only what is missing: a project under /root would be unreachable. A
-    folder that is private stays so: only the account's group may pass.
+    Only as root, and only missing permissions: a project under /root would be unreachable. A
+    private folder stays private: only the account's group may traverse it.
     """
     for folder in path.resolve().parents:
         found = folder.stat()
@@ -75,7 +75,7 @@ def open_path_to(path: Path, account: Account) -> None:
 
 
 def open_programs(folder: Path, account: Account) -> None:
-    """Let other accounts read and run what lies in ``folder``, as root under a strict umask."""
+    """Let other accounts read and run files in ``folder``, as root under a strict umask."""
     open_path_to(folder, account)
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink():

@@ -76,7 +76,7 @@ class DagsterProcesses:
                 f"Dagster has nothing to load: {workspace} is missing",
                 hint="copy it from the project, or set RAG_ASSETS_HOME to a folder that has it",
             )
-        # Ours with it, so that the keys of embedding providers reach the assets.
+        # With this process's variables, so that the keys of embedding providers reach the assets.
         environment = {
             **os.environ,
             **dagster_environment(self._settings, database_url),
@@ -109,7 +109,7 @@ class DagsterProcesses:
                 try:
                     self._serve_on(port, environment)
                 except ServiceUnavailable:
-                    # It listens seconds later: another process may have taken the port.
+                    # It binds the port seconds later: another process may have taken it.
                     if port_is_free(port) or not tries_left:
                         raise
                     continue
@@ -146,7 +146,7 @@ class DagsterProcesses:
 
 
 def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]:
-    """What Dagster's processes, or an instance opened here, must find in the environment."""
+    """The environment variables of Dagster's processes, or of an instance in this process."""
     environment = {
         "DAGSTER_HOME": str(settings.home),
         "DAGSTER_POSTGRES_URL": dagster_storage_url(database_url),

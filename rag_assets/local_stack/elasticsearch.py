@@ -28,11 +28,11 @@ _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "LD_LIB
 class EmbeddedElasticsearch:
     """A one-node Elasticsearch on the loopback interface; its indices survive restarts.
 
-    It asks for a password, which is kept in ``directory``: see `elasticsearch_guard`.
+    It requires a password, which is kept in ``directory``: see `elasticsearch_guard`.
 
     Args:
-        directory: takes the jars, the data, the passwords and the pid file.
-        log_file: takes the server's output; by default inside ``directory``.
+        directory: holds the jars, the data, the passwords and the pid file.
+        log_file: receives the server's output; by default inside ``directory``.
         heap: largest Java heap, in Java's notation; the process takes about 300 MB more.
     """
 
@@ -48,7 +48,7 @@ class EmbeddedElasticsearch:
 
     @property
     def url(self) -> str:
-        """Where the running server answers, with the owner's name and password.
+        """URL of the running server, with the owner's name and password.
 
         Raises:
             ServiceUnavailable: it is not running.
@@ -71,7 +71,7 @@ class EmbeddedElasticsearch:
         return access.url(account)
 
     def running(self) -> bool:
-        """Whether the server's process is there."""
+        """Whether the server's process exists."""
         return self.process.find() is not None
 
     def answers(self) -> bool:
@@ -80,7 +80,7 @@ class EmbeddedElasticsearch:
         return access is not None and self.running() and _is_healthy(access)
 
     def unguarded(self) -> bool:
-        """Whether the running server was started by an earlier version and asks for no password."""
+        """Whether the running server was started by an earlier version and requires no password."""
         record = self.process.find()
         if record is None:
             return False
@@ -89,11 +89,11 @@ class EmbeddedElasticsearch:
     def start(self, progress: Progress = silent) -> str:
         """Start the server unless it runs, wait until it answers, and return its URL.
 
-        A server that an earlier version started, and that asks for no password, is started again.
+        A server that an earlier version started without a password is restarted.
         The first start fetches 44 MB of jars; later ones need no network.
 
         Raises:
-            ServiceUnavailable: the jars can't be had, or the server does not start.
+            ServiceUnavailable: the jars are not available, or the server does not start.
         """
         with self.process.lock():
             if not self._reused(progress):
@@ -105,10 +105,10 @@ class EmbeddedElasticsearch:
         return self.process.stop()
 
     def _reused(self, progress: Progress) -> bool:
-        """Whether a running server can be kept; one that asks for no password is stopped."""
+        """Whether a running server can be kept; one without a password is stopped."""
         runs = self.unguarded() or self.process.reuse(self.answers, timeout=_START_SECONDS)
         if runs and self.unguarded():
-            progress("Elasticsearch: stopping a server that asks for no password")
+            progress("Elasticsearch: stopping a server without a password")
             self.process.end(timeout=_STOP_SECONDS)
             return False
         return runs
@@ -135,14 +135,14 @@ class EmbeddedElasticsearch:
                 port=access.port,
             )
         except ServiceUnavailable:
-            # It listens seconds after the port was chosen: another process may have taken it.
+            # It binds the port seconds after its choice: another process may have taken it.
             if not again or port_is_free(access.port):
                 raise
             return self._launch(home, again=False)
         return access.port
 
     def _prepare_access(self) -> Access:
-        """That of the last time, so that URLs stay; on another port if its own is taken."""
+        """The previous access, so that URLs stay; with another port if its own is taken."""
         last = self._access()
         port = free_port(last.port if last else None)
         access = replace(last, port=port) if last else Access.new(port)

@@ -29,12 +29,12 @@ _SECRET_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the server of one installation is reached; kept from start to start.
+    """Port and passwords of an installation's server; kept across restarts.
 
     Attributes:
         port: on the loopback interface.
         owner: password of the account that may do everything.
-        searcher: password of the account that may search tenants' aliases and nothing else.
+        searcher: password of the account that may only search tenants' aliases.
     """
 
     port: int
@@ -48,7 +48,7 @@ class Access:
 
     @classmethod
     def load(cls, path: Path) -> Self | None:
-        """What `save` wrote, or None where there is nothing that can be used."""
+        """Load what `save` wrote; None if the file is missing or unusable."""
         try:
             access = cls(**json.loads(path.read_text()))
         except (OSError, ValueError, TypeError):
@@ -57,7 +57,7 @@ class Access:
         return access if complete else None
 
     def save(self, path: Path) -> None:
-        """Write it so that only its owner can read it."""
+        """Save it, readable by its owner only."""
         write_atomically(path, json.dumps(asdict(self)))
 
     def url(self, account: str = OWNER) -> str:
@@ -66,7 +66,7 @@ class Access:
         return f"http://{account}:{password}@{LOOPBACK}:{self.port}"
 
     def header(self, account: str = OWNER) -> str:
-        """What an account sends as Authorization."""
+        """The Authorization header of an account."""
         password = self.owner if account == OWNER else self.searcher
         return "Basic " + base64.b64encode(f"{account}:{password}".encode()).decode()
 

@@ -1,7 +1,7 @@
 """The Elasticsearch server's jars: pinned by hash, fetched once, then kept.
 
 `elasticsearch_jars.lock` names every jar with its SHA-256. A folder that holds them all is
-complete for ever and needs no network; the first time they come through jgo, which keeps them in
+complete and needs no network; jgo fetches them once, and keeps them in
 the user's Maven cache for other projects too.
 """
 
@@ -43,12 +43,12 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """As Maven names it."""
+        """Its file name in Maven."""
         return f"{self.artifact}-{self.version}.jar"
 
     @property
     def folder(self) -> str:
-        """Where the server looks for it: the network layer is a module, loaded by itself."""
+        """The folder that the server loads it from: the network layer is a module of its own."""
         in_module = self.artifact.startswith(("netty-", _TRANSPORT))
         return f"modules/{_TRANSPORT}" if in_module else "lib"
 
@@ -63,8 +63,8 @@ def install_distribution(home: Path, *, progress: Progress = silent) -> None:
     """Make ``home`` an Elasticsearch home (lib, modules, plugins); quick when it is one.
 
     Raises:
-        ServiceUnavailable: a jar is neither here nor in the cache and cannot be fetched, or what
-            was fetched is not what was published.
+        ServiceUnavailable: a jar is neither installed nor cached and cannot be fetched, or a
+            fetched file differs from the published one.
     """
     missing = [jar for jar in locked_jars() if not (home / jar.folder / jar.file_name).is_file()]
     for folder in ("lib", f"modules/{_TRANSPORT}", "plugins", "native", "config"):
@@ -77,7 +77,7 @@ def install_distribution(home: Path, *, progress: Progress = silent) -> None:
 
 
 def fetched(jar: Jar) -> Path:
-    """A jar in the user's Maven cache, where it is put if need be.
+    """A jar in the user's Maven cache, fetched if it is missing.
 
     Raises:
         ServiceUnavailable: see `install_distribution`.
@@ -105,13 +105,13 @@ def _repository() -> MavenContext:
     from jgo.maven import MavenContext
 
     settings = GlobalSettings.load()
-    # The user's own repositories come first: a mirror may be all that this machine can reach.
+    # The user's own repositories come first: this machine may reach only a mirror.
     repositories = {**settings.repositories, "central": MAVEN_CENTRAL_URL}
     return MavenContext(repo_cache=settings.repo_cache, remote_repos=repositories, timeout=60)
 
 
 def _cache_lock(context: MavenContext) -> AbstractContextManager[None]:
-    # jgo writes into its cache in place: one at a time, or one reads what another half wrote.
+    # jgo writes into its cache in place: without a lock one process reads another's partial file.
     return exclusive(Path(context.repo_cache) / ".rag-assets.lock")
 
 
@@ -121,11 +121,11 @@ def _cached(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Pa
     if _is_intact(cached, jar):
         return cached
     fetching()
-    # An interrupted download stays in the cache and would pass for the jar for ever.
+    # An interrupted download stays in the cache and would be taken for the jar.
     cached.unlink(missing_ok=True)
     try:
         artifact.resolve()
-    except Exception as error:  # whatever jgo and its HTTP library may raise
+    except Exception as error:  # jgo and its HTTP library raise various errors
         cached.unlink(missing_ok=True)
         raise ServiceUnavailable(
             f"{jar.file_name} could not be fetched ({type(error).__name__})",
@@ -134,8 +134,8 @@ def _cached(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Pa
     if not _is_intact(cached, jar):
         cached.unlink(missing_ok=True)
         raise ServiceUnavailable(
-            f"{jar.file_name} is not the published one: its SHA-256 differs",
-            hint="something between here and the Maven repository alters what is fetched",
+            f"{jar.file_name} differs from the published one by its SHA-256",
+            hint="a proxy or mirror between this machine and the Maven repository alters files",
         )
     return cached
 
@@ -148,11 +148,11 @@ def _is_intact(path: Path, jar: Jar) -> bool:
 
 
 def _describe(module: Path) -> None:
-    """Describe the transport as a module, which the server finds by such a file, under guard."""
+    """Describe the transport with the guard as a module, which the server finds by this file."""
     jar = next(jar for jar in locked_jars() if jar.artifact == _TRANSPORT)
     with zipfile.ZipFile(module / jar.file_name) as archive:
         text = archive.read(f"META-INF/es-plugins/{_TRANSPORT}/{_DESCRIPTOR}").decode()
-    # We run from the class path, where there are no named Java modules.
+    # The server runs from the class path, without named Java modules.
     kept = [line for line in text.splitlines() if not line.startswith(("modulename", "classname"))]
     wanted = "\n".join([*kept, f"classname={PLUGIN_CLASS}", ""])
     target = module / _DESCRIPTOR
@@ -161,7 +161,7 @@ def _describe(module: Path) -> None:
 
 
 def _lock_lines() -> list[str]:
-    """The lock file's lines for `ELASTICSEARCH_VERSION`, as the Maven repository has it now."""
+    """The lock file's lines for `ELASTICSEARCH_VERSION`, from the Maven repository."""
     import jgo
 
     endpoint = "+".join(f"{root}:{ELASTICSEARCH_VERSION}" for root in _ROOTS)

@@ -41,7 +41,7 @@ logger.native.level = error
 _JVM_OPTIONS = (
     "-Xms256m",
     "-XX:+UseG1GC",
-    # A node out of memory is of no use and may be wrong; a dead one is noticed and started again.
+    # A node out of memory may answer incorrectly; a dead one is detected and restarted.
     "-XX:+ExitOnOutOfMemoryError",
     "-Dlog4j2.disable.jmx=true",
     "-Dlog4j.shutdownHookEnabled=false",
@@ -122,10 +122,10 @@ def node_settings(home: Path, data: Path, port: int) -> dict[str, str]:
         "discovery.type": "single-node",
         "network.host": LOOPBACK,
         "http.port": str(port),
-        # Nothing is noted of a client before it has shown its password.
+        # Nothing is recorded of a client before its authentication.
         "http.client_stats.enabled": "false",
         # The defaults are percentages: a laptop's disk at 95 % turns every index read-only with
-        # 25 GB still free. What matters to one node is what is left for it.
+        # 25 GB still free. For one node the absolute free space matters.
         f"{watermark}.low": "3gb",
         f"{watermark}.high": "2gb",
         f"{watermark}.flood_stage": "1gb",

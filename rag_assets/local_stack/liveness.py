@@ -13,7 +13,7 @@ from pathlib import Path
 
 _POLL_SECONDS = 0.05
 
-# Our own children, kept until they end: a dropped Popen would warn, and leave a zombie.
+# This process's children, kept until they end: a dropped Popen would warn and leave a zombie.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
@@ -23,7 +23,7 @@ def adopt(child: subprocess.Popen[bytes]) -> None:
 
 
 def wait_for(condition: Callable[[], bool], timeout: float) -> bool:
-    """Whether the condition comes true within ``timeout`` seconds."""
+    """Whether the condition becomes true within ``timeout`` seconds."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
@@ -55,7 +55,7 @@ def _session_members(leader: int) -> list[int]:
 
 
 def birth_of(pid: int) -> str | None:
-    """The moment a live process began; None when there is none (a zombie is none)."""
+    """The start time of a live process; None if it does not exist or is a zombie."""
     child = _children.get(pid)
     if child is not None and child.poll() is not None:
         del _children[pid]
@@ -73,9 +73,9 @@ def birth_of(pid: int) -> str | None:
 
 @functools.cache
 def _boot_id() -> str | None:
-    """Names this boot of the machine, on Linux.
+    """Identify this boot of the machine, on Linux.
 
-    Together with the ticks from boot to birth it is steadier than a time of day, which moves for
+    Together with the ticks from boot to birth it is stabler than a time of day, which moves for
     all processes when the clock is set: after a suspended virtual machine resumes.
     """
     try:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 LOOPBACK = "127.0.0.1"
 
-# Below the range that systems hand out to outgoing connections (from 32768 on Linux), so that a
+# Below the range of ports of outgoing connections (from 32768 on Linux), so that a
 # remembered port is still free after the next start.
 _OWN_PORTS = range(20_000, 32_000)
 
@@ -59,7 +59,7 @@ def get_json(
 ) -> Any:
     """The JSON that a loopback server answers with, or None if it has no valid answer.
 
-    It goes straight to the server: a proxy from the environment is not used.
+    The request goes to the server directly: a proxy from the environment is not used.
 
     Args:
         port: the server's port.
@@ -77,7 +77,7 @@ def get_json(
 def get(
     port: int, path: str, *, authorization: str | None = None, timeout: float = 2.0
 ) -> tuple[int, bytes]:
-    """Status and body that a loopback server answers with; 0 and nothing while it does not."""
+    """Status and body of a loopback server's answer; 0 and no body without an answer."""
     import http.client
 
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=timeout)
@@ -93,7 +93,7 @@ def get(
 
 
 def accepts_connections(url: str, *, timeout: float = 2.0) -> bool:
-    """Whether something listens where this http or postgresql URL points; no log-in is tried.
+    """Whether a server listens at an http or postgresql URL; no log-in is tried.
 
     Of several hosts (``host1:5432,host2``) one that listens is enough.
     """
@@ -119,5 +119,5 @@ def _listens(host: str, default_port: int, timeout: float) -> bool:
 
 
 def masked(url: str) -> str:
-    """The URL without the passwords and tokens in it, fit for a terminal or a log."""
+    """The URL without its passwords and tokens, safe for a terminal or a log."""
     return _SECRET_IN_QUERY.sub(r"\1***", _PASSWORD_IN_USERINFO.sub(r"\1:***", url))

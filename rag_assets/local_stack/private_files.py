@@ -1,9 +1,9 @@
 """Permissions: an installation's files are closed to other users of the machine.
 
-`.local` and each folder in it are closed to everybody but their owner, whatever the umask was and
-whichever version made them: what lies deeper cannot be reached then, however readable it is. The
+`.local` and each folder in it are closed to all users but their owner, independent of the umask and
+the version that made them: deeper files cannot be reached then, even if they are readable. The
 one exception is made as root: Postgres refuses to run as root, so the group of its account may
-pass through the two folders above its data, without listing or reading them.
+traverse the two folders above its data, without listing or reading them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _POSTGRES = "postgres"
 
 
 def keep_private(local: Path) -> None:
-    """Make ``local`` unless it is there, and close it and what lies in it to other users.
+    """Create ``local`` if it is missing, and close it and its content to other users.
 
-    It checks a dozen files; what is closed already is not touched.
+    It checks a dozen files, and changes only open ones.
 
     Raises:
         ConfigurationError: it can't be made, or belongs to another user.
@@ -42,7 +42,7 @@ def keep_private(local: Path) -> None:
     _require_owner(local)
     group = _group_of_postgres(local)
     for path in _entries(local):
-        # What can't be closed, on a file system without permissions, is reported by `exposed`.
+        # `exposed` reports files on a file system without permissions, which can't be closed.
         with suppress(OSError):
             _close(path, group if _leads_to_postgres(local, path) else None)
 
@@ -64,7 +64,7 @@ def _require_owner(folder: Path, *others: int) -> None:
 
 
 def exposed(local: Path) -> list[Path]:
-    """What of an installation other users can read, list or pass through.
+    """The files and folders of an installation that other users can read, list or traverse.
 
     Raises:
         ConfigurationError: it is another user's.
@@ -81,7 +81,7 @@ def exposed(local: Path) -> list[Path]:
 
 
 def let_group_pass(folder: Path, group: int) -> None:
-    """Let a group pass through a folder that is closed to everybody else."""
+    """Let a group traverse a folder that is closed to all others."""
     os.chown(folder, -1, group)
     folder.chmod(stat.S_IMODE(folder.stat().st_mode) | _PASS)
 
@@ -98,7 +98,7 @@ def _leads_to_postgres(local: Path, path: Path) -> bool:
 
 
 def _group_of_postgres(local: Path) -> int | None:
-    """The group that the server's account needs to pass with; None unless we are root."""
+    """The group that the server's account needs to traverse folders; None unless we are root."""
     if os.geteuid() != 0:
         return None
     try:

@@ -33,7 +33,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def silent(_message: str) -> None:
-    """Progress that is not shown."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """What the pid file holds.
+    """The content of the pid file.
 
     Attributes:
         pid: the process.
-        birth: the moment it began, in a form that two processes of one pid never share.
-        port: the loopback port it listens on, if it does.
-        started_at: when it was started, for people (ISO 8601, UTC).
+        birth: its start time, in a form that two processes of one pid never share.
+        port: the loopback port it listens on, if any.
+        started_at: its start time for people (ISO 8601, UTC).
     """
 
     pid: int
@@ -86,10 +86,10 @@ class BackgroundProcess:
 
     Args:
         name: as shown to people, such as "Postgres".
-        pid_file: where its `ProcessRecord` is kept; a lock file lies beside it.
-        log_file: takes its output. Over 8 MB it is rotated at a start; one former log is kept.
+        pid_file: the file with its `ProcessRecord`; a lock file is beside it.
+        log_file: receives its output. Over 8 MB it is rotated at a start; one previous log is kept.
         stop_signal: requests an orderly shutdown.
-        kill_signal: ends it when it did not.
+        kill_signal: ends it if the shutdown fails.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class BackgroundProcess:
         self._log_begins = 0
 
     def lock(self) -> AbstractContextManager[None]:
-        """Held while starting and stopping, so that two commands start one server."""
+        """Lock for starting and stopping, so that two commands start one server."""
         return exclusive(self.pid_file.with_suffix(".lock"))
 
     def find(self) -> ProcessRecord | None:
@@ -135,12 +135,12 @@ class BackgroundProcess:
 
         Args:
             command: the program and its arguments.
-            env: the whole environment it gets.
+            env: its complete environment.
             healthy: called ten times a second.
             timeout: seconds it may take to become healthy.
             port: recorded in the pid file.
-            cwd: the folder it runs in; by default that of its pid file.
-            account: what it runs as; by default as we do.
+            cwd: its working folder; by default that of its pid file.
+            account: the account it runs as; by default that of this process.
 
         Raises:
             ServiceUnavailable: it ended or did not become healthy in time; nothing is left running.
@@ -231,7 +231,7 @@ class BackgroundProcess:
             return self.end(timeout=timeout)
 
     def end(self, *, timeout: float) -> bool:
-        """`stop` for those who hold the lock already."""
+        """Stop the server. Call it with the lock held."""
         record = self.find()
         if record is not None:
             self._signal(record, self._stop_signal)
@@ -245,7 +245,7 @@ class BackgroundProcess:
         return record is not None
 
     def output(self) -> str:
-        """What the server has written since we launched it; at most the last 16 kB."""
+        """The server's output since this process launched it; at most the last 16 kB."""
         try:
             with self.log_file.open("rb") as log:
                 log.seek(max(self._log_begins, self.log_file.stat().st_size - _TAIL_BYTES))

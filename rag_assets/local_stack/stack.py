@@ -31,15 +31,15 @@ class Endpoints:
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """One server as it is now.
+    """The present state of one server.
 
     Attributes:
-        name: as shown to people.
-        state: "external" is named in the settings and listens; "unreachable" is there, or named,
-            and does not answer; "unguarded" asks for no password, as an earlier version started it.
-        url: without passwords; None while there is none.
-        pid: of a server of ours that runs.
-        log: of a server of ours.
+        name: its name for people.
+        state: "external" is in the settings and listens; "unreachable" runs, or is in the settings,
+            and does not answer; "unguarded" was started by an earlier version without a password.
+        url: its URL without passwords; None if it has none.
+        pid: of a running server of the installation.
+        log: of a server of the installation.
     """
 
     name: str
@@ -72,11 +72,11 @@ class LocalStack:
         self.dagster = DagsterProcesses(settings)
 
     def up(self, *, dagster: bool = True, progress: Progress = silent) -> Endpoints:
-        """Start what is not running and wait until it answers.
+        """Start servers that are not running, and wait until all answer.
 
         Args:
             dagster: also start Dagster's webserver and daemon.
-            progress: takes a line about each step, from several threads.
+            progress: called with a line about each step, from several threads.
 
         Raises:
             ServiceUnavailable: a server does not start; the others stay as they are.
@@ -86,8 +86,8 @@ class LocalStack:
         if dagster or not self._all_external():
             keep_private(self._settings.local)
         if self._settings.elasticsearch_url is None and self.elasticsearch.unguarded():
-            # An earlier version's, as Elasticsearch is: they would go on asking without a password.
-            progress("Dagster: stopping what an earlier version started")
+            # Dagster of an earlier version, too, would continue to connect without a password.
+            progress("Dagster: stopping processes of an earlier version")
             self.dagster.stop()
         starts: list[Callable[[Progress], str]] = []
         if self._settings.database_url is None:
@@ -112,17 +112,17 @@ class LocalStack:
             stop.result()
 
     def keep_private(self) -> None:
-        """Close the installation's files to other users; whatever opens it does so first.
+        """Close the installation's files to other users; called before it is opened.
 
         Raises:
             ConfigurationError: they are not ours, or the home folder can't be written to.
         """
-        # With servers elsewhere a home may be read-only, and hold nothing.
+        # With external servers a home may be read-only and empty.
         if not self._all_external() or os.access(self._settings.home, os.W_OK):
             keep_private(self._settings.local)
 
     def exposed(self) -> list[Path]:
-        """Files and folders of the installation that other users of the machine can get at."""
+        """Files and folders of the installation that other users of the machine can access."""
         found = exposed(self._settings.local)
         lake = Path(self._settings.lake_url)
         if lake.is_absolute() and not lake.is_relative_to(self._settings.local):
@@ -130,7 +130,7 @@ class LocalStack:
         return found
 
     def endpoints(self) -> Endpoints:
-        """Where Postgres and Elasticsearch answer; costs a few small file reads, no connection.
+        """URLs of Postgres and Elasticsearch; reads a few small files, opens no connection.
 
         Raises:
             ServiceUnavailable: one is neither external nor running.
@@ -143,7 +143,7 @@ class LocalStack:
     def search_url(self) -> str:
         """Elasticsearch for a service that only searches tenants' aliases; never print it.
 
-        Of an embedded server it has the account that can do nothing else; of another one, that of
+        It holds an embedded server's account that can only search; for an external server, that of
         the settings.
 
         Raises:
