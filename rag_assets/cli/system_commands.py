@@ -1,4 +1,4 @@
-"""The commands of systems, beside those of the core; imported when one is run or listed."""
+"""The commands of the core and of systems, imported when one is run or listed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SystemCommands(TyperGroup):
         return [*own, *installed_systems().parts("commands", reserved=own)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name; None if there is none.
+        """Find a command by name; None if none has it.
 
         Raises:
             ConfigurationError: the systems, or the command's module, cannot be loaded.

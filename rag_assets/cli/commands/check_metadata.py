@@ -29,11 +29,11 @@ def _plain(value: object) -> Plain:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
-        # JSON knows neither of these, and a vector that is not finite is what a check finds.
+        # JSON has no form for these, and a check may report a vector that is not finite.
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
-    # Exactly these: Dagster's records are tuples that refuse to be looped over.
+    # Exactly these types: Dagster's records are tuples that cannot be iterated.
     if type(value) in {list, tuple}:
         return [_plain(item) for item in cast("Sequence[object]", value)]
     return str(value)

@@ -21,7 +21,7 @@ def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
     """Answer messages until the agent closes standard input.
 
     Raises:
-        UnknownTenant: there is none of that id.
+        UnknownTenant: no tenant has that id.
     """
     from rag_assets.api.log_lines import logging_to_standard_error
 

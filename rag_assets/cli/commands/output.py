@@ -43,7 +43,7 @@ def warn(line: str) -> None:
 
 
 def print_error(error: RagAssetsError, *, as_json: bool) -> None:
-    """Print an error and its hint, masked: what was typed may be a credential."""
+    """Print an error and its hint, masked: they may quote a credential from the arguments."""
     message, hint = _masked(error.message), _masked(error.hint or "")
     if as_json:
         print_json({"error": message, "hint": hint or None})

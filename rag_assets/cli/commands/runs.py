@@ -34,7 +34,7 @@ class StageResult:
     Attributes:
         cost: in dollars; None where no price is known or applies.
         promised: dollars that submitted batches will cost.
-        remedy: what to do about its trouble.
+        remedy: the remedy for an outage.
     """
 
     counts: Mapping[str, int]
@@ -60,7 +60,7 @@ class RunResult:
 
     @property
     def halted(self) -> bool:
-        """Whether it did everything that needs no embedder, which is unavailable."""
+        """Whether it did all work but embedding, because the embedder is unavailable."""
         embeddings, index = self.stages.get("embeddings"), self.stages.get("search_index")
         if embeddings is None or index is None:
             return False
@@ -91,7 +91,7 @@ class Runner:
     """
 
     def __init__(self, session: Session) -> None:
-        # Dagster warns of half its decorators, and the user of a command cannot change that.
+        # Dagster warns of beta features, which the user of a command cannot change.
         warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
         from rag_assets.definitions import build_defs
 
@@ -132,7 +132,7 @@ class Runner:
         )
         if instance.get_run_by_id(run_id) is None:
             raise TenantGone(
-                f"tenant {tenant_id!r} was removed while this was at work",
+                f"tenant {tenant_id!r} was removed during the run",
                 hint="nothing of this run was kept; add the tenant again to index it",
             )
         return RunResult(

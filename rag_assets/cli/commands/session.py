@@ -150,7 +150,7 @@ class Session:
         from dagster._core.instance.ref import InstanceRef
 
         # To capture what a step prints, Dagster has child processes write to the descriptors of
-        # this command. One that outlives the command keeps who reads its output waiting for ever.
+        # this command. One that outlives the command would block readers of its output forever.
         captures_nothing = {
             "compute_logs": {
                 "module": "dagster._core.storage.noop_compute_log_manager",

@@ -21,7 +21,7 @@ def up(session: Session, *, dagster: bool, as_json: bool) -> None:
 
 @with_session
 def down(session: Session, *, as_json: bool) -> None:
-    """Stop every server that was started here."""
+    """Stop every server that `up` started."""
     session.stack.down()
     _print_status(session, as_json=as_json)
 
@@ -42,7 +42,7 @@ def _print_status(session: Session, *, as_json: bool) -> None:
         [(s.name, s.state, s.url, s.pid, s.log) for s in services],
     )
     if any(service.state == "unguarded" for service in services):
-        say("\nWarning: Elasticsearch asks for no password; `rag-assets up` sets one")
+        say("\nWarning: Elasticsearch requires no password; `rag-assets up` sets one")
     for path in exposed:
         say(f"\nWarning: other users of this machine can open {path}")
     if exposed:

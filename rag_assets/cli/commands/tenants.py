@@ -165,7 +165,7 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
 def _sources(folders: list[Path], home: Path, *, records: bool) -> list[dict[str, Any]]:
     if not (folders or records):
         raise ConfigurationError(
-            "no source is named", hint="give --source DIR, or --records for pushed records"
+            "no source given", hint="give --source DIR, or --records for pushed records"
         )
     sources: list[dict[str, Any]] = []
     names: set[str] = set()
