@@ -1,4 +1,4 @@
-"""ParsedText → chunks.
+"""Cuts a ParsedText into chunks.
 
 Belongs here: chunkers. Does not: parsing, embedding.
 """

@@ -11,7 +11,7 @@ from rag_assets.ingest.chunking.graphemes import boundary_before, is_boundary
 
 
 class Rank(IntEnum):
-    """How good a place is for a cut."""
+    """The quality of a place for a cut."""
 
     HEADING = -1  # between a heading and what follows it: only when nothing else is left
     GRAPHEME = 0
@@ -25,7 +25,7 @@ class Rank(IntEnum):
 # (text, start, end) → where to cut strictly between, in order, and how good each place is.
 Cuts: TypeAlias = Callable[[str, int, int], Iterator[tuple[int, Rank]]]
 
-# Repetitions are bounded: a run of a million dots or spaces must not be walked from each of them.
+# Repetitions are bounded: a run of a million dots or spaces must not be scanned from each of them.
 _SENTENCES = re.compile(
     r"""(\n[ \t\r]*\n)\s*
     | (?<!\n\d)(?<!\n\d\d)  # the number of a list's item ends nothing
@@ -78,7 +78,7 @@ def words_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
 
 
 def grapheme_cuts(longest: int) -> Cuts:
-    """Places between visible characters; one of over `longest` code points is torn."""
+    """Places between visible characters; one of over `longest` code points is split."""
 
     def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
         floor = start

@@ -14,7 +14,7 @@ from rag_assets.ingest.parsing.languages import language_identity, language_of
 from rag_assets.ingest.parsing.model import ParsedText
 
 CHUNKER_VERSION = 1
-"""Raised whenever the same text and parameters would give other chunks."""
+"""Increased whenever the same text and parameters would give other chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class ChunkSet:
 
     Attributes:
         key: identifies what they were made of (chunk_set_key).
-        digest: identifies what they are: all of them that enters the index. Two keys with one
+        digest: identifies their content as far as it enters the index. Two keys with one
             digest and language need no indexing.
         chunks: those kept, numbered from 0 without gaps.
         language: of the document; see language_of.
-        dropped: those withheld, in order.
+        dropped: the dropped ones, in order.
     """
 
     key: str
@@ -74,7 +74,7 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
 def chunk_document(
     parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str
 ) -> ChunkSet:
-    """Cut one document; withhold every chunk that touches a masked credential."""
+    """Cut one document; drop every chunk that touches a masked credential."""
     language = language_of(parsed)
     passages = parameters.kind.split(parameters.request(parsed, language))
     made = list(locate(parsed, passages))

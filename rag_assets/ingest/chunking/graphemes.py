@@ -1,4 +1,4 @@
-"""Where a text may be cut without tearing what a reader sees as one character.
+"""Grapheme boundaries: places where a cut splits no visible character.
 
 The rules are those of UAX 29 that matter in practice (marks, joiners, modifiers, flags, Hangul
 syllables, Indic conjuncts, CR LF), from the standard library's own Unicode tables.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 
-# A cluster longer than this is an ornament (or an attack), and may be torn.
+# A longer cluster is an ornament (or an attack), and may be split.
 LONGEST_CLUSTER = 64
 
 _ZWJ = "\u200d"
@@ -17,7 +17,7 @@ _FIRST_MARK = "\u0300"  # below it nothing but CR LF belongs together
 
 
 def is_boundary(text: str, pos: int) -> bool:
-    """Whether a cut at pos leaves every visible character whole."""
+    """Whether a cut at pos splits no visible character."""
     if pos <= 0 or pos >= len(text):
         return True
     before, after = text[pos - 1], text[pos]
@@ -33,7 +33,7 @@ def is_boundary(text: str, pos: int) -> bool:
 
 
 def boundary_before(text: str, pos: int, floor: int) -> int | None:
-    """The last boundary at or before pos and after floor, or None when there is none near."""
+    """The last boundary at or before pos and after floor; None if none is near."""
     lowest = max(floor + 1, pos - LONGEST_CLUSTER)
     return next((at for at in range(pos, lowest - 1, -1) if is_boundary(text, at)), None)
 

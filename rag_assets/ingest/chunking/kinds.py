@@ -1,4 +1,4 @@
-"""What a chunker is: one value with its name, its limits and the function that cuts."""
+"""Chunker kinds: a chunker's name, its limits and its function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.parsing.model import ParsedText
 
-MAX_TOKENS = 8191  # what the embedding models with the longest input take, less one
+MAX_TOKENS = 8191  # the longest input of embedding models, less one
 _TOKENS_A_CHARACTER = 4  # at most: a token has a byte or more, a character four or fewer
 
 Unit: TypeAlias = Literal["tokens", "characters"]
@@ -18,15 +18,15 @@ Unit: TypeAlias = Literal["tokens", "characters"]
 
 @dataclass(frozen=True, slots=True)
 class ChunkRequest:
-    """One document to be cut. Keys of chunk sets hash all that is in it.
+    """One document to be cut. Keys of chunk sets hash all fields.
 
     Attributes:
         parsed: its text and blocks.
         limit: the size that no passage exceeds, in the unit of the chunker.
-        overlap: what a passage repeats at most of the one before it, in the same unit.
+        overlap: the most that a passage repeats of the one before it, in the same unit.
         minimum: the size below which a passage is joined with a neighbour, where the chunker can.
-        kind: what the content is, as a media type.
-        language: what it is written in; None where that is not sure.
+        kind: the media type of the content.
+        language: its language; None where uncertain.
     """
 
     parsed: ParsedText
@@ -42,15 +42,15 @@ class ChunkerKind:
     """One chunker.
 
     Attributes:
-        name: what configurations call it.
+        name: its name in configurations.
         purpose: how it cuts, for the reference of the configuration.
         split: the passages of a document, in order: their starts, new starts and ends never
             decrease. The same request always gives the same passages.
-        unit: what its limits count: cl100k_base tokens, or Unicode code points.
+        unit: the unit of its limits: cl100k_base tokens, or Unicode code points.
         limit, overlap: its defaults.
         overlaps: whether its passages may repeat something.
         minimum: see ChunkRequest.
-        version: raised whenever the same request would give other passages; the built-in chunkers
+        version: increased whenever the same request would give other passages; built-in chunkers
             share CHUNKER_VERSION and stay at 1.
     """
 
@@ -66,12 +66,12 @@ class ChunkerKind:
 
     @property
     def smallest(self) -> int:
-        """The least that its limit may be."""
+        """The smallest allowed limit."""
         return 16 if self.unit == "tokens" else 64
 
     @property
     def largest(self) -> int:
-        """The most that its limit may be: every chunk stays within MAX_TOKENS."""
+        """The largest allowed limit: every chunk stays within MAX_TOKENS."""
         return MAX_TOKENS if self.unit == "tokens" else MAX_TOKENS // _TOKENS_A_CHARACTER
 
     @property
@@ -82,13 +82,13 @@ class ChunkerKind:
 
 @dataclass(frozen=True, slots=True)
 class ChunkParameters:
-    """How a document is cut.
+    """A chunker and its limits.
 
     Attributes:
         kind: the chunker.
         limit: cl100k_base tokens, or characters (Unicode code points), that no chunk exceeds; the
             chunker decides which.
-        overlap: in the same unit, what a chunk repeats at most of the one before it.
+        overlap: in the same unit, the most that a chunk repeats of the one before it.
 
     Raises:
         ConfigurationError: a limit is out of range, or the overlap is over half of it.
@@ -118,18 +118,18 @@ class ChunkParameters:
         return self.limit if self.kind.unit == "tokens" else self.limit * _TOKENS_A_CHARACTER
 
     def request(self, parsed: ParsedText, language: str | None = None) -> ChunkRequest:
-        """What the chunker is given for a document.
+        """The request to the chunker for a document.
 
         Args:
             parsed: the document.
-            language: what it is written in, as far as that is known.
+            language: its language, if known.
         """
         return ChunkRequest(
             parsed, self.limit, self.overlap, self.kind.minimum, parsed.media_type, language
         )
 
     def identity(self) -> dict[str, str | int]:
-        """Everything that decides the chunks; keys hash it."""
+        """All that determines the chunks; keys hash it."""
         identity: dict[str, str | int] = {
             "chunker": self.kind.name,
             f"max_{self.kind.unit}": self.limit,

@@ -1,4 +1,4 @@
-"""Where in its document a chunk is, as far as the format has such places."""
+"""Locations of chunks in their documents, by page, slide, sheet, row or line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """A place in a document. All numbers count from 1; None where the format has no such thing.
+    """A place in a document. All numbers count from 1; None where the format has no such number.
 
     Hits and citations extend it, so that the fields are theirs in what interfaces return.
 
@@ -29,7 +29,7 @@ class Location:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
-        """The location in a stored record, whatever else that holds."""
+        """The location in a stored record; its other fields are ignored."""
         return cls(**{name: record.get(name) for name in LOCATION_FIELDS})
 
 
@@ -47,7 +47,7 @@ def location_fields(location: Location) -> dict[str, Any]:
 
 
 def describe(location: Location) -> str:
-    """A location in words: "page 3", "sheet Costs, rows 2 to 7"; empty where there is none."""
+    """A location in words: "page 3", "sheet Costs, rows 2 to 7"; empty without one."""
     if location.page is not None:
         return f"page {location.page}"
     if location.slide is not None:

@@ -10,7 +10,7 @@ from rag_assets.common.tokens import count_tokens
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A way to tell how large a text is.
+    """A measure of the size of texts.
 
     Attributes:
         count: the sizes of texts, in order.

@@ -26,7 +26,7 @@ class Chunk:
         token_count: cl100k_base tokens in text.
         text_sha256: hash of the text that is embedded (see embedding_text).
         location: where in the document it is.
-        facts: what its chunker knows of it beside; JSON values by name.
+        facts: further values from its chunker; JSON values by name.
     """
 
     ordinal: int
@@ -53,7 +53,7 @@ def chunk_record(chunk: Chunk) -> dict[str, Any]:
 
 
 def chunk_of(record: Mapping[str, Any]) -> Chunk:
-    """The chunk that chunk_record() was given."""
+    """The inverse of chunk_record()."""
     values: dict[str, Any] = {name: record[name] for name in _FLAT}
     values["heading_path"] = tuple(record["heading_path"])
     facts = record.get("facts") or NO_FACTS
@@ -72,5 +72,5 @@ def embedding_text(title: str | None, heading_path: tuple[str, ...], text: str) 
 
 
 def text_hash(title: str | None, heading_path: tuple[str, ...], text: str) -> str:
-    """The key under which the vector of embedding_text(...) is kept."""
+    """The key of the vector of embedding_text(...)."""
     return sha256_hex(embedding_text(title, heading_path, text))

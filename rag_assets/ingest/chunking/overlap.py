@@ -10,7 +10,7 @@ from rag_assets.ingest.chunking.boundaries import Rank, word_cuts
 from rag_assets.ingest.chunking.graphemes import is_boundary
 from rag_assets.ingest.chunking.measure import Measure
 
-_NEIGHBOURS = 3  # how many words a sum of words is off, or less
+_NEIGHBOURS = 3  # the largest error of a sum of words, in words
 
 
 def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) -> int:

@@ -24,11 +24,11 @@ Grouping: TypeAlias = Callable[[Sequence[Region], Units], Iterable[tuple[int, in
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large passages are, in the measure of their chunker.
+    """Limits of passages, in the measure of their chunker.
 
     Attributes:
-        size: what no passage exceeds.
-        overlap: how much a passage repeats, at most, of the one before it.
+        size: the largest size of a passage.
+        overlap: the most that a passage repeats of the one before it.
         by_sentence: whether the repetition begins with a sentence where a whole one fits.
     """
 

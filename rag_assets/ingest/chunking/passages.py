@@ -1,4 +1,4 @@
-"""Passages that a chunker chose, and the chunks that they become."""
+"""Passages that a chunker chose, and their conversion to chunks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rag_assets.ingest.parsing.model import Block, ParsedText
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A span that becomes a chunk.
+    """The span of a chunk.
 
     Attributes:
         start, end: character offsets into ParsedText.text, half open; includes the overlap.
-        new_start: where that begins which the passage before did not hold.
+        new_start: the start of the text that the passage before did not hold.
         heading_path: headings above the new text, outermost first.
         token_count: cl100k_base tokens of text[start:end].
-        facts: what the chunker knows of it beside; JSON values by name.
+        facts: further values from the chunker; JSON values by name.
     """
 
     start: int
@@ -33,7 +33,7 @@ class Passage:
 
 
 def locate(parsed: ParsedText, passages: Iterable[Passage]) -> Iterator[Chunk]:
-    """Chunks for passages, in order, numbered from 0; one walk through the text for all."""
+    """Make chunks of passages, in order, numbered from 0, in one pass over the text."""
     starts, ends = _Cursor(parsed.text), _Cursor(parsed.text)
     locations = _Locations(parsed.blocks)
     for ordinal, passage in enumerate(passages):
@@ -82,7 +82,7 @@ class _Cursor:
 
 
 class _Locations:
-    """Where a span is, by the blocks it touches; spans only move forward."""
+    """Finds the location of a span by the blocks it touches; spans only move forward."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = blocks

@@ -19,7 +19,7 @@ class Region:
 
 
 def find_regions(parsed: ParsedText) -> list[Region]:
-    """All that is to be chunked: blocks but front matter, and non-blank text between blocks."""
+    """Find the regions to chunk: blocks but front matter, and non-blank text between blocks."""
     found: list[Region] = []
     pos = 0
     path: tuple[str, ...] = ()

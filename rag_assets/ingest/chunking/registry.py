@@ -29,14 +29,14 @@ def chunk_parameters(
     overlap: int | None = None,
     chunkers: ChunkerKinds = CHUNKERS,
 ) -> ChunkParameters:
-    """Parameters as configurations name them; what is left out takes the chunker's default.
+    """Make parameters from a configuration's fields; omitted ones take the chunker's defaults.
 
     Args:
         chunker: its name.
         max_tokens: the limit of a chunker that counts tokens.
         max_characters: that of one that counts characters.
         overlap: in the same unit; by default in proportion to the limit.
-        chunkers: those there are.
+        chunkers: the known chunkers.
 
     Raises:
         ConfigurationError: there is no such chunker, it has no such setting, or a value is out of

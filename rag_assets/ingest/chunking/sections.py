@@ -1,11 +1,11 @@
 """Sections of a document, and which small ones share a chunk.
 
 A section is a run of headings with the text below the last of them: a heading without text of
-its own stays with what follows, so that no heading is ever parted from the first text below it.
+its own stays with the next text, so that no heading is separated from the first text below it.
 
 A section that leaves over half of a chunk empty takes in the sections after it, as long as all
-fit and none is above the first: siblings and children join, the next chapter does not. So a
-change log gives passages of a useful size and no chunk speaks about two chapters.
+fit and none is above the first: siblings and children are joined, the next chapter is not. So a
+change log gives passages of a useful size and no chunk covers two chapters.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def find_sections(
 def group_sections(
     regions: Sequence[Region], units: Units, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Ranges of units (low, high exclusive) that no chunk reaches across."""
+    """Ranges of units (low, high exclusive) that no chunk crosses."""
     return join_sections(find_sections(regions), units, limit)
 
 

@@ -13,7 +13,7 @@ from rag_assets.ingest.chunking.packer import Limits, one_group, pack
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.units import Grammar
 
-# A line end that is no blank line: the text goes on. Bounded, so that blanks are walked once.
+# A line end within a paragraph. Bounded, so that blanks are scanned once.
 _SOFT_LINE_END = re.compile(r"\r?\n(?![ \t\r]{0,64}\n)")
 _LONGEST_GAP = 64
 
@@ -21,7 +21,7 @@ _LONGEST_GAP = 64
 def split(request: ChunkRequest) -> list[Passage]:
     """Cut a document between sentences, as Unicode's segmentation (UAX 29) finds them.
 
-    - A sentence is torn only if it leaves no room for a quarter of the overlap beside it; then
+    - A sentence is split only if it leaves no room for a quarter of the overlap beside it; then
       between words. A line of code, of a table, of a list counts as a sentence. Of several places
       the end of a paragraph is best (see pack). Headings stay with the text below them.
     - Every passage but the first repeats the last whole sentences of the one before it, or its
@@ -35,7 +35,7 @@ def split(request: ChunkRequest) -> list[Passage]:
 def unicode_sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Places between sentences; blank lines rank higher.
 
-    Unicode's rules end a sentence at every line end; here a paragraph's lines go on, since most
+    Unicode's rules end a sentence at every line end; here it continues across lines, since most
     text files are wrapped.
     """
     from unicode_segmentation_rs import unicode_sentences

@@ -1,7 +1,7 @@
 """The smallest pieces a document is cut into, each with its size and the rank of its start.
 
-A chunker never measures candidates one by one: it adds up the units' sizes, counted in one go,
-and counts only what it chose. Cuts lie where the tokeniser's own words begin (before a space,
+A chunker never measures candidates one by one: it adds the units' sizes, counted in one call,
+and counts only the chosen text. Cuts lie where the tokeniser's own words begin (before a space,
 after a line end), so that the sums are nearly exact.
 """
 
@@ -22,10 +22,10 @@ from rag_assets.ingest.parsing.model import MaskedSpan
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What a chunker takes for a unit.
+    """The rules by which a chunker cuts units.
 
     Attributes:
-        measure: tells the size of a unit.
+        measure: measures the size of a unit.
         longest: the size that no unit exceeds; at least 4, since one character may be four tokens.
         after_heading: the same for a unit right after a heading, which must find room beside it.
         prose: where a paragraph, or a line over `longest`, is cut into sentences.
@@ -51,7 +51,7 @@ class Units:
     """Units in order; unit k is text[starts[k]:ends[k]].
 
     Attributes:
-        ranks: how good a cut before the unit is.
+        ranks: the quality of a cut before the unit.
         region: index of the region the unit belongs to.
         totals: size of all units before the k-th; one longer than the rest.
         first: index of each region's first unit, and one more for the end.

@@ -1,4 +1,4 @@
-"""Masking what a parser returned: text, headings and title, wherever a credential reaches."""
+"""Masks credentials in a parsed document: in its text, headings and title."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag_assets.privacy.secrets.scanner import SecretScanner
 def masked(parsed: ParsedText, scanner: SecretScanner) -> ParsedText:
     """Mask every credential in a parsed document.
 
-    The whole text is scanned at once, since what makes a credential of forty characters may stand
+    The whole text is scanned at once, since the name of a credential may be
     on the line above. Headings and title show what is left of them in the masked text, and are
     scanned by themselves too.
 
@@ -34,7 +34,7 @@ def masked(parsed: ParsedText, scanner: SecretScanner) -> ParsedText:
 
 
 def credentials(parsed: ParsedText, scanner: SecretScanner) -> tuple[MaskedSpan, ...]:
-    """Find the credentials in the text of a document, by their looks and by their tables.
+    """Find the credentials in the text of a document, by their form and by their tables.
 
     Raises:
         TimeoutError: the scan took too long.
@@ -44,7 +44,7 @@ def credentials(parsed: ParsedText, scanner: SecretScanner) -> tuple[MaskedSpan,
 
 
 def _title(parsed: ParsedText, text: str, blocks: tuple[Block, ...]) -> str:
-    """The title as the heading it was taken from reads now, or as the text does."""
+    """The title as in the masked heading or text that it was found in."""
     title = parsed.title or ""
     for before, after in zip(parsed.blocks, blocks, strict=True):
         if before.kind == "heading" and before.heading_path[-1] == title:
@@ -71,7 +71,7 @@ def _with_paths(
 
 
 def _with_sheets(blocks: Iterable[Block], scanner: SecretScanner) -> Iterator[Block]:
-    """Blocks whose sheets' names are masked: a name may be what no line of the text says."""
+    """Mask the names of blocks' sheets: the text may not hold them."""
     shown: dict[str, str] = {}
     for block in blocks:
         if block.sheet is None:
@@ -83,9 +83,9 @@ def _with_sheets(blocks: Iterable[Block], scanner: SecretScanner) -> Iterator[Bl
 
 
 def _masked_name(name: str, before: str, after: str, block: Block) -> str:
-    """The name of a heading in which a credential was found, as it reads after masking.
+    """The masked name of a heading in which a credential was found.
 
-    All of it is masked where the text does not hold it as it is: it was cut, or put together
+    All of it is masked where the text does not contain it: it was cut, or joined
     from two lines.
     """
     at = before.find(name, block.start, block.end)

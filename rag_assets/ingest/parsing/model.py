@@ -1,4 +1,4 @@
-"""What a parser returns: the text of a document and the blocks it is made of."""
+"""The result of a parser: the text of a document and its blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Block:
     """A run of the parsed text that belongs together.
 
     Attributes:
-        kind: what it is; a row is one record of a table, the headings above it name its columns;
+        kind: its kind; a row is one record of a table, the headings above it name its columns;
             front matter is for programs, as imports and comments are, and never becomes a chunk.
         start, end: character offsets into ParsedText.text, half open.
         heading_path: the headings above it, outermost first; a heading's own text comes last.
@@ -37,7 +37,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class MaskedSpan:
-    """Where a credential stood, as character offsets, and which rule found it."""
+    """The character offsets of a masked credential, and the rule that found it."""
 
     start: int
     end: int
@@ -53,11 +53,11 @@ class ParsedText:
             into the source; for others the blocks joined by blank lines. Credentials are masked,
             same length.
         blocks: in order, not overlapping; white space between them belongs to none.
-        media_type: what the document's content is; parse() sets it.
+        media_type: the type of the document's content; parse() sets it.
         title: the title found in the content (never derived from the file's name), masked.
         pages: number of pages, slides or sheets, where the format has them.
-        ocr_pages: how many of them were read from their picture.
-        notes: what a person should know who misses something of it; quotes nothing of it.
+        ocr_pages: how many of them were read by OCR.
+        notes: which parts were not read, and why; they quote nothing of the document.
         has_lines: whether the lines of `text` are the lines of the document.
         masked: the spans that were masked, in order.
     """

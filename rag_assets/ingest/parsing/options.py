@@ -1,4 +1,4 @@
-"""What a tenant may choose about parsing, limits apart."""
+"""Options of parsing that a tenant sets, apart from limits."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _SALT = b"rag-assets parser.passwords"
 
 @dataclass(frozen=True, slots=True)
 class ParseOptions:
-    """How documents are parsed, whatever their format.
+    """Options of parsing for all formats.
 
     Attributes:
         keep_headers_footers: keep the lines that repeat on every page of a PDF.
         passwords: tried on encrypted documents, in order.
-        pdf: what reads PDFs.
-        ocr: read the pages of a PDF that hold no text from their picture.
+        pdf: the parser of PDFs.
+        ocr: read scanned pages of PDFs by OCR.
         ocr_languages: of such pages, as Tesseract abbreviates them.
         ocr_data: folder of the languages' data; None for the one that is installed.
         docling_models: folder of docling's models.
@@ -44,7 +44,7 @@ class ParseOptions:
         return cls(**given)
 
     def identity(self) -> dict[str, Any]:
-        """What of it may change a parser's output; every parse key hashes it."""
+        """The options that may change a parser's output; every parse key hashes them."""
         ocr = (self.ocr_languages, self.ocr_data) if self.ocr else None
         return {
             "keep_headers_footers": self.keep_headers_footers,
@@ -56,6 +56,6 @@ class ParseOptions:
 
 @lru_cache(maxsize=256)
 def _digest(passwords: tuple[str, ...]) -> str:
-    """Changes when a password does; slow, so that nobody finds passwords by trying them on keys."""
+    """A digest of the passwords; slow, so that keys do not help to guess passwords."""
     joined = b"\0".join(password.encode() for password in passwords)
     return hashlib.scrypt(joined, salt=_SALT, n=2**14, r=8, p=1, dklen=32).hex()

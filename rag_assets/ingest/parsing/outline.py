@@ -10,7 +10,7 @@ _LONGEST_NAME = 300
 
 
 class Outline:
-    """Follows headings as they come and knows the path of what comes next."""
+    """Tracks headings in order, and the path of the next block."""
 
     def __init__(self) -> None:
         self._path: list[tuple[int, str]] = []

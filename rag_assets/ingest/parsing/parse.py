@@ -1,4 +1,4 @@
-"""One document through the parser that its content asks for."""
+"""Parses one document with the parser of its detected type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rag_assets.ingest.parsing.registry import parser_for
 
 
 def prepare_for(data: bytes, media_type: str | None, options: ParseOptions) -> None:
-    """Load what parsing these bytes takes; parse() says why if that fails."""
+    """Load the libraries that parse these bytes; parse() reports a failure."""
     with suppress(Exception):
         parser_for(detect(data, media_type), options).warm_up()
 
@@ -21,10 +21,10 @@ def prepare_for(data: bytes, media_type: str | None, options: ParseOptions) -> N
 def more_seconds(
     data: bytes, media_type: str | None, options: ParseOptions, limits: ParseLimits
 ) -> float:
-    """What parsing these bytes may take beyond `limits.seconds`.
+    """Seconds that parsing these bytes may take beyond `limits.seconds`.
 
     Raises:
-        DocumentRejected: it cannot be parsed; parse() will say so as well.
+        DocumentRejected: it cannot be parsed; parse() raises the same.
     """
     kind = detect(data, media_type)
     return parser_for(kind, options).more_seconds(data, options, limits)
@@ -36,14 +36,14 @@ def parse(
     options: ParseOptions | None = None,
     limits: ParseLimits | None = None,
 ) -> ParsedText:
-    """Parse a document by what its bytes are; credentials are still in the result.
+    """Parse a document by its detected type; the result is not masked.
 
-    For the worker process: others go through the pool, which bounds time and memory.
+    For the worker process: other callers use the pool, which bounds time and memory.
 
     Args:
         data: the document.
-        media_type: what its source says it is.
-        options: what the tenant chose.
+        media_type: the type that its source declares.
+        options: the tenant's options.
         limits: for its text, blocks and pages.
 
     Raises:

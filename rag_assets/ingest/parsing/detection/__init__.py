@@ -1,1 +1,1 @@
-"""What a document is, by its bytes and by what its source says."""
+"""Detection of a document's type, by its bytes and by the type that its source declares."""

@@ -1,6 +1,6 @@
-"""What a ZIP archive or an OLE2 file really is: an Office document, or something nobody reads.
+"""Detects Office documents among ZIP archives and OLE2 files.
 
-Called before a document's limits are set: nothing here may be costly, whatever the file.
+Called before a document's limits are set, so its cost is bounded for any file.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def type_of_zip(data: bytes, media_type: str | None) -> str:
 
     Args:
         data: the archive.
-        media_type: what its source says it is; decides where it has several main parts.
+        media_type: the type that its source declares; it decides between several main parts.
 
     Raises:
-        DocumentRejected: it is no Office document, or too damaged to tell.
+        DocumentRejected: it is no Office document, or is damaged.
     """
     if data.count(_CENTRAL_ENTRY) > _MOST_ENTRIES:
         raise DocumentRejected(
@@ -86,10 +86,10 @@ def type_of_zip(data: bytes, media_type: str | None) -> str:
 
 
 def type_of_ole2(data: bytes, media_type: str | None) -> str:
-    """The Office format that an OLE2 file is encrypted around, as its source says it is.
+    """The Office format of an encrypted OLE2 file, as its source declares it.
 
     Raises:
-        DocumentRejected: it is of a format before 2007, or its name does not tell the format.
+        DocumentRejected: it has a format before 2007, or its name does not show the format.
     """
     if _has_stream(data, "EncryptedPackage"):
         if media_type is not None and media_type in OOXML:
@@ -126,7 +126,7 @@ def _no_document(archive: zipfile.ZipFile) -> DocumentRejected:
 
 
 def _beginning(archive: zipfile.ZipFile, name: str) -> bytes:
-    """The first megabyte of an entry; nothing if it is not there or not simply deflated."""
+    """The first megabyte of an entry; no bytes if it is missing or not plainly deflated."""
     entry = archive.NameToInfo.get(name)
     if entry is None or entry.flag_bits & _ENCRYPTED or entry.compress_type not in _READABLE:
         return b""

@@ -1,4 +1,4 @@
-"""What a document is: by its content first, by what its source says second."""
+"""Detects the type of a document by its content first, by its declared type second."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _KNOWN = frozenset(SUFFIXES.values())
 
 
 def detect(data: bytes, media_type: str | None = None) -> str:
-    """The type that a document's bytes really have, a key of registry.PARSERS.
+    """Detect the type of a document, a key of registry.PARSERS.
 
     Args:
         data: the document.
-        media_type: what its source says it is, mostly from its name. It decides among formats
+        media_type: the type that its source declares, mostly by its name. It decides among formats
             that are text; only a beginning that is clearly HTML or mail overrules it there.
 
     Raises:
-        DocumentRejected: it is empty, or nothing that can be parsed; says what it is instead.
+        DocumentRejected: it is empty, or has a type that no parser reads; the message names it.
     """
     if not data.strip():
         raise DocumentRejected("it is empty")
     declared = _declared(media_type)
-    # Only what precedes the mark tells a PDF after some junk from a text about PDFs.
+    # The bytes before the mark distinguish a PDF after some junk from a text about PDFs.
     if data.removeprefix(_UTF8_MARK).lstrip().startswith(PDF_MARK):
         return PDF
     if data.startswith(ZIP_MARKS):
@@ -54,13 +54,13 @@ def detect(data: bytes, media_type: str | None = None) -> str:
 
 
 def _declared(media_type: str | None) -> str | None:
-    """The declared type without parameters, if it is one that is known."""
+    """The declared type without parameters, if it is known."""
     bare = (media_type or "").partition(";")[0].strip().lower()
     return bare if bare in _KNOWN else None
 
 
 def _text_type(data: bytes, declared: str | None) -> str:
-    """Which of the formats that are text it is; the parser refuses what is none after all."""
+    """Choose among text formats; the parser rejects other bytes."""
     if declared in SOURCE_CODE and declared is not None:
         return declared
     if looks_like_html(data):

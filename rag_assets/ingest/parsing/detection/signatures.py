@@ -1,4 +1,4 @@
-"""What bytes are that are no document, by the marks that formats begin with.
+"""Signatures of formats that no parser reads.
 
 An own table: the libraries that know hundreds of formats give a media type where a person needs
 words, and a change of theirs would change what is indexed.
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Mark(NamedTuple):
-    """Bytes at an offset, and what they mean in a sentence that begins "it is"."""
+    """Bytes at an offset, and the name of the format after "it is"."""
 
     offset: int
     mark: bytes
@@ -21,7 +21,7 @@ _PICTURE_HINT = "OCR reads pictures inside a PDF: save it as one and set parser.
 ARCHIVE_HINT = "unpack it: documents inside archives are not read"
 _RTF_HINT = "save it as DOCX or PDF"
 
-# Whatever could begin a text as well counts only where the bytes are no text.
+# Marks that a text could begin with count only where the bytes are no text.
 _MARKS = (
     Mark(0, b"\x89PNG\r\n\x1a\n", "a PNG picture"),
     Mark(0, b"\xff\xd8\xff", "a JPEG picture"),
@@ -79,19 +79,18 @@ _TEXT_MARKS = (
 
 
 def meaning_of(data: bytes, *, is_text: bool) -> str | None:
-    """What some bytes are that no parser reads, as in "a PNG picture"; None if unknown.
+    """Name the format of bytes that no parser reads, as in "a PNG picture"; None if unknown.
 
     Args:
         data: the document.
-        is_text: whether it decodes as text; then only the formats that are text come into
-            question.
+        is_text: whether it decodes as text; then only text formats are considered.
     """
     marks = _TEXT_MARKS if is_text else (*_MARKS, *_TEXT_MARKS)
     return next((m.meaning for m in marks if data.startswith(m.mark, m.offset)), None)
 
 
 def hint_for(meaning: str) -> str | None:
-    """What to do about it, if anything."""
+    """The remedy for such a format; None if there is no better one."""
     for word, hint in (
         ("picture", _PICTURE_HINT),
         ("archive", ARCHIVE_HINT),

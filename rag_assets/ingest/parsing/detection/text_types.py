@@ -1,4 +1,4 @@
-"""Formats that are text, told by how a document begins."""
+"""Detects text formats by the beginning of a document."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def guessed_type(data: bytes) -> str:
 
 
 def _ascii(data: bytes) -> bytes:
-    """The beginning of a document such that its ASCII characters are bytes."""
+    """The beginning of a document with each ASCII character as one byte."""
     beginning = data[:_BEGINNING].removeprefix(b"\xef\xbb\xbf")
     if beginning.startswith(UTF16_MARKS):
         return beginning[2:].replace(b"\0", b"")

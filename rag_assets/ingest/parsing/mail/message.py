@@ -1,6 +1,6 @@
 """EML: subject, people, date and body of a message, and what is attached to it.
 
-Attachments are read by the parser of their format; those that none reads are named. Messages
+Attachments are read by the parser of their format; unsupported ones are named. Messages
 within the message are read as well, but not what is attached to those. Nothing is fetched.
 """
 
@@ -95,7 +95,7 @@ class _Reader:
             yield Piece("paragraph", clean("Attachments not read: " + ", ".join(named)))
 
     def _attached(self, part: Part) -> Iterator[Piece]:
-        """What an attachment holds; nothing if it cannot be read."""
+        """The pieces of an attachment; none if it cannot be read."""
         if part.is_message:
             yield from self.message(part.message, _ATTACHED_LEVEL + 1)
             return

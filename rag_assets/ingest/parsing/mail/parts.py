@@ -42,9 +42,9 @@ def header(message: Message, name: str) -> str:
 
 
 def readable(value: str) -> str:
-    """The text of a header's value, whatever it is encoded in."""
+    """The text of a header's value in any encoding."""
     value = " ".join(value[:_LONGEST_HEADER].split())
-    with suppress(MessageError, LookupError, ValueError):  # then as it stands
+    with suppress(MessageError, LookupError, ValueError):  # then unchanged
         value = str(make_header(decode_header(value)))
     # Half a character and NUL cannot be stored.
     value = clean(" ".join(value.encode("utf-8", "replace").decode().split()))
@@ -102,7 +102,7 @@ def _parts(message: Message) -> Iterator[Part]:
 
 
 def _chosen(alternatives: list[Message]) -> list[Message]:
-    """Plain text if there is any in it, else the last, which is the one that says most."""
+    """Plain text if present, else the last alternative, which is the most complete one."""
     for part in alternatives:
         if part.get_content_type() == "text/plain" and text(part).strip():
             return [part]
@@ -110,7 +110,7 @@ def _chosen(alternatives: list[Message]) -> list[Message]:
 
 
 def _name(message: Message, kind: str) -> str:
-    """What an attachment is called; "" for a part of the body."""
+    """The name of an attachment; "" for a part of the body."""
     name = readable(message.get_filename() or "")
     disposition = str(message.get("Content-Disposition", "")).strip().lower()
     if kind in {"text/plain", "text/html"} and not disposition.startswith("attachment"):

@@ -1,7 +1,7 @@
 """ZIP archives of Office documents, read part by part within bounds.
 
-Only requested parts are ever inflated, into memory; nothing is unpacked, and what
-lies in an archive besides (pictures, macros, embedded files, archives) is not looked at.
+Only requested parts are inflated, into memory; nothing is unpacked to disk, and
+other parts (pictures, macros, embedded files, archives) are not read.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, Runtim
 
 
 class Archive:
-    """The parts of one archive, each read at most as long as it says it is.
+    """The parts of one archive, each read up to its declared size.
 
     Args:
         data: the archive.
-        limits: of how much may come out of it.
+        limits: bound the inflated size.
 
     Raises:
         DocumentRejected: it is damaged, encrypted, or holds too much.
@@ -61,10 +61,10 @@ class Archive:
         return name.lower() in self._names
 
     def read(self, name: str) -> bytes:
-        """One part; no bytes where there is no such part.
+        """Read one part; no bytes if it is missing.
 
         Raises:
-            DocumentRejected: it is damaged, encrypted, or too large for what it is packed in.
+            DocumentRejected: it is damaged, encrypted, or its compression ratio is too high.
         """
         entry = self._zip.NameToInfo.get(self._names.get(name.lower(), ""))
         if entry is None:
@@ -77,7 +77,7 @@ class Archive:
             raise DocumentRejected("it is compressed in a way that Office documents never are")
         self._check_size(entry)
         try:
-            # zipfile gives no more than the size that was checked, whatever the data hold.
+            # zipfile returns at most the size that was checked, for any data.
             return self._zip.read(entry)
         except _DAMAGE:
             raise _damaged() from None

@@ -1,4 +1,4 @@
-"""What a Word document's styles and numbering make of a paragraph."""
+"""Styles and numbering of a Word document."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROMAN = (
 
 
 class ListPlace(NamedTuple):
-    """Which list a paragraph is an item of, and how deep (from 0); list 0 is none."""
+    """The list and the depth (from 0) of an item; list 0 is none."""
 
     number: int
     depth: int
@@ -37,7 +37,7 @@ class ListPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What matters of a paragraph style, with what it takes from those it is based on.
+    """The relevant properties of a paragraph style, inherited ones included.
 
     Attributes:
         name: in lower case.

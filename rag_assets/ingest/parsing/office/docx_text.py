@@ -33,7 +33,7 @@ _SYMBOLS = (range(0x20, 0xD800), range(0xF900, 0x10000))
 
 @dataclass(slots=True)
 class Inline:
-    """What a paragraph holds.
+    """The content of a paragraph.
 
     Attributes:
         texts: parts of its text, in order.

@@ -1,6 +1,6 @@
-"""What DOCX, PPTX and XLSX have in common: encryption, parts, relationships, safe XML.
+"""The common base of DOCX, PPTX and XLSX: encryption, parts, relationships, safe XML.
 
-Nothing outside the file is ever reached: relationships to the outside are not followed, and XML
+Nothing outside the file is read: external relationships are not followed, and XML
 with a document type, which could declare entities, is refused before it is parsed.
 """
 
@@ -23,7 +23,7 @@ from rag_assets.ingest.parsing.titles import sensible_title
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-_STRICT = (  # namespaces of ISO 29500 Strict, and what everybody else writes
+_STRICT = (  # namespaces of ISO 29500 Strict, and those of Transitional documents
     (b"http://purl.oclc.org/ooxml/officeDocument/", b"http://schemas.openxmlformats.org/officeDocument/2006/"),
     (b"http://purl.oclc.org/ooxml/wordprocessingml/", b"http://schemas.openxmlformats.org/wordprocessingml/2006/"),
     (b"http://purl.oclc.org/ooxml/presentationml/", b"http://schemas.openxmlformats.org/presentationml/2006/"),
@@ -38,10 +38,10 @@ R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """A part that another one names.
+    """A part that another one refers to.
 
     Attributes:
-        id: how the other part calls it.
+        id: the id by which the other part refers to it.
         kind: the last step of the relationship's type, "slide" say.
         part: its name in the package.
     """
@@ -55,7 +55,7 @@ class Package:
     """The parts of an Office document.
 
     Raises:
-        DocumentRejected: it is damaged, encrypted with a password nobody gave, or a bomb.
+        DocumentRejected: it is damaged, encrypted with an unknown password, or a ZIP bomb.
     """
 
     def __init__(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> None:

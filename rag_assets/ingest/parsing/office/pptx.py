@@ -31,7 +31,7 @@ _TITLES = frozenset({"title", "ctrTitle"})
 _LEFT_OUT = frozenset({"dt", "ftr", "hdr", "sldNum", "sldImg"})
 _LISTS = frozenset({"body", "obj"})  # placeholders whose paragraphs are items
 _GROUPS = frozenset({f"{_P}grpSp", f"{_MC}AlternateContent", f"{_MC}Choice"})
-_NO_TITLE = "PowerPoint Presentation"  # what PowerPoint itself calls every presentation
+_NO_TITLE = "PowerPoint Presentation"  # PowerPoint's default titles
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def _content(package: Package, slide: _Slide, shape: _Element) -> Iterator[Piece
 
 
 def _diagram(package: Package, slide: _Slide, relation: str) -> Iterator[Piece]:
-    """What a SmartArt graphic says, as a list."""
+    """The text of a SmartArt graphic, as a list."""
     part = next((r.part for r in package.related(slide.part) if r.id == relation), None)
     root = package.xml(part) if part else None
     texts = [] if root is None else map(text_of, root.iter("{*}t"))

@@ -1,4 +1,4 @@
-"""Text bodies and tables of DrawingML: what shapes on slides hold."""
+"""Text bodies and tables of DrawingML, the content of shapes on slides."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """XLSX: each sheet a section, its header a heading above its rows, each row a block.
 
-calamine reads the cells: values as they were last computed, no formula, no macro. What it gets is
-a copy of the workbook that holds nothing but sheets, styles and texts. Hidden sheets are left out.
+calamine reads the cells: values as they were last computed, no formula, no macro. It gets
+a copy of the workbook with only sheets, styles and texts. Hidden sheets are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NEEDED = frozenset({"worksheet", "sharedStrings", "styles"})
 _PACKAGE_PARTS = ("[Content_Types].xml", "_rels/.rels")
 _LARGEST_WHOLE = 1e15  # above, a spreadsheet itself does not know all digits
 # The reference of a cell, and that of one that holds something. Repetitions are bounded so that no
-# tag is walked twice.
+# tag is scanned twice.
 _REFERENCE = re.compile(rb"""r\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
 _FILLED = re.compile(
     rb"""<(?:\w{1,20}:)?c\s[^<>]{0,200}?\br\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']"""
