@@ -59,7 +59,7 @@ def test_a_server_without_the_guard_is_replaced_and_keeps_its_data() -> None:
             with Elasticsearch(server.url) as client:
                 assert client.count(index=INDEX)["count"] == 3
             assert "Dagster: stopping" in told[0], "its clients are of that version, too"
-            assert "asks for no password" in told[1]
+            assert "without a password" in told[1]
             assert "running" in [status.state for status in stack.status()]
             assert get(Target.of(server.url).port, "/_cluster/health")[0] == 401
 

@@ -51,7 +51,7 @@ def test_what_is_to_be_done_depends_on_what_failed() -> None:
     unread = judge("team", [failed("files/a.md", read=False)], 1, 9).description
     assert "make the file readable" in unread
     outage = judge("team", [failed("files/a.md", retry_at=NOW)], 1, 9).description
-    assert "tried again by itself after 2026-01-01 00:00 UTC" in outage
+    assert "retried automatically after 2026-01-01 00:00 UTC" in outage
 
 
 def test_without_failures_it_passes() -> None:

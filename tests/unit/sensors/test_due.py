@@ -44,7 +44,7 @@ def test_nothing_is_due_when_nothing_changed() -> None:
         ({"syncs": {"files": sync(listing_digest=None)}}, "never synced"),
         ({"digests": {"files": "A", "more": "C"}}, "'more' was never synced"),
         ({"config_key": "other"}, "configuration"),
-        ({"digests": {}}, "taken away"),
+        ({"digests": {}}, "removed"),
         ({"pending": 3}, "3 documents wait"),
         ({"removals": 2}, "2 removals wait"),
         ({"unsettled": 1}, "1 documents may have changed"),
