@@ -1,4 +1,4 @@
-"""The tenants' embedders."""
+"""The Dagster resource of the tenants' embedders."""
 
 import dagster as dg
 

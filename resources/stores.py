@@ -1,6 +1,6 @@
-"""Where state lives: Postgres, Elasticsearch and the lake.
+"""Dagster resources of Postgres, Elasticsearch and the lake.
 
-Each takes an address, or finds the installation's own: what the environment names, else the
+Each has a configured address, or the installation's own: of the environment, otherwise of the
 embedded servers.
 """
 
@@ -67,7 +67,7 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def close_all() -> None:
-    """Give every connection of this process back."""
+    """Close every connection of this process."""
     for opened in _opened:
         opened.close()
     _opened.clear()

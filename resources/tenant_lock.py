@@ -1,4 +1,4 @@
-"""The tenant's lock, held as long as a run that writes, and the end of runs whose holder died."""
+"""The tenant's lock, held during runs that write, and the failure of runs whose process died."""
 
 import os
 import socket
@@ -18,9 +18,9 @@ from resources.workbench import Workbench
 
 PARTITION_TAG = "dagster/partition"
 PROCESS_TAG = "rag_assets/process"
-"""On runs that no daemon launched: the process they live and die with."""
+"""On runs that no daemon launched: the process that executes them."""
 REASON_TAG = "rag_assets/reason"
-"""Why a run was requested, for people."""
+"""Why a run was requested; shown to people."""
 _UNFINISHED = (
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,
@@ -29,10 +29,10 @@ _UNFINISHED = (
 
 
 class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Holds the lock of the run's tenant from the first step to the last.
+    """Holds the lock of a run's tenant from the first step to the last.
 
     Attributes:
-        wait_seconds: how long a run waits for the present holder before it fails.
+        wait_seconds: time that a run waits for the present holder before it fails.
     """
 
     postgres: dg.ResourceDependency[PostgresResource]
@@ -74,31 +74,31 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         try:
             held.check()
         except TenantLocked:
-            # The tenant may have been removed meanwhile: then nobody else looks for what is left.
+            # The tenant may have been removed meanwhile: then nothing else cleans up.
             self.workbench.retreat(tenant_id)
 
     def guard(self) -> None:
-        """Raise when this run no longer holds its tenant's lock."""
+        """Raise an error if this run no longer holds its tenant's lock."""
         if self._held is None:
             raise dg.Failure("the tenant's lock is not held")
         self._held.check()
 
 
 def fail_abandoned_run(instance: dg.DagsterInstance, former: Holder) -> bool:
-    """Mark the run of a lock's dead holder failed, so that it blocks nobody's queue.
+    """Mark the run of a lock's dead holder as failed, so that it does not block the queue.
 
     Returns:
-        whether there was such a run.
+        whether a run was marked.
     """
     return former.run_id is not None and _fail(instance, former.run_id, str(former))
 
 
-def _fail(instance: dg.DagsterInstance, run_id: str, who: str) -> bool:
-    # Read again: it may have ended in order between being listed and its process being looked for.
+def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
+    # Read again: it may have ended normally since it was listed.
     run = instance.get_run_by_id(run_id)
     if run is None or run.status not in _UNFINISHED:
         return False
-    instance.report_run_failed(run, message=f"its process died: {who}")
+    instance.report_run_failed(run, message=f"its process died: {process}")
     return True
 
 
@@ -111,14 +111,14 @@ def process_tags() -> dict[str, str]:
 def fail_abandoned_runs(
     instance: dg.DagsterInstance, catalog: Catalog, tenant_id: str | None = None
 ) -> list[str]:
-    """Mark every unfinished run of a tenant, by default of any, failed whose process died.
+    """Mark unfinished runs whose process died as failed: of one tenant, or of all.
 
-    Such is a run that noted itself in a lock which nobody holds any more, or one of a process on
-    this machine that is gone, whether it held the lock, waited for it or had not come to it.
-    Without this the queue of the daemon would wait for ever for a run killed on a command line.
+    A process died if its run is recorded in a lock that nothing holds any more, or if it ran on
+    this machine and no longer exists, whether or not it held the lock. Otherwise the daemon's queue
+    would wait for ever for a run whose command was killed.
 
     Returns:
-        ids of the runs.
+        the ids of these runs.
     """
     failed = []
     tags = {} if tenant_id is None else {PARTITION_TAG: tenant_id}
@@ -129,7 +129,7 @@ def fail_abandoned_runs(
             continue
         holder = catalog.lock.holder(whose)
         if holder is not None and holder.run_id == run.run_id:
-            # The note is read again: who lets go in order removes it before the lock.
+            # Read again: a normal release deletes the holder's row before it unlocks.
             left = not catalog.lock.is_held(whose) and catalog.lock.holder(whose) == holder
             if left and fail_abandoned_run(instance, holder):
                 failed.append(run.run_id)

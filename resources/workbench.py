@@ -1,4 +1,4 @@
-"""What every asset of the chain is given: the tenant of its partition with all its stores."""
+"""The Dagster resource that gives assets the tenant of their partition with all its stores."""
 
 import traceback
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from resources.stores import ElasticsearchResource, LakeResource, PostgresResour
 
 
 class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Makes the context in which a stage or a check works.
+    """Creates the context of a stage or a check.
 
     Attributes:
         slice_documents, slice_megabytes, slice_parse_seconds, slice_embed_seconds: see
@@ -46,7 +46,8 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         """The context of one tenant.
 
         Raises:
-            UnknownTenant, ConfigurationError: there is none, it is disabled, or not usable.
+            UnknownTenant, ConfigurationError: the tenant does not exist, is disabled, or its
+                configuration is not usable.
             ServiceUnavailable: a server does not answer.
         """
         catalog = self.postgres.catalog()
@@ -74,13 +75,13 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     def retreat(self, tenant_id: str) -> None:
-        """Take back what a run wrote that lost its lock, if its tenant was removed meanwhile."""
+        """Delete what a run wrote after its lock was lost, if its tenant was removed meanwhile."""
         delete_late_writes(
             self.postgres.catalog(), self.lake.lake(), self.elasticsearch.store(), tenant_id
         )
 
     def scanner(self) -> SecretScanner:
-        """Finds credentials; loaded once per process, its rules compiled once per installation."""
+        """The secret scanner; loaded once per process, its rules compiled once per installation."""
         return _scanner(Settings.from_environment().local / "cache")
 
 
@@ -102,12 +103,12 @@ def clear_failures() -> Iterator[None]:
         told = "".join(traceback.format_exception(error))
         if _masked(told) == told:
             raise
-        # Dagster records an error with its causes: then only its kind and place are recorded.
+        # Dagster records an error with its causes: for these, only kind and place are recorded.
         raise as_failure(error) from None
 
 
 def as_failure(error: Exception) -> dg.Failure:
-    """An error as a step failure: of the project's, message and hint; of others, kind and place."""
+    """A step failure with an error's message and hint; for foreign errors, their kind and place."""
     if isinstance(error, dg.Failure):
         return error
     if isinstance(error, RagAssetsError):

@@ -1,4 +1,4 @@
-"""Work in the background, in batches, which never delays or fails the caller."""
+"""Processes items in the background, in batches, without delaying or failing the caller."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ ItemT = TypeVar("ItemT")
 
 
 class BackgroundBatcher(Generic[ItemT]):
-    """Hands items in batches to a thread, which runs only while there are any.
+    """Passes items in batches to a thread, which runs only while there are items.
 
-    Items that arrive while a batch is worked on form the next one: batches grow with the load,
-    and each costs one round trip to the database.
+    Items that arrive during a batch form the next one: batches grow with the load, and each costs
+    one round trip to the database.
 
     Args:
-        work: takes a batch, in order of arrival; its errors are logged by their kind alone.
+        work: processes a batch, in order of arrival; only the kind of its errors is logged.
         name: of the thread, and of the work in warnings.
-        gather_seconds: how long the thread waits for more items before it takes a batch.
-        max_waiting: items that may wait; further ones are dropped and counted. None: no limit.
+        gather_seconds: time that the thread waits for more items before it takes a batch.
+        max_waiting: limit of waiting items; further ones are dropped and counted. None: no limit.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class BackgroundBatcher(Generic[ItemT]):
 
     @property
     def dropped(self) -> int:
-        """Items that arrived while too many were waiting."""
+        """Number of items dropped because too many were waiting."""
         return self._dropped
 
     def put(self, item: ItemT) -> None:
@@ -60,7 +60,7 @@ class BackgroundBatcher(Generic[ItemT]):
                 self._thread.start()
 
     def close(self) -> None:
-        """Wait until all items are worked on."""
+        """Wait until all items are processed."""
         self._closing.set()
         thread = self._thread
         if thread is not None:

@@ -1,4 +1,4 @@
-"""Batches of bounded length and weight, cut from anything iterable."""
+"""Splits iterables into batches of limited length and weight."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ def batched(
     weight: Callable[[_T], int] | None = None,
     most: int | None = None,
 ) -> Iterator[list[_T]]:
-    """Cut items into batches, in order; none is empty, and each is read only when it is needed.
+    """Split items into batches, in order; none is empty, and each is read when it is needed.
 
     Args:
-        items: to cut.
-        size: items that a batch holds at most; None for no such limit.
-        weight: of an item, in any unit; needed where there is a `most`.
-        most: weight that a batch holds at most; None for no such limit. A heavier item makes a
-            batch of its own.
+        items: to split.
+        size: limit of items in a batch; None for no limit.
+        weight: of an item, in any unit; required with `most`.
+        most: limit of a batch's weight; None for no limit. A heavier item is a batch by itself.
 
     Raises:
         ValueError: the size is not positive.
     """
     if size is not None and size < 1:
-        raise ValueError("a batch holds at least one item")
+        raise ValueError("the size of a batch must be positive")
     batch: list[_T] = []
     total = 0
     for item in items:

@@ -1,50 +1,50 @@
-"""Every error the project raises on purpose, in one tree.
+"""All errors that the project raises deliberately, in one tree.
 
-A message says what is wrong and where; the optional hint says what to do. Neither may ever
+A message states what is wrong and where; the optional hint states the remedy. Neither may ever
 hold a secret or the text of a document. The command line prints both and never a traceback.
 
     RagAssetsError
     ├── InvalidRequest            a request's parameters are not usable
-    ├── UnknownDocument           none of that id, or none that the caller may read
+    ├── UnknownDocument           no such document, or not readable by the caller
     ├── ConfigurationError        settings, tenants.yaml, arguments
     │   ├── UnknownTenant
     │   ├── UnknownSource
-    │   ├── NoRecordsSource       no source, or not just one, takes a tenant's records
+    │   ├── NoRecordsSource       not exactly one source accepts a tenant's records
     │   ├── UnknownProfile
     │   ├── NoReranker            the tenant has none, and a search requires it
     │   └── NoChatModel           the tenant has no usable one
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
     │   └── TenantBusy            other writers keep the tenant's lock for too long
-    ├── ListingFailed             a source could not be listed: never the same as an empty one
-    ├── DeletionsHeld             a sync would delete suspiciously much
+    ├── ListingFailed             a source could not be listed; it does not count as empty
+    ├── DeletionsHeld             a sync would delete suspiciously many documents
     ├── TenantLocked              another process writes for this tenant
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
     │   ├── DocumentTooLarge
-    │   ├── DocumentVanished      removed since it was listed: the next listing decides
+    │   ├── DocumentVanished      removed after it was listed
     │   ├── DocumentTimeout
     │   └── DocumentTooCostly     it needs more memory than a document may use
     ├── EmbeddingError
-    │   ├── EmbeddingStopped      nothing more can be embedded for this tenant for now
+    │   ├── EmbeddingStopped      nothing can be embedded for this tenant for now
     │   │   ├── EmbedderUnavailable   transient: try again later
-    │   │   ├── EmbedderRefused       until a person changes something: key, model, quota
-    │   │   │   ├── NoProviderKey     what HTTP calls 402
+    │   │   ├── EmbedderRefused       until a person changes the key, model or quota
+    │   │   │   ├── NoProviderKey     the tenant has no key; HTTP 402
     │   │   │   └── KeyUnreadable     the stored key cannot be decrypted
     │   │   └── CapReached            the tenant's spending cap
     │   ├── InputRejected         this text cannot be embedded: quarantine its documents
     │   ├── BatchLost             the results of a provider's batch are gone
-    │   ├── OutOfTime             the deadline passed before the call began: nothing was sent
+    │   ├── DeadlineExceeded      the deadline passed before the call began: nothing was sent
     │   └── BadVectors            malformed, not finite, zeros: stop the tenant for now
-    │       └── WrongShape        wrong count or dimension: until a person changes something
-    ├── RerankFailed              the search continues without: callers never see it
+    │       └── WrongShape        wrong count or dimension: needs a person
+    ├── RerankFailed              the search continues without scores
     ├── ChatError                 a chat model returned no usable answer
     │   ├── ChatUnavailable       transient: try again later
-    │   │   └── ChatTimeout          it took longer than it may
-    │   ├── ChatRefused           until a person changes something: key, model, quota
+    │   │   └── ChatTimeout          the time limit passed
+    │   ├── ChatRefused           until a person changes the key, model or quota
     │   ├── PromptRejected        the prompt is too long, or violates the provider's policy
     │   └── ChatFailed            its answer is malformed
-    ├── PassagesWithdrawn         a source of an answer may not be read any more
-    ├── SearchRejected            a search has more words and filters than the index takes
+    ├── PassagesWithdrawn         a source of an answer is no longer readable
+    ├── SearchRejected            a search exceeds the index's limit of words and filters
     └── IndexInconsistent         the serving index is not the one that the catalog records
 """
 
@@ -54,7 +54,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 Fault: TypeAlias = Literal["key", "model", "quota"]
-"""Why a provider refuses a request, as far as it says so."""
+"""Why a provider refuses a request, if its response has the reason."""
 
 RerankFault: TypeAlias = Literal[
     "late", "unavailable", "refused", "malformed", "not usable", "resting"
@@ -67,7 +67,7 @@ class RagAssetsError(Exception):
 
     Args:
         message: what is wrong and where, in one line.
-        hint: what the reader can do about it, in one line.
+        hint: the remedy, in one line.
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
@@ -77,16 +77,16 @@ class RagAssetsError(Exception):
 
     @property
     def advice(self) -> str:
-        """Message and hint in one line, where there is no room for two."""
+        """Message and hint in one line."""
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 class InvalidRequest(RagAssetsError):
-    """A parameter of a request is not usable; the message names it and quotes nothing of it."""
+    """A parameter of a request is not usable; the message names it and does not quote it."""
 
 
 class UnknownDocument(RagAssetsError):
-    """No document of that id exists, or none that the caller may read; it does not say which."""
+    """No document has that id, or the caller may not read it; the error does not reveal which."""
 
 
 class ConfigurationError(RagAssetsError):
@@ -94,7 +94,7 @@ class ConfigurationError(RagAssetsError):
 
 
 class UnknownTenant(ConfigurationError):
-    """No tenant of that id exists, or it has been removed."""
+    """No tenant has that id, or it has been removed."""
 
 
 class UnknownSource(ConfigurationError):
@@ -106,7 +106,7 @@ class NoRecordsSource(ConfigurationError):
 
 
 class UnknownProfile(ConfigurationError):
-    """No profile of that name exists."""
+    """No profile has that name."""
 
 
 class NoReranker(ConfigurationError):
@@ -114,7 +114,7 @@ class NoReranker(ConfigurationError):
 
 
 class NoChatModel(ConfigurationError):
-    """The tenant has no chat model, or its configuration does not make one usable."""
+    """The tenant has no chat model, or none that is usable as configured."""
 
 
 class ServiceUnavailable(RagAssetsError):
@@ -150,23 +150,23 @@ class DocumentTooLarge(DocumentRejected):
 
 
 class DocumentVanished(DocumentRejected):
-    """The document was removed after it was listed; the next listing decides."""
+    """The document was removed after it was listed; the next listing notices it."""
 
 
 class DocumentTimeout(DocumentRejected):
-    """The document took longer than one document may take."""
+    """The document exceeded the time limit of one document."""
 
 
 class DocumentTooCostly(DocumentRejected):
-    """The document needed more memory than one document may use."""
+    """The document exceeded the memory limit of one document."""
 
 
 class EmbeddingError(RagAssetsError):
-    """Texts could not be turned into vectors.
+    """Texts could not be embedded.
 
     Attributes:
         requests: attempts made before it was raised; 0 if nothing was sent.
-        tokens: charged for them: a malformed answer is charged, too.
+        tokens: charged for them; a malformed response is charged too.
     """
 
     requests: int = 1
@@ -178,11 +178,11 @@ class EmbeddingStopped(EmbeddingError):
 
 
 class EmbedderUnavailable(EmbeddingStopped):
-    """The embedder is unavailable; the work is left for a later run.
+    """The embedder is unavailable; a later run tries again.
 
     Args:
         message, hint: see RagAssetsError.
-        retry_after: seconds to wait, if the provider says so.
+        retry_after: seconds to wait, if the provider requires it.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class NoProviderKey(EmbedderRefused):
 
 
 class KeyUnreadable(EmbedderRefused):
-    """The tenant's stored key cannot be decrypted: another master key, or an altered row."""
+    """The tenant's stored key cannot be decrypted: its master key or its row was replaced."""
 
     requests = 0
 
@@ -224,7 +224,7 @@ class CapReached(EmbeddingStopped):
 
     Args:
         message, hint: see RagAssetsError.
-        until: when the cap starts anew; None if a person has to continue.
+        until: when the cap is reset; None if a person has to continue.
     """
 
     requests = 0
@@ -237,14 +237,14 @@ class CapReached(EmbeddingStopped):
 
 
 class InputRejected(EmbeddingError):
-    """The embedder refuses these texts for good."""
+    """The embedder permanently rejects these texts."""
 
 
 class BatchLost(EmbeddingError):
-    """The results of a provider's batch are gone: its texts are to be sent again."""
+    """The results of a provider's batch are lost: its texts must be sent again."""
 
 
-class OutOfTime(EmbeddingError):
+class DeadlineExceeded(EmbeddingError):
     """A call could not begin before its deadline; nothing was sent."""
 
     requests = 0
@@ -255,7 +255,7 @@ class BadVectors(EmbeddingError):
 
 
 class WrongShape(BadVectors):
-    """Not one vector for each text, or of other dimensions: those of another model."""
+    """The embedder returned a wrong number or dimension of vectors: its model is another one."""
 
 
 class RerankFailed(RagAssetsError):
@@ -263,7 +263,7 @@ class RerankFailed(RagAssetsError):
 
     Args:
         message, hint: see RagAssetsError.
-        fault: in a word, as search responses have it.
+        fault: the reason, as in search responses.
     """
 
     def __init__(self, message: str, fault: RerankFault, *, hint: str | None = None) -> None:
@@ -324,12 +324,12 @@ class ChatFailed(ChatError):
 
 
 class PassagesWithdrawn(RagAssetsError):
-    """A source of an answer may not be read any more by the caller."""
+    """The caller may no longer read a source of an answer."""
 
 
 class SearchRejected(RagAssetsError):
-    """A search is of more words and filters than the index takes at once."""
+    """A search exceeds the index's limit of words and filters."""
 
 
 class IndexInconsistent(RagAssetsError):
-    """The serving index was lost, replaced or altered outside of rag-assets."""
+    """The serving index was lost, replaced or modified outside of rag-assets."""

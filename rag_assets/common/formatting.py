@@ -11,7 +11,7 @@ def counted(count: int, singular: str, plural: str | None = None) -> str:
 
 
 def dollars(amount: float) -> str:
-    """An amount of money: to the cent, and below a dollar to two digits that count: "$0.0012"."""
+    """An amount of money: to the cent, below a dollar to two significant digits: "$0.0012"."""
     if not amount or abs(amount) >= 1:
         return f"${amount:,.2f}" if amount else "$0"
     return f"${amount:.{max(2, 1 - floor(log10(abs(amount))))}f}"

@@ -18,8 +18,8 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 def sha256_hex(data: bytes | str) -> str:
     """The SHA-256 of bytes, or of a text's UTF-8, as 64 hexadecimal digits.
 
-    A lone surrogate (an undecodable byte in a POSIX file name) is hashed as the byte it stands
-    for, so that every file name has a hash.
+    A lone surrogate (an undecodable byte in a POSIX file name) is hashed as the byte it
+    represents, so that every file name has a hash.
     """
     raw = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
     return hashlib.sha256(raw).hexdigest()
@@ -40,8 +40,8 @@ def key_of(kind: str, *parts: Hashable) -> str:
     """A 128-bit key, as 32 hexadecimal digits, over everything that determines an output.
 
     Args:
-        kind: what the key identifies ("parse", "chunk_set", …); keys of two kinds never meet.
-        parts: JSON-like values; mappings are taken in sorted order, so equal values give equal
-            keys on every machine.
+        kind: what the key identifies ("parse", "chunk_set", …); keys of two kinds never collide.
+        parts: JSON-like values; mappings are sorted, so equal values have equal keys on every
+            machine.
     """
     return hashlib.sha256(_canonical([kind, *parts]).encode()).hexdigest()[:32]

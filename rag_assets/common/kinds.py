@@ -1,4 +1,4 @@
-"""Registries of named kinds: of sources, of chunkers, of whatever a system may add to."""
+"""Registries of named kinds, such as sources and chunkers, which systems can extend."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rag_assets.common.errors import ConfigurationError
 
 
 class Named(Protocol):
-    """A kind of something."""
+    """A kind with a name."""
 
     @property
     def name(self) -> str:
-        """What configurations call it."""
+        """The name in configurations."""
         ...
 
 
@@ -25,7 +25,7 @@ def by_name(*groups: Iterable[_Kind]) -> Mapping[str, _Kind]:
     """Kinds by their names, in the order given.
 
     Args:
-        groups: such as the built-in kinds and those that systems add.
+        groups: the built-in kinds and those of systems.
 
     Raises:
         ConfigurationError: two kinds have one name.
@@ -42,15 +42,15 @@ def by_name(*groups: Iterable[_Kind]) -> Mapping[str, _Kind]:
 
 
 def find_kind(name: object, kinds: Mapping[str, _Kind], what: str) -> _Kind:
-    """The kind of a name.
+    """Find a kind by its name.
 
     Args:
-        name: as a configuration has it.
-        kinds: those there are.
-        what: they are kinds of, for the error.
+        name: from a configuration.
+        kinds: all kinds by name.
+        what: a noun for such a kind, for the error.
 
     Raises:
-        ConfigurationError: there is none; the hint lists those there are.
+        ConfigurationError: no kind has that name; the hint lists the names.
     """
     found = kinds.get(name) if isinstance(name, str) else None
     if found is None:

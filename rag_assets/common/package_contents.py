@@ -9,10 +9,10 @@ from typing import Any
 
 
 def collected(package: ModuleType, *kinds: type) -> tuple[Any, ...]:
-    """The values of some types that a package's modules define or import, each once.
+    """Collect the values of some types that a package's modules define or import, each once.
 
     Args:
-        package: whose modules are imported, in the order of their names; packages in it are not.
+        package: its modules are imported, in the order of their names; its subpackages are not.
         kinds: the types.
     """
     found: dict[int, Any] = {}

@@ -1,4 +1,4 @@
-"""Servers in the operator's private network that tenants' models may be reached at."""
+"""Private endpoints that the operator allows for tenants' models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PrivateEndpoints:
 
     Attributes:
         hosts: names or literal addresses in lower case, each with its port; None for any port.
-        networks: whose addresses are allowed, whatever the name and the port.
+        networks: addresses that are allowed with any name and port.
     """
 
     hosts: frozenset[tuple[str, int | None]] = frozenset()
@@ -35,7 +35,7 @@ class PrivateEndpoints:
         """Read a comma-separated list of `host`, `host:port` and CIDR networks.
 
         Raises:
-            ConfigurationError: an item is none of these.
+            ConfigurationError: an item has another form.
         """
         hosts: set[tuple[str, int | None]] = set()
         networks: list[Network] = []
@@ -47,10 +47,10 @@ class PrivateEndpoints:
         return cls(frozenset(hosts), tuple(networks))
 
     def names(self, host: str, port: int) -> bool:
-        """Whether a host is allowed by its name, whatever it resolves to.
+        """Whether a host is allowed by its name, whatever its addresses.
 
         Args:
-            host: as a URL has it, without brackets.
+            host: from a URL, without brackets.
             port: of the connection.
         """
         name = host.lower()

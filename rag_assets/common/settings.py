@@ -8,7 +8,7 @@
 | RAG_ASSETS_ELASTICSEARCH_HEAP | 1g | largest Java heap of the embedded Elasticsearch |
 | RAG_ASSETS_DAGSTER_PORT | 3000 | of the Dagster UI; the next free one if it is taken |
 | RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |
-| RAG_ASSETS_INDEX_PREFIX | rag | tells installations apart that share an Elasticsearch |
+| RAG_ASSETS_INDEX_PREFIX | rag | distinguishes installations that share an Elasticsearch |
 | RAG_ASSETS_ALLOWED_ROOTS | any folder | os.pathsep-separated folders that sources may lie in |
 | RAG_ASSETS_MASTER_KEY | the file's | encrypts stored provider keys: 32 bytes as base64 |
 | RAG_ASSETS_MASTER_KEY_PREVIOUS | none | the key before, until `rag-assets keys rotate` is done |
@@ -48,12 +48,12 @@ class Settings:
 
     @property
     def local(self) -> Path:
-        """Data, logs and process ids of everything that runs here."""
+        """The folder of data, logs and process ids."""
         return self.home / ".local"
 
     @property
     def data_docs(self) -> Path:
-        """Pages of the expectations check, one folder per tenant."""
+        """The folder of the expectations check's pages, with one folder per tenant."""
         return self.local / "data_docs"
 
     @property
@@ -70,7 +70,7 @@ class Settings:
         """
         env = os.environ if environ is None else environ
         home = Path(env.get("RAG_ASSETS_HOME") or PROJECT_ROOT).expanduser().resolve()
-        # Not Path.is_dir, which raises for a folder below one that we may not look into.
+        # Not Path.is_dir, which raises for a folder in one that the process may not open.
         if not os.path.isdir(home) or not os.access(home, os.X_OK):  # noqa: PTH112
             raise ConfigurationError(
                 f"RAG_ASSETS_HOME is not a folder that can be opened: {home}",

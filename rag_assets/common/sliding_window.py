@@ -8,15 +8,15 @@ MINUTE = 60.0
 
 
 class SlidingWindowLimiter:
-    """Keeps a sum over any window of so many seconds within a limit.
+    """Limits a sum over any window of so many seconds.
 
-    The first burst may use the whole limit. A leaky bucket, as libraries have it, lets up to
-    twice the limit through in the first window. Here a request counts while it is in progress
-    and for one window after its end, so that the limit also holds where it is counted, at the
-    provider, however long a request takes to arrive. What takes no time begins and ends at once.
+    The first burst may use the whole limit. A leaky bucket, as in libraries, allows up to twice the
+    limit in the first window. Here a request counts while it is in progress and for one window
+    after its end, so that the limit also holds at the provider, however long a request takes to
+    arrive. An event without duration begins and ends at once.
 
     Args:
-        limit: at most in a window; None for no limit.
+        limit: of the sum in a window; None for no limit.
         seconds: length of a window.
     """
 
@@ -30,7 +30,7 @@ class SlidingWindowLimiter:
     def wait(self, amount: int, now: float) -> float:
         """Seconds until there may be room for an amount; 0 when there is.
 
-        Requests in progress may end with a smaller amount, so ask again after waiting. An amount
+        Requests in progress may end with a smaller amount: call it again after waiting. An amount
         over the whole limit waits for an empty window.
         """
         if self._limit is None:

@@ -1,4 +1,4 @@
-"""Points in time as they are stored: UTC, to the millisecond, which is what an index compares."""
+"""Points in time as they are stored: in UTC, to the millisecond, the resolution of an index."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _EXPECTED = "it must be a date, or a time with its zone, as 2026-11-21 or 2026-1
 
 
 def from_nanoseconds(since_epoch: int) -> datetime:
-    """A file system's time in whole milliseconds; the nearest date where it is out of range."""
+    """A file system's time in whole milliseconds; the nearest valid time if out of range."""
     first, last = ((day - _EPOCH) // _MILLISECOND for day in (FIRST_DAY, LAST_DAY))
     return _EPOCH + min(max(since_epoch // 1_000_000, first), last) * _MILLISECOND
 
 
 def whole_milliseconds(at: datetime) -> datetime:
-    """A time as it is stored: without parts of a millisecond."""
+    """A time as it is stored: truncated to a millisecond."""
     return at.astimezone(UTC).replace(microsecond=at.microsecond // 1_000 * 1_000)
 
 
 def boundary_of(given: object) -> datetime:
     """The beginning or end of a time span, from user input.
 
-    A time between two milliseconds becomes the later one, which has the same stored times
-    before it.
+    A time between two milliseconds becomes the later one, which divides stored times in the same
+    way.
 
     Args:
         given: a datetime with a time zone, a date, which means its midnight in UTC, or the
             ISO 8601 text of either.
 
     Raises:
-        ValueError: it is none of these; the message does not quote it.
+        ValueError: it has another form; the message does not quote it.
     """
     at = _read(given) if isinstance(given, str) else given
     if isinstance(at, date) and not isinstance(at, datetime):
@@ -53,7 +53,7 @@ def boundary_of(given: object) -> datetime:
 
 
 def stamp(at: datetime) -> str:
-    """Format a time as entries and keys have it: `2026-11-21T14:35:00.123Z`."""
+    """Format a time as in entries and keys: `2026-11-21T14:35:00.123Z`."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 

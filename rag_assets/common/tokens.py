@@ -8,7 +8,7 @@ from collections.abc import Sequence
 ENCODING = "cl100k_base"
 
 _FEW = 64
-"""Up to so many texts, counting one by one is faster: a batch takes 25 µs to set up."""
+"""For up to this number of texts, counting one by one is faster than a batch's 25 µs of set-up."""
 
 
 def count_tokens(texts: Sequence[str]) -> list[int]:
@@ -19,7 +19,7 @@ def count_tokens(texts: Sequence[str]) -> list[int]:
     try:
         return _counts(texts)
     except UnicodeEncodeError:
-        # A lone surrogate has no UTF-8 and so no token: it is counted as its replacement.
+        # A lone surrogate has no UTF-8 and thus no token: its replacement is counted.
         return _counts([_encodable(text) for text in texts])
 
 

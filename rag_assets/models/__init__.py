@@ -1,14 +1,14 @@
-"""Models that the chain asks: of embeddings, of reranking, of chat; here or over the network.
+"""Embedding models, rerankers and chat models, on this machine or over the network.
 
-Belongs here: what a model is asked and answers. Does not: whose key and whose money it is
-(billing), what is done with an answer (pipeline, retrieval).
+Belongs here: requests to models and their responses. Does not: keys and costs (billing), the use of
+responses (pipeline, retrieval).
 
 | package | holds |
 |---|---|
 | transport | guarded connections, failures, retries and limits, for models of every kind |
-| onnx | folders with ONNX models, and loading them |
+| onnx | folders with ONNX models, and how they are loaded |
 | embedding, reranking, chat | one kind of model each; none imports another |
 | providers | one value for each provider: its names, models, prices and endpoints |
-| config | which models a tenant has, as tenants.yaml says it |
-| factory | from a configuration to its model |
+| config | a tenant's models in tenants.yaml |
+| factory | builds models from their configuration |
 """

@@ -1,4 +1,4 @@
-"""From a tenant's configuration to its models, and to an embedder's id without making one.
+"""Builds models from a tenant's configuration, and finds an embedder's id without building it.
 
 Importing this loads neither onnxruntime nor a provider's SDK.
 """
@@ -28,7 +28,7 @@ DEFAULT_CONCURRENCY = 8
 
 
 def _no_key() -> SecretStr:
-    raise NoProviderKey("there is no key for the embedder", hint="`rag-assets keys set` sets one")
+    raise NoProviderKey("the embedder has no key", hint="set one with `rag-assets keys set`")
 
 
 def build_embedder(
@@ -38,14 +38,14 @@ def build_embedder(
     network: PrivateEndpoints | None = None,
     traffic: Traffic | None = None,
 ) -> Embedder:
-    """Make the configured embedder; models, SDKs and keys are loaded at their first use.
+    """Build the configured embedder; models, SDKs and keys are loaded at their first use.
 
     Args:
         config: with any provider but "auto".
-        credentials: gives the tenant's key; not called for a model on this machine.
-        network: servers beyond the public internet that a base_url may lead to.
-        traffic: of the tenant at this provider, where several embedders share it; by default one
-            of its own, see traffic_of.
+        credentials: returns the tenant's key; not called for a model on this machine.
+        network: private endpoints that a base_url may name.
+        traffic: of the tenant at this provider, if several embedders share it; by default a new
+            one, see traffic_of.
 
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable.
@@ -72,25 +72,25 @@ def build_batch_api(
     credentials: Credentials = _no_key,
     network: PrivateEndpoints | None = None,
 ) -> BatchApi:
-    """Make the batch API of a configuration with batch_above, for one event loop.
+    """Build the batch API of a configuration with batch_above, for one event loop.
 
     Args:
         config, credentials, network: see build_embedder.
 
     Raises:
-        ConfigurationError: the provider has none.
+        ConfigurationError: the provider has no batch API.
     """
     offer = _offer(config)
     if isinstance(offer, LocalEmbedding) or offer.batch_api is None:
-        raise ConfigurationError(f"no batch API is known of the provider {config.provider!r}")
+        raise ConfigurationError(f"the provider {config.provider!r} has no supported batch API")
     return offer.batch_api(remote_model(config), credentials, network or PrivateEndpoints())
 
 
 def traffic_of(config: EmbedderConfig) -> Traffic:
-    """The configured limits of requests, with nothing of them used.
+    """A new Traffic with the configured limits.
 
     Args:
-        config: of a provider over the network.
+        config: of a remote provider.
     """
     return Traffic(
         concurrency=remote_model(config).limits.concurrency,
@@ -114,14 +114,14 @@ def embedder_id_of(config: EmbedderConfig) -> str:
 
 
 def price_of(config: EmbedderConfig) -> Price | None:
-    """What embedding costs with this configuration; None if no price is known.
+    """The price of embedding with this configuration; None if no price is known.
 
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable.
     """
     if config.price is not None:
         return config.price
-    # Whose server it is decides about the price, whatever model it offers.
+    # The listed prices hold for the provider's own server only.
     if config.base_url is not None:
         return None
     provider, model = provider_and_model(embedder_id_of(config))
@@ -129,14 +129,14 @@ def price_of(config: EmbedderConfig) -> Price | None:
 
 
 def remote_model(config: EmbedderConfig) -> RemoteModel:
-    """The configured model of a provider over the network.
+    """The configured model of a remote provider.
 
     Raises:
-        ConfigurationError: its provider is none over the network.
+        ConfigurationError: its provider is not a remote one.
     """
     offer = _offer(config)
     if isinstance(offer, LocalEmbedding):
-        raise ConfigurationError(f"the provider {config.provider!r} is none over the network")
+        raise ConfigurationError(f"the provider {config.provider!r} is not a remote one")
     provider = provider_of(config.provider)
     model = offer.known(config.model_name, config.dimensions)
     dimensions = config.dimensions or model.dimensions
@@ -145,7 +145,7 @@ def remote_model(config: EmbedderConfig) -> RemoteModel:
         provider=config.provider,
         name=config.model_name,
         dimensions=dimensions,
-        asked_dimensions=dimensions if model.shortens else None,
+        requested_dimensions=dimensions if model.shortens else None,
         native=model.native or dimensions,
         task_types=model.task_types,
         base_url=config.base_url,

@@ -1,6 +1,6 @@
-"""Instructions and a prompt → words, written by a tenant's chat model.
+"""Chat models of tenants: instructions and a prompt → text.
 
-Belongs here: the ChatModel protocol, providers, prices, the names of failures. Does not: what is
-asked and what is kept of the answer (retrieval), keys and costs (billing), requests to
+Belongs here: the ChatModel protocol, providers, prices, the names of failures. Does not: the
+contents of prompts and the use of answers (retrieval), keys and costs (billing), requests to
 providers (providers).
 """

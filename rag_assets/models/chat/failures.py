@@ -1,4 +1,4 @@
-"""What a provider's failure means to whoever waits for an answer."""
+"""Errors of chat models for failures of a connection to their provider."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from rag_assets.common.errors import (
 
 
 def failure_of_chat(error: EmbeddingError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
-    """The failure of an answer that a failure on the way to the provider stands for.
+    """Convert a connection's error into a chat model's.
 
     Args:
-        error: as connections name it.
+        error: raised by a connection.
         model: provider and model, for the message.
     """
     if isinstance(error, NoProviderKey | KeyUnreadable):
@@ -36,7 +36,7 @@ def failure_of_chat(error: EmbeddingError, model: str) -> ChatError | NoProvider
         case InputRejected():
             failure = PromptRejected(
                 f"{model} rejects the request",
-                hint="it may be longer than the model reads: ask with a smaller token_budget or"
+                hint="it may be longer than the model reads: set a smaller token_budget or"
                 " max_tokens",
             )
         case _:

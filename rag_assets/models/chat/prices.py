@@ -1,4 +1,4 @@
-"""What a number of tokens costs at the price of a chat model."""
+"""Prices of chat models."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from rag_assets.models.transport.prices import MILLION, DollarsPerMillion
 
 
 class ChatPrice(BaseModel):
-    """What a million tokens of a chat model cost, in dollars.
+    """The price of a million tokens of a chat model, in dollars.
 
     Attributes:
-        input_per_million: that it reads.
-        output_per_million: that it writes, thoughts included.
+        input_per_million: of tokens that it reads.
+        output_per_million: of tokens that it writes, thinking included.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -21,6 +21,6 @@ class ChatPrice(BaseModel):
     output_per_million: DollarsPerMillion
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
-        """What so many tokens cost, in dollars."""
+        """The cost of so many tokens, in dollars."""
         read = self.input_per_million * input_tokens
         return (read + self.output_per_million * output_tokens) / MILLION

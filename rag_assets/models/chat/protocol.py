@@ -1,4 +1,4 @@
-"""What is asked of a chat model."""
+"""The interface of chat models."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 MOST_WRITTEN = 16_384
-"""Tokens that an answer may have: far more than anybody reads, thoughts included."""
+"""The highest limit of an answer's tokens that can be configured, thinking included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request.
+    """A request to a chat model.
 
     Attributes:
-        instructions: what the model is told to do, by us.
-        text: what it is to do that with.
-        max_tokens: it may write at most, thoughts that are not shown included.
+        instructions: the system prompt, which the project writes.
+        text: the question and the passages.
+        max_tokens: limit of the answer, thinking that is not shown included.
     """
 
     instructions: str
@@ -26,13 +26,13 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a chat model wrote.
+    """The answer of a chat model.
 
     Attributes:
-        text: empty where it wrote nothing.
-        input_tokens, output_tokens: that it is charged for, thoughts included.
-        cut: whether it stopped because it may write no more.
-        requests: attempts that it took.
+        text: empty if the model wrote nothing.
+        input_tokens, output_tokens: charged for the request, thinking included.
+        cut: whether it ends at the token limit.
+        requests: number of attempts.
     """
 
     text: str
@@ -43,29 +43,29 @@ class Completion:
 
     @property
     def tokens(self) -> int:
-        """All that it is charged for."""
+        """All tokens charged."""
         return self.input_tokens + self.output_tokens
 
 
 class ChatModel(Protocol):
-    """Writes what it is asked to."""
+    """Answers prompts."""
 
     async def complete(
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
     ) -> Completion:
-        """What the model writes; connections are kept for the next time.
+        """Answer a prompt; connections are kept for the next call.
 
         Args:
             instructions, prompt, max_tokens: see Prompt.
-            seconds: for all attempts together.
+            seconds: limit of all attempts together.
 
         Raises:
-            ChatError: it wrote nothing that could be used.
+            ChatError: the model returned no usable answer.
             NoProviderKey: the tenant has no key for its provider.
-            KeyUnreadable: it has one, and it does not decrypt.
+            KeyUnreadable: the tenant's key cannot be decrypted.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections, in the loop that complete was called in."""
+        """Close connections, in the event loop that complete was called in."""
         ...

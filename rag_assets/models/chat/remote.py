@@ -1,4 +1,4 @@
-"""A chat model behind a network: asked within a time, again where that helps."""
+"""A chat model over the network, with a time limit and retries."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from rag_assets.models.transport.sdk_connection import encodable
 from rag_assets.models.transport.traffic import Traffic
 
 MOST_ANSWER_BYTES = 4 * 1024 * 1024
-"""Of an answer as JSON: many times what a model may write."""
+"""Limit of a response as JSON: many times what a model may write."""
 CONCURRENCY = 16
-"""Answers that one process has a tenant's model write at once; others wait their turn."""
+"""Concurrent requests of a process to a tenant's model; further ones wait."""
 
 _TURN_SECONDS = 5.0
 _TRIES = 3
@@ -30,11 +30,11 @@ _SLACK_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one request came back with.
+    """The response to one request.
 
     Attributes:
         text: as the model wrote it.
-        input_tokens, output_tokens: that the provider charges for; None where it does not say.
+        input_tokens, output_tokens: charged by the provider; None if it does not report them.
         cut: see Completion.
     """
 
@@ -45,31 +45,31 @@ class Reply:
 
 
 class ChatEndpoint(Protocol):
-    """One chat model at one provider, for one event loop: asked once, its failure named."""
+    """One chat model at one provider, for one event loop; it does not retry."""
 
     async def request(self, prompt: Prompt, seconds: float) -> Reply:
-        """Ask for an answer, once.
+        """Send a request, once.
 
         Raises:
-            EmbeddingError: as connections name what went wrong; see SdkConnection.exchange.
+            EmbeddingError: the request failed; see SdkConnection.exchange.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections, in the loop that request was called in."""
+        """Close connections, in the event loop that request was called in."""
         ...
 
 
 class RemoteChat:
-    """A chat model behind a network; see ChatModel.
+    """A chat model over the network; see ChatModel.
 
-    Passing failures are tried again twice, after a pause or as long as the provider asks, all
-    within the time that an answer may take. Safe to use from several event loops.
+    Transient failures are retried twice, after a pause or after the time that the provider
+    requires, all within the time limit of the answer. Safe to use from several event loops.
 
     Args:
-        connect: makes the endpoint for one event loop.
+        connect: creates the endpoint for one event loop.
         id_: provider and model, for messages.
-        first_pause: seconds before the second attempt at most.
+        first_pause: longest pause before the second attempt, in seconds.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class RemoteChat:
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
     ) -> Completion:
         """See ChatModel."""
-        asked = Prompt(encodable(instructions), encodable(prompt), max_tokens)
+        request = Prompt(encodable(instructions), encodable(prompt), max_tokens)
         within = seconds + _SLACK_SECONDS
         call = RetriedCall(
-            lambda: self._ask(asked, within),
+            lambda: self._attempt(request, within),
             self._traffic,
             tokens=0,
             patience=RetryPolicy(
@@ -105,25 +105,25 @@ class RemoteChat:
             failure.requests = call.attempts
         except EmbeddingError as error:
             failure = failure_of_chat(error, self._id)
-        # Raised out here, it carries no context, as what it stands for carries none.
+        # Raised outside of the except block, so that its context is not the provider's error.
         raise failure
 
     async def close(self) -> None:
-        """Let go of this loop's connections, once no request is under way on them."""
+        """Close this loop's connections once no request uses them."""
         await self._connections.close()
 
-    async def _ask(self, asked: Prompt, seconds: float) -> Completion:
+    async def _attempt(self, prompt: Prompt, seconds: float) -> Completion:
         async with self._connections.use() as endpoint:
-            reply = await endpoint.request(asked, seconds)
+            reply = await endpoint.request(prompt, seconds)
         read, written = reply.input_tokens, reply.output_tokens
         return Completion(
             reply.text,
-            tokens_of(asked.instructions, asked.text) if read is None else read,
+            tokens_of(prompt.instructions, prompt.text) if read is None else read,
             count_text(reply.text) if written is None else written,
             cut=reply.cut,
         )
 
 
 def tokens_of(instructions: str, prompt: str) -> int:
-    """What a request counts for, as near as can be told before the provider does."""
+    """Estimate the input tokens of a request."""
     return count_text(instructions) + count_text(prompt)

@@ -1,4 +1,4 @@
-"""Which chat model a tenant has, as tenants.yaml says it."""
+"""The configuration of a tenant's chat model."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ else:
     ChatProviderName = Literal[CHAT]
 
 MOST_SECONDS = 60.0
-"""A connection on which nothing comes for so long is given up."""
+"""A connection that is idle for so long is closed."""
 
 
 class ChatModelConfig(BaseModel):
     """The model that a tenant's application chats with, and that writes answers for it.
 
-    Its name alone says as much as `{model: NAME}`.
+    The name alone is short for `{model: NAME}`.
 
     Attributes:
-        model: its name at the provider. A provider "auto" of embeddings goes by it.
+        model: its name at the provider. An embedding provider "auto" follows from it.
         provider: "openai", "gemini", or "openai-compatible" (any server that implements
-            OpenAI's API, by its base_url). By default as the name of the model says.
+            OpenAI's API, by its base_url). By default inferred from the name of the model.
         base_url: of a server other than the provider's own, which has to be public and encrypted
-            unless the operator lets it through.
+            unless the operator allows it.
         api_key: the environment variable that holds the key, as $NAME, instead of a stored key.
-        prices: in dollars, where they are not the listed ones, or none are known.
-        max_tokens: of an answer, thoughts that are not shown included.
-        seconds: that an answer may take to be written.
+        prices: in dollars, where they differ from the listed ones, or none are known.
+        max_tokens: limit of an answer, thinking that is not shown included.
+        seconds: time limit of an answer.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,5 +58,5 @@ class ChatModelConfig(BaseModel):
 
 
 def from_name(value: Any) -> Any:
-    """A chat model of which only the name is said, in full."""
+    """Expand a chat model that is given by its name alone."""
     return {"model": value} if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Which embedder a tenant has, as tenants.yaml says it."""
+"""The configuration of a tenant's embedder."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rag_assets.models.providers.registry import EMBEDDING, provider_of
 from rag_assets.models.transport.settings import BaseUrl, ModelName, key_reference
 
 MAX_DIMENSIONS = 4096
-"""The longest vector Elasticsearch indexes."""
+"""The longest vector that Elasticsearch indexes."""
 
 Prefix: TypeAlias = Annotated[str, StringConstraints(max_length=1000)]
 
 AUTO = "auto"
-"""In the place of a provider: it follows from the tenant's chat model and keys."""
+"""The value of `provider` that lets it follow from the tenant's chat model and keys."""
 
 _ANY = frozenset({"provider", "price", "revision"})
-# No key: whose it would be is what is yet to be found out.
+# No key: it would belong to a provider that is not chosen yet.
 _AUTO_OPTIONS = TRAFFIC_OPTIONS
 
 if TYPE_CHECKING:
@@ -32,36 +32,36 @@ else:
 
 
 class EmbedderConfig(BaseModel):
-    """Which embedder a tenant uses; without anything set, the model shipped with the package.
+    """A tenant's embedder; by default the model shipped with the package.
 
     Attributes:
         provider: "local" runs an ONNX model on this machine's cores. "openai", "gemini" and
             "openai-compatible" (any server that implements OpenAI's API, by its base_url) use a
             server, with the tenant's own key. "auto" follows from the tenant's chat model and keys.
             "deterministic" makes vectors from a hash of the text: for tests and benchmarks, since
-            it finds nothing by meaning.
+            such vectors do not reflect meaning.
         model: the model's name at its provider; local: the name of a shipped one.
         path: local: the absolute folder of a model of your own, instead of a shipped one.
         dimensions: length of a vector, where there is a choice or the model is not known. local:
-            needed only where the model's config.json does not say it. deterministic: any, by
+            needed only where the model's config.json does not set it. deterministic: any, by
             default 384.
-        pooling: local: how token vectors become one, where the model's folder does not say it.
-        threads: local: texts embedded at once; by default the cores of this process.
+        pooling: local: how token vectors become one, where the model's folder does not set it.
+        threads: local: texts embedded concurrently; by default the cores of this process.
         seconds_per_text: deterministic: time spent on each text.
         base_url: of a server other than the provider's own, which has to be public and encrypted
-            unless the operator lets it through.
+            unless the operator allows it.
         api_key: the environment variable that holds the key, as $NAME, instead of a stored key.
-        document_prefix, query_prefix: put before texts and questions, where a model wants it.
-        requests_per_minute, tokens_per_minute: the limits of the account, honoured before the
+        document_prefix, query_prefix: put before texts and questions, where a model requires it.
+        requests_per_minute, tokens_per_minute: the limits of the account, enforced before the
             provider has to refuse.
-        concurrency: requests under way at once.
-        max_input_tokens: of a text; one that is longer is reported, and never sent.
+        concurrency: requests in progress at most.
+        max_input_tokens: limit of a text; a longer one is reported and never sent.
         batch_size: texts in a request.
-        price: in dollars, where it is not the listed one, or none is known.
-        revision: a word of your own, such as a date: vectors made under another one are not used.
-            For a provider that changed the model behind its name.
-        batch_above: openai: texts that a run must lack for them to go through the provider's
-            batch API, at half the price and within a day; without it, none do.
+        price: in dollars, where it differs from the listed one, or none is known.
+        revision: any word, such as a date: vectors made under another one are not used. For a
+            provider that changed a model without renaming it.
+        batch_above: openai: a run with more texts to embed than this sends them through the
+            provider's batch API, at half the price and within a day; by default none does.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,5 +1,5 @@
 """Texts → vectors.
 
 Belongs here: the Embedder protocol, providers, batching, limits, cost, the shipped model.
-Does not: which texts need a vector (planned from the lake), where vectors are kept (lake).
+Does not: which texts need a vector (planned from the lake), storage of vectors (lake).
 """

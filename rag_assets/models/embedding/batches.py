@@ -1,4 +1,4 @@
-"""Which texts go into a call together: as many as the embedder takes, in the order given."""
+"""Packs texts into batches within the limits of an embedder's calls, in order."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rag_assets.models.embedding.protocol import CallLimits, Embedder
 from rag_assets.models.embedding.vectors import MAX_BATCH
 
 _GROUP = 1_000
-"""Texts counted at once: some milliseconds' work."""
+"""Texts whose tokens are counted at once: a few milliseconds of work."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedItem:
-    """A text to embed and the key its vector is kept under."""
+    """A text to embed, and the key that its vector is stored under."""
 
     key: str
     text: str
@@ -26,7 +26,7 @@ class Batch:
     """The texts of one call.
 
     Attributes:
-        counts: tokens of each text; zeros where nobody asks for them.
+        counts: tokens of each text; zeros if they are not counted.
     """
 
     items: tuple[EmbedItem, ...]
@@ -47,7 +47,7 @@ class Batch:
 
 
 def pack(items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits) -> Iterator[Batch]:
-    """Fill batches one after the other, each within the limits of a call.
+    """Pack texts into batches, each within the limits of a call.
 
     Args:
         items: none of them over the limit of one text.
@@ -67,15 +67,15 @@ def pack(items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits) 
 
 
 class Packer:
-    """Counts and packs texts some at a time, so that the first are sent while others are counted.
+    """Counts and packs texts in groups, so that the first are sent while others are counted.
 
     Args:
-        items: what to send, in order.
-        embedder: counts, in a thread; says how much a call takes.
-        counted: whether counts are wanted although no limit needs them.
+        items: texts to send, in order.
+        embedder: counts tokens, in a thread, and has the limits of a call.
+        counted: whether tokens are counted although no limit requires it.
 
     Attributes:
-        rejected: reason by key, for texts over the embedder's limit of one.
+        rejected: reasons by key, for texts over the embedder's limit of a text.
     """
 
     def __init__(self, items: Sequence[EmbedItem], embedder: Embedder, *, counted: bool) -> None:
@@ -83,7 +83,7 @@ class Packer:
         self._items = items
         self._embedder = embedder
         self._counted = counted or limits.tokens is not None or limits.input_tokens is not None
-        # Whole batches, so that none is sent short for where a group happens to end.
+        # A multiple of the batch size, so that no batch is cut short at the end of a group.
         most = max(1, min(limits.texts, MAX_BATCH))
         self._group = most * -(-_GROUP // most) if self._counted else max(1, len(items))
         self._next = 0
@@ -92,11 +92,11 @@ class Packer:
 
     @property
     def tasks(self) -> set[asyncio.Task[list[Batch]]]:
-        """The packing under way, if any; it is over when there is none and take has been called."""
+        """The packing in progress; once there is none and take has been called, all is packed."""
         return set() if self._packing is None else {self._packing}
 
     def take(self) -> list[Batch]:
-        """What has been packed since the last call; packing goes on."""
+        """The batches packed since the last call; packing continues."""
         packed: list[Batch] = []
         if self._packing is not None:
             if not self._packing.done():
@@ -110,7 +110,7 @@ class Packer:
         return packed
 
     async def stop(self) -> None:
-        """Leave the rest unpacked."""
+        """Stop packing."""
         if self._packing is not None:
             self._packing.cancel()
             await asyncio.wait({self._packing})
@@ -127,8 +127,8 @@ class Packer:
         for item, count in zip(group, counts, strict=True):
             if most is not None and count > most:
                 self.rejected[item.key] = (
-                    f"a chunk of {count:,} tokens is over the {most:,} that"
-                    f" {self._embedder.embedder_id} reads; choose a smaller limit for its chunker"
+                    f"a chunk of {count:,} tokens exceeds the {most:,} that"
+                    f" {self._embedder.embedder_id} reads; set a smaller limit for its chunker"
                 )
             else:
                 fitting.append((item, count))

@@ -1,15 +1,15 @@
-"""Driving an embedder over many texts: batches, checks, keeping, outages, bad inputs.
+"""Embeds many texts: batches, checks, storage, outages, rejected texts.
 
-What is done is kept within seconds, whatever becomes of the rest:
+Completed vectors are stored within seconds, whatever happens to the rest:
 
-- the embedder does not answer, refuses everything, or the budget is spent: nothing more is sent,
-  calls under way may end, the outcome says so;
-- it rejects a batch: halves are tried until the single texts at fault are found; others go through;
-- a text is longer than it takes: that text is reported, and never sent;
+- the embedder is unavailable, refuses everything, or the budget is spent: nothing more is sent,
+  calls in progress may end, and the outcome has the reason;
+- it rejects a batch: halves of it are sent until the rejected texts are found;
+- a text exceeds its limit: the text is reported, and never sent;
 - the deadline passes: nothing more is sent, and the outcome counts what remains;
-- it returns bad vectors: likewise, and then the error goes on;
-- something unforeseen happens, or the run is cancelled: the good vectors so far are kept, then the
-  error goes on.
+- it returns bad vectors: likewise, and then the error is raised;
+- something unexpected happens, or the run is cancelled: the valid vectors so far are stored, then
+  the error is raised.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rag_assets.common.errors import (
     EmbeddingError,
     EmbeddingStopped,
     InputRejected,
-    OutOfTime,
+    DeadlineExceeded,
 )
 from rag_assets.models.embedding.batches import Batch, EmbedItem, Packer
 from rag_assets.models.embedding.outcome import EmbedOutcome, EmbedProgress
@@ -50,26 +50,26 @@ async def embed_all(
     progress: Callable[[EmbedProgress], None] | None = None,
     budget: Budget | None = None,
 ) -> EmbedOutcome:
-    """Embed texts and keep their vectors as they come.
+    """Embed texts and store their vectors as they arrive.
 
     Texts are sent in the order given, so that at a deadline the first documents of a slice are
-    complete rather than all of them begun. A key given twice is embedded once.
+    complete, rather than all of them begun. A key that occurs twice is embedded once.
 
     Args:
         embedder: called within its limits, and closed at the end.
-        items: what to embed; held in memory, so a slice and not a corpus.
-        keep: writes keys and their vectors, shape (len(keys), dimensions); called in a thread,
-            never twice at once, while embedding goes on.
-        flush_items: vectors handed to keep at most at once, and as soon as there are so many.
-        flush_seconds: how long a vector waits for others at most.
-        deadline: time.monotonic() after which no further call begins; those under way may end,
-            and the first call has its turn awaited even beyond it, so that there is progress.
+        items: texts to embed; all are held in memory: a slice, not a corpus.
+        keep: stores keys and their vectors, shape (len(keys), dimensions); called in a thread,
+            never concurrently, while embedding continues.
+        flush_items: number of vectors at which `keep` is called, and its limit for one call.
+        flush_seconds: longest time that a vector waits for others.
+        deadline: time.monotonic() after which no further call begins; those in progress may end,
+            and the first call waits for its turn even beyond it, so that every run progresses.
         progress: called in this thread after each call to the embedder.
-        budget: what may be spent; without one, anything.
+        budget: limits spending; None for no limit.
 
     Raises:
-        BadVectors: wrong count or dimension, not finite, or zero; none of that call is kept.
-        Exception: whatever else embedder or keep raise; what was good before is kept.
+        BadVectors: wrong count or dimension, not finite, or zero; none of that call is stored.
+        Exception: any other error of embedder or keep; earlier valid vectors are stored.
     """
     drive = _BulkRun(
         embedder, items, VectorBuffer(keep, group_size=flush_items, seconds=flush_seconds)
@@ -77,11 +77,11 @@ async def embed_all(
     drive.deadline, drive.progress, drive.budget = deadline, progress, budget
     try:
         await drive.run()
-    except BaseException as error:  # cancellation too: its vectors are paid for
+    except BaseException as error:  # also if cancelled: its vectors are charged
         try:
             await drive.abandon()
         except Exception as second:  # the first error is the one to report
-            error.add_note(f"vectors made before could not be kept: {second}")
+            error.add_note(f"earlier vectors could not be stored: {second}")
         raise
     finally:
         await embedder.close()
@@ -110,13 +110,13 @@ class _BulkRun:
         self._bad: BadVectors | None = None
         self._begun = self._late = False
         self._done = self._requests = self._retries = self._tokens = 0
-        # Whether it is known to take any text at all: else one rejection may mean all of them.
+        # Whether the embedder has accepted any text: before that, it may reject every text.
         self._trusted = False
         self._probing = asyncio.Lock()
         self._started = time.monotonic()
 
     async def run(self) -> None:
-        """Send, take and keep until nothing is left or nothing more may be sent."""
+        """Embed and store until all texts are done, or nothing more may be sent."""
         packer = Packer(self._items, self._embedder, counted=self.budget is not None)
         self._rejected = packer.rejected
         try:
@@ -141,7 +141,7 @@ class _BulkRun:
                 self._take(call)
 
     async def abandon(self) -> None:
-        """Stop the calls under way and keep what has come of those that had ended."""
+        """Stop the calls in progress and store the vectors of those that have ended."""
         for call in self._calls:
             call.cancel()
         if self._calls:
@@ -152,7 +152,7 @@ class _BulkRun:
         await self._keeper.drain()
 
     def outcome(self) -> EmbedOutcome:
-        """What came of it, once run() has ended."""
+        """The outcome, once run() has ended."""
         return EmbedOutcome(
             embedded=self._keeper.kept,
             rejected=MappingProxyType(self._rejected),
@@ -169,19 +169,19 @@ class _BulkRun:
         return in_time and not self._late and self._outage is None and self._bad is None
 
     def _send(self) -> None:
-        """Begin as many calls as may be under way, unless keeping cannot follow."""
+        """Begin as many calls as the limit allows, unless storage falls behind."""
         limit = max(1, self._embedder.limits.concurrency)
         while self._queue and len(self._calls) < limit and self._may_send():
             if self._keeper.behind:
                 return
             batch = self._queue.popleft()
-            # Where a minute allows few calls, drives that each give up in time would never end.
+            # The first call has no deadline: with few calls a minute, no run would ever progress.
             deadline = self.deadline if self._begun else None
-            self._calls[asyncio.create_task(self._ask(batch, deadline))] = batch
+            self._calls[asyncio.create_task(self._embed(batch, deadline))] = batch
             self._begun = True
 
-    async def _ask(self, batch: Batch, deadline: float | None) -> Answer:
-        """A batch's vectors, paid for and checked."""
+    async def _embed(self, batch: Batch, deadline: float | None) -> Answer:
+        """Embed a batch within the budget, and check its vectors."""
         texts = [item.text for item in batch.items]
         try:
             answer = await self._pay_for(texts, batch.tokens, deadline)
@@ -198,7 +198,7 @@ class _BulkRun:
         return replace(answer, vectors=vectors)
 
     async def _pay_for(self, texts: Sequence[str], tokens: int, deadline: float | None) -> Answer:
-        """One call, whose price is set aside before it and settled after it."""
+        """Make one call, with its price reserved before it and its charge recorded after it."""
         if self.budget is None:
             return await self._embedder.embed(texts, deadline=deadline)
         self.budget.reserve(tokens)
@@ -214,10 +214,10 @@ class _BulkRun:
         return answer
 
     async def _require_trust(self, rejection: InputRejected, deadline: float | None) -> None:
-        """Tell a bad text from an embedder that takes none, before halving costs a call a text.
+        """Check that the embedder accepts a harmless text, before a rejected batch is halved.
 
         Raises:
-            EmbedderRefused: it rejects a text that nothing is wrong with.
+            EmbedderRefused: it rejects every text.
         """
         async with self._probing:
             if self._trusted:
@@ -238,14 +238,14 @@ class _BulkRun:
         try:
             answer = call.result()
         except EmbeddingStopped as error:
-            # Without its traceback, whose frames would hold on to the batch.
+            # Without its traceback, whose frames refer to the batch.
             self._outage = self._outage or error.with_traceback(None)
             self._count(error)
         except BadVectors as error:
-            # Calls under way are paid for too: they may end, and are settled.
+            # Calls in progress are charged too: they may end, and their charge is recorded.
             self._bad = self._bad or error.with_traceback(None)
             self._count(error)
-        except OutOfTime:
+        except DeadlineExceeded:
             self._late = True
             self._queue.appendleft(batch)
         except InputRejected as error:

@@ -1,4 +1,4 @@
-"""Texts that never change: how an embedder answers them tells whether its model did."""
+"""Probe texts that never change: other vectors of them reveal that an embedder's model changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROBES = (
 """A statement, a question, code, another language, a paragraph: about 130 tokens together."""
 
 PROBES_KEY = sha256("\0".join(PROBES).encode()).hexdigest()[:16]
-"""Vectors of other probes compare with none of these."""
+"""Identifies these probes: vectors of other ones cannot be compared with theirs."""
 
 
 async def probe(embedder: Embedder) -> Answer:
@@ -46,10 +46,10 @@ async def probe(embedder: Embedder) -> Answer:
 
 
 def distances(before: Vectors, now: Vectors) -> tuple[float, ...]:
-    """Cosine distance between two answers, probe by probe: 0 for the same direction, at most 2.
+    """The cosine distance of two answers for each probe: from 0 (same direction) to 2.
 
     Args:
-        before, now: unit vectors, of one shape.
+        before, now: unit vectors of equal shape.
     """
     cosines = np.sum(before.astype(np.float64) * now.astype(np.float64), axis=1)
     return tuple(float(distance) for distance in np.clip(1.0 - cosines, 0.0, 2.0))

@@ -24,12 +24,12 @@ class DeterministicEmbedder:
     """Vectors made from a hash of the text: for tests and benchmarks only.
 
     Equal texts have equal vectors on every machine and with every version of numpy; any two other
-    texts are about orthogonal, however close their meaning. So it finds nothing by meaning, but
-    it fills an index of any dimension at a known speed.
+    texts are nearly orthogonal, however close their meaning. Searches find nothing by meaning, but
+    an index of any dimension is filled at a known speed.
 
     Args:
         dimensions: length of every vector.
-        seconds_per_text: time a call takes for each of its texts, as a provider's would.
+        seconds_per_text: time that a call takes for each of its texts, to imitate a provider.
     """
 
     def __init__(self, dimensions: int = DEFAULT_DIMENSIONS, seconds_per_text: float = 0.0) -> None:
@@ -38,7 +38,7 @@ class DeterministicEmbedder:
 
     @property
     def embedder_id(self) -> str:
-        """The id vectors are kept under; the time a text takes does not change it."""
+        """The id that vectors are stored under; seconds_per_text does not change it."""
         return deterministic_embedder_id(self._dimensions)
 
     @property
@@ -48,7 +48,7 @@ class DeterministicEmbedder:
 
     @property
     def limits(self) -> CallLimits:
-        """How much it takes at once."""
+        """The limits of a call, and of concurrent calls."""
         return CallLimits(texts=MAX_BATCH, concurrency=4)
 
     async def embed(
@@ -58,10 +58,10 @@ class DeterministicEmbedder:
         purpose: Purpose = "document",
         deadline: float | None = None,
     ) -> Answer:
-        """One unit vector a text, in order, at once and whatever the purpose; see Embedder.embed.
+        """One unit vector for each text, whatever the purpose; see Embedder.embed.
 
         Raises:
-            InputRejected: a text is empty or white space, as real embedders refuse it.
+            InputRejected: a text is empty or white space, which real embedders refuse.
         """
         for position, text in enumerate(texts, start=1):
             if not text.strip():
@@ -73,14 +73,14 @@ class DeterministicEmbedder:
         return Answer(vectors, sum(self.count_tokens(texts)))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """About a token for every four characters; nothing is charged."""
+        """About one token for every four characters; nothing is charged."""
         return [len(text) // 4 + 1 for text in texts]
 
     async def close(self) -> None:
-        """It has no connections."""
+        """There are no connections to close."""
 
     def _vector(self, text: str) -> Vectors:
-        # surrogatepass: any str has a vector, also one that no file could hold.
+        # surrogatepass: every str has a vector, even one that is not valid Unicode.
         seed = text.encode("utf-8", "surrogatepass")
         stream = hashlib.shake_256(seed).digest(4 * self._dimensions)
         return unit(np.frombuffer(stream, dtype="<i4").astype(np.float64)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What the endpoints of all providers of embeddings share: prefixes, replies."""
+"""The base of embedding endpoints, which adds prefixes and unpacks replies."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rag_assets.models.transport.sdk_connection import Sdk, SdkConnection, Serve
 
 
 class SdkEndpoint(SdkConnection[Sdk]):
-    """One model at one provider, asked through the provider's SDK; see remote.Endpoint.
+    """One model at one provider, through the provider's SDK; see remote.Endpoint.
 
     Args:
-        model: as the tenant uses it.
+        model: with the tenant's settings.
         credentials, allowed: see SdkConnection.
     """
 
@@ -31,21 +31,21 @@ class SdkEndpoint(SdkConnection[Sdk]):
         self.model = model
 
     async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
-        """Ask for the vectors of these texts, once; see remote.Endpoint."""
+        """Send one request; see remote.Endpoint."""
         prefix = self.model.prefix(purpose)
         prefixed = [encodable(prefix + text) for text in texts]
-        return await self.exchange(lambda sdk: self._ask(sdk, prefixed, purpose))
+        return await self.exchange(lambda sdk: self._embed(sdk, prefixed, purpose))
 
     @abstractmethod
-    async def _ask(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> Reply:
-        """One request; raises whatever the SDK raises, ValueError for a malformed answer."""
+    async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> Reply:
+        """Send one request; raises the SDK's errors, and ValueError for a malformed response."""
 
     def _reply(self, vectors: Callable[[], npt.ArrayLike], tokens: int | None) -> Reply:
-        """An answer whose vectors are unpacked; if they cannot be, the error has its tokens."""
+        """Unpack the vectors of a response; if that fails, the error has its tokens."""
         try:
             return Reply(vectors(), tokens)
         except Exception as error:
-            failure = self._named(error)
+            failure = self._classified(error)
         failure.tokens = tokens or 0
-        # Raised out here, it carries no context, as in exchange.
+        # Raised outside of the except block, without a context, as in exchange.
         raise failure

@@ -1,4 +1,4 @@
-"""Embedding on this machine's own cores, with a model from a folder."""
+"""Embedding on this machine's CPU, with a model from a folder."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from rag_assets.models.onnx.loading import encodable, load_tokenizer
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-_BATCH = 32  # about half a second of two cores: often enough to report progress and to stop
+_BATCH = 32  # half a second of two cores: short enough to report progress and to stop
 
 
 class OnnxEmbedder:
     """An ONNX sentence-embedding model, run by onnxruntime on the CPU.
 
-    Each text is one call on one thread, and texts run side by side in a pool of threads. On a CPU
-    that is faster than padded batches, and a vector cannot depend on its company: it is the same
+    Each text is one call on one thread, and texts run in parallel in a pool of threads. On a CPU
+    that is faster than padded batches, and a vector does not depend on other texts: it is the same
     bit for bit whatever the order, the batch or the number of threads (on one kind of CPU;
-    another may round the last bits otherwise).
+    another may round the last bits differently).
 
-    A text longer than the model's window is cut into consecutive windows, each embedded on its
-    own; its vector is the mean of their unit vectors, weighted by their tokens, normalised again.
-    Nothing of a text is left out. texts_windowed counts such texts.
+    A text longer than the model's window is cut into consecutive windows, each embedded
+    separately; its vector is the mean of their unit vectors, weighted by their tokens, normalised
+    again. No part of a text is left out. texts_windowed counts such texts.
 
-    The model is loaded at the first use, not when the object is made.
+    The model is loaded at the first use, not when the object is created.
 
     Args:
         folder: a folder as model_folder describes it; by default the shipped all-MiniLM-L6-v2.
-        threads: texts embedded at once; by default the cores available to this process.
+        threads: texts embedded concurrently; by default the cores available to this process.
         dimensions: see describe_folder.
         pooling: see describe_folder.
 
@@ -84,9 +84,9 @@ class OnnxEmbedder:
 
     @property
     def limits(self) -> CallLimits:
-        """How much it takes at once: the number of texts changes neither vectors nor speed.
+        """The limits of calls; the number of texts changes neither vectors nor speed.
 
-        Two calls, so that no thread waits while one ends.
+        Two calls, so that no thread is idle while one ends.
         """
         return CallLimits(texts=_BATCH, concurrency=2)
 
@@ -102,10 +102,10 @@ class OnnxEmbedder:
         purpose: Purpose = "document",
         deadline: float | None = None,
     ) -> Answer:
-        """One unit vector a text, in order, at once and whatever the purpose; see Embedder.embed.
+        """One unit vector for each text, whatever the purpose; see Embedder.embed.
 
         Raises:
-            InputRejected: a text is empty, white space, or nothing the tokenizer keeps.
+            InputRejected: a text is empty, white space, or has no token.
             ConfigurationError: the model cannot be loaded.
         """
         for position, text in enumerate(texts, start=1):
@@ -115,7 +115,7 @@ class OnnxEmbedder:
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         tokens = np.zeros(len(texts), dtype=np.int64)
         loop, pool = asyncio.get_running_loop(), self._thread_pool()
-        # A job per thread, not per text: the loop is woken rarely, and todo is where to stop.
+        # A job per thread, not per text: the loop wakes rarely, and clearing todo stops all.
         jobs = [
             loop.run_in_executor(pool, self._work_off, todo, vectors, tokens)
             for _ in range(min(self._threads, len(texts)))
@@ -132,10 +132,10 @@ class OnnxEmbedder:
         return [_tokens_of(_windows(tokenizer, text)) for text in texts]
 
     async def close(self) -> None:
-        """It has no connections; the loaded model is kept for the next call."""
+        """There are no connections to close; the loaded model is kept for the next call."""
 
     def unload(self) -> None:
-        """End the threads and let the model go; a later call would load it again."""
+        """Stop the threads and unload the model; a later call loads it again."""
         with self._lock:
             pool, self._pool, self._network = self._pool, None, None
         if pool is not None:
@@ -147,7 +147,7 @@ class OnnxEmbedder:
         vectors: Vectors,
         tokens: npt.NDArray[np.int64],
     ) -> None:
-        """Embed texts into their rows until none is left; runs in several threads at once."""
+        """Embed texts into their rows until none is left; runs in several threads."""
         while True:
             try:
                 index, text = todo.popleft()
@@ -161,7 +161,7 @@ class OnnxEmbedder:
             tokens[index] = _tokens_of(windows)
 
     def _embed_one(self, windows: list[Encoding]) -> Vectors | None:
-        """Return the vector of a text, or None if the tokenizer keeps nothing of it."""
+        """The vector of a text; None if it has no token."""
         network = self._loaded_network()
         weights = [len(w.ids) - sum(w.special_tokens_mask) for w in windows]
         if not any(weights):
@@ -188,7 +188,7 @@ class OnnxEmbedder:
             return self._tokenizer
 
     def _loaded_network(self) -> Network:
-        with self._lock:  # several threads start with the first texts; one of them loads
+        with self._lock:  # several threads start at once; one of them loads
             if self._network is None:
                 self._network = Network(self._model)
             return self._network
@@ -196,7 +196,7 @@ class OnnxEmbedder:
 
 def _load_tokenizer(model: ModelFolder) -> Tokenizer:
     tokenizer = load_tokenizer(model.tokenizer)
-    # What tokenizer.json says of both is for training; what is cut off comes as further windows.
+    # tokenizer.json sets both for training; what is cut off follows as further windows.
     tokenizer.enable_truncation(max_length=model.window, stride=0)
     tokenizer.no_padding()
     return tokenizer
@@ -213,4 +213,4 @@ def _tokens_of(windows: list[Encoding]) -> int:
 
 
 def _rejected(position: int, count: int) -> InputRejected:
-    return InputRejected(f"text {position} of {count} is empty or holds nothing that can be read")
+    return InputRejected(f"text {position} of {count} is empty or has no readable content")

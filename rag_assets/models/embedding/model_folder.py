@@ -1,8 +1,8 @@
-"""What a folder with an embedding model holds, read without loading the model.
+"""Describes a folder with an embedding model without loading the model.
 
-A run that finds nothing to do asks for an embedder's id and nothing else, so describing a folder
-opens small JSON files only; onnxruntime and tokenizers are not imported. The weights of a folder
-that is not ours are hashed once per process and change of the file.
+A run that finds nothing to do needs an embedder's id and nothing else, so describing a folder
+opens small JSON files only; onnxruntime and tokenizers are not imported. The weights of a tenant's
+own folder are hashed once per process and change of the file.
 
 | file | decides | if missing |
 |---|---|---|
@@ -41,15 +41,15 @@ _MANIFEST = "manifest.json"
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A local embedding model: where it lies and everything that determines its vectors.
+    """A local embedding model: its files and everything that determines its vectors.
 
     Attributes:
         name: the folder's name.
         weights, tokenizer: the files to load.
         digests: SHA-256 of every file that determines a vector, by path.
         dimensions: length of a vector.
-        window: tokens read at once, special ones included.
-        pooling: how token vectors become one, where the model does not do it itself.
+        window: tokens of one call, special ones included.
+        pooling: how token vectors become one, if the model does not do it itself.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ModelFolder:
 
     @property
     def embedder_id(self) -> str:
-        """local/name@dimensions+digest; the same for copies of a folder, wherever they lie."""
+        """local/name@dimensions+digest; the same for copies of a folder, wherever they are."""
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name)
         hashes = [digest for _, digest in self.digests]
         digest = key_of("local_embedder", hashes, self.pooling, self.window, "windows averaged")
@@ -77,7 +77,7 @@ class ModelFolder:
         for path, expected in self.digests:
             if digest_of(path) != expected:
                 raise ConfigurationError(
-                    f"the embedding model's file does not have its checksum: {path}",
+                    f"a file of the embedding model does not match its checksum: {path}",
                     hint="reinstall rag-assets, or restart after replacing a model of your own",
                 )
 
@@ -92,11 +92,11 @@ def describe_folder(
 
     Args:
         folder: a folder with an ONNX model and its tokenizer.json.
-        dimensions: length of a vector, where config.json's hidden_size is not it.
-        pooling: where the folder does not say it and it is not the mean.
+        dimensions: length of a vector, if it is not config.json's hidden_size.
+        pooling: if the folder does not set it and it is not the mean.
 
     Raises:
-        ConfigurationError: the folder lacks what is needed, or holds several models.
+        ConfigurationError: the folder lacks a required file or setting, or holds several models.
     """
     folder = MODELS / DEFAULT_MODEL if folder is None else folder
     weights, tokenizer = find_weights(folder), find_tokenizer(folder)
@@ -112,7 +112,7 @@ def describe_folder(
 
 
 def _digests(folder: Path, files: tuple[Path, ...]) -> tuple[tuple[Path, str], ...]:
-    # Only the shipped manifest is believed: beside another model it might be anybody's or stale.
+    # Only the shipped manifest is trusted: beside another model it may be stale or forged.
     manifest = read_json(folder / _MANIFEST) if folder.parent == MODELS else {}
     listed = manifest.get("files", {})
     return tuple(

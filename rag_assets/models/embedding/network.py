@@ -1,4 +1,4 @@
-"""A sentence-embedding network loaded by onnxruntime, whichever inputs and outputs it has."""
+"""A sentence-embedding network in onnxruntime, with any supported inputs and outputs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Network:
         """Embed one window of tokens, as a unit vector.
 
         Raises:
-            BadVectors: the model returned something else than finite numbers with a direction.
+            BadVectors: the model returned no finite vector, or zeros.
         """
         answer = self._session.run([self._output], feed(self._inputs, [window]))[0][0]
         if answer.ndim == 1:  # the model pools itself
@@ -45,7 +45,7 @@ class Network:
         elif self._pooling == "cls":
             pooled = answer[0]
         else:
-            # One text without padding: the mask is all ones, and the mean over it a plain mean.
+            # One text without padding: the mask is all ones, so its mean is a plain mean.
             pooled = np.mean(answer, axis=0, dtype=np.float64)
         shaped = pooled.shape == (self._dimensions,)
         if not (shaped and np.isfinite(pooled).all() and pooled.any()):

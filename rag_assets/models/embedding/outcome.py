@@ -1,4 +1,4 @@
-"""How far a drive over many texts has come, and what came of it."""
+"""The progress and the outcome of embedding many texts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rag_assets.common.errors import EmbeddingStopped
 
 @dataclass(frozen=True, slots=True)
 class EmbedProgress:
-    """How far a drive has come.
+    """The progress of embed_all.
 
     Attributes:
         done: texts that have a vector.
         rejected: texts the embedder refuses.
-        total: texts asked for.
-        requests, tokens: attempts made, and tokens that were charged.
+        total: texts requested.
+        requests, tokens: attempts made, and tokens charged.
         seconds: since the start.
     """
 
@@ -41,17 +41,17 @@ class EmbedProgress:
 
 @dataclass(frozen=True, slots=True)
 class EmbedOutcome:
-    """What came of a drive; embedded + len(rejected) + remaining are the texts asked for.
+    """The outcome of embed_all; embedded + len(rejected) + remaining is the number of texts.
 
     Attributes:
-        embedded: vectors kept.
-        rejected: reason by key, for texts the embedder will never take.
+        embedded: vectors stored.
+        rejected: reasons by key, for texts that the embedder permanently rejects.
         remaining: texts not embedded because of the deadline or an outage.
         requests: attempts made, failed ones included.
-        retries: those of them that repeated one that had failed.
+        retries: those of them that repeated a failed one.
         tokens: of the calls that succeeded, as the provider counts them.
-        outage: why nothing more could be embedded, if that was so.
-        seconds: time it all took.
+        outage: why embedding stopped early; None if it did not.
+        seconds: duration.
     """
 
     embedded: int

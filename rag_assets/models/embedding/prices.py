@@ -1,4 +1,4 @@
-"""What a number of tokens costs at the price of an embedding model."""
+"""Prices of embedding models."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rag_assets.models.transport.prices import MILLION, DollarsPerMillion
 
 
 class Price(BaseModel):
-    """What a million tokens cost, in dollars.
+    """The price of a million tokens, in dollars.
 
     Attributes:
-        per_million: sent as they come.
-        batch_per_million: through the provider's batch API; by default as much.
+        per_million: of single requests.
+        batch_per_million: through the provider's batch API; by default the same.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,11 +29,11 @@ class Price(BaseModel):
         return self
 
     def of(self, tokens: int, *, batch: bool = False) -> float:
-        """What so many tokens cost, in dollars.
+        """The cost of so many tokens, in dollars.
 
         Args:
             tokens: as the provider counts them.
-            batch: whether they go through its batch API.
+            batch: whether they are sent through its batch API.
         """
         if batch and self.batch_per_million is not None:
             return self.batch_per_million * tokens / MILLION
@@ -45,6 +45,6 @@ FREE = Price(per_million=0)
 
 
 def provider_and_model(embedder_id: str) -> tuple[str, str]:
-    """Take an embedder's id apart: whom its vectors are paid to, and for which model."""
+    """Split an embedder's id into its provider and its model."""
     provider, _, rest = embedder_id.partition("/")
     return provider, rest.rpartition("@")[0] or rest

@@ -1,4 +1,4 @@
-"""What the chain asks of an embedder."""
+"""The interface of embedders."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy.typing as npt
 Vectors: TypeAlias = npt.NDArray[np.float32]
 
 Purpose: TypeAlias = Literal["document", "query"]
-"""What a text is embedded for: some models want to know, and make other vectors of it."""
+"""The use of a text's vector: some models make different vectors for queries and documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """How much an embedder takes at once.
+    """Limits of an embedder's calls.
 
     Attributes:
-        texts: in a call at most.
-        concurrency: calls that may be under way at once.
-        tokens: of all texts of a call together; None for any number.
-        input_tokens: of a text; None for any number.
+        texts: of a call.
+        concurrency: of calls in progress.
+        tokens: of all texts of a call together; None for no limit.
+        input_tokens: of one text; None for no limit.
     """
 
     texts: int
@@ -34,12 +34,12 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a call came back with.
+    """The response to a call.
 
     Attributes:
         vectors: one for each text, in order; shape (texts, dimensions).
-        tokens: that the call is charged for.
-        requests: attempts that it took.
+        tokens: charged for the call.
+        requests: number of attempts.
     """
 
     vectors: Vectors
@@ -52,14 +52,14 @@ class Embedder(Protocol):
 
     Attributes:
         embedder_id: provider/model@dims and a digest of all else that determines a vector
-            (weights, prefix, truncation, pooling); vectors are kept under it.
+            (weights, prefix, truncation, pooling); vectors are stored under it.
         dimensions: length of every vector.
-        limits: how much a call may ask for, and how many calls at once.
+        limits: of a call, and of concurrent calls.
     """
 
     @property
     def embedder_id(self) -> str:
-        """What the vectors are kept under."""
+        """The id that vectors are stored under."""
         ...
 
     @property
@@ -69,7 +69,7 @@ class Embedder(Protocol):
 
     @property
     def limits(self) -> CallLimits:
-        """How much it takes at once."""
+        """The limits of a call, and of concurrent calls."""
         ...
 
     async def embed(
@@ -83,23 +83,23 @@ class Embedder(Protocol):
 
         Args:
             texts: within the limits of a call.
-            purpose: what they are embedded for.
-            deadline: time.monotonic() after which it need not begin; once begun, it ends.
+            purpose: the use of their vectors.
+            deadline: time.monotonic() after which the call does not begin.
 
         Raises:
-            OutOfTime: it would have to wait for its turn beyond the deadline.
-            EmbeddingStopped: it takes nothing more for now, or until a person changes something.
+            DeadlineExceeded: the call could not begin before the deadline.
+            EmbeddingStopped: nothing can be embedded for now, or until a person changes something.
             InputRejected: one of these texts can never be embedded.
-            BadVectors: what came back is not what was asked for.
+            BadVectors: the vectors are malformed, or do not match the texts.
         """
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens the provider will count (and charge) for each text, as near as can be told."""
+        """Estimate the tokens that the provider counts and charges for each text."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections, in the loop that embed was called in.
+        """Close connections, in the event loop that embed was called in.
 
         A later call to embed opens them again.
         """
@@ -108,12 +108,12 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What became of a call whose price was set aside.
+    """The charge of a call whose price was reserved.
 
     Attributes:
-        tokens: that it was charged for.
-        requests: attempts that it took, failed ones included.
-        texts: that came back as vectors.
+        tokens: charged for it.
+        requests: attempts, failed ones included.
+        texts: embedded.
     """
 
     tokens: int = 0
@@ -122,16 +122,16 @@ class Charge:
 
 
 class Budget(Protocol):
-    """What may be spent; asked before every call, told after it."""
+    """Limits spending: reserves before every call, records the charge after it."""
 
     def reserve(self, tokens: int) -> None:
-        """Set the price of a call aside.
+        """Reserve the price of a call.
 
         Raises:
-            CapReached: there is not enough left.
+            CapReached: it would exceed a spending cap.
         """
         ...
 
     def settle(self, reserved: int, charge: Charge) -> None:
-        """Give back the tokens that were set aside for a call, and take what it was charged."""
+        """Release the reservation of a call, and record its charge."""
         ...

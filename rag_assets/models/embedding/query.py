@@ -1,4 +1,4 @@
-"""The vector of a question."""
+"""Embeds the question of a search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rag_assets.models.embedding.vectors import checked_vectors
 
 
 async def embed_query(embedder: Embedder, question: str) -> Answer:
-    """Embed one question: vectors of shape (1, dimensions); connections are kept for the next.
+    """Embed one question: vectors of shape (1, dimensions); connections are kept.
 
     Raises:
         EmbeddingError: see Embedder.embed.

@@ -1,4 +1,4 @@
-"""An embedder behind a network: what its provider is asked, within limits, until it answers."""
+"""Embedders over the network, with limits and retries."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from rag_assets.models.transport.traffic import Traffic
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one request came back with.
+    """The response to one request.
 
     Attributes:
-        vectors: one for each text, in the order of the texts; not checked yet.
-        tokens: that the provider charges for; None where it does not say.
+        vectors: one for each text, in their order; not validated yet.
+        tokens: charged by the provider; None if it does not report them.
     """
 
     vectors: npt.ArrayLike
@@ -36,27 +36,27 @@ class Reply:
 
 
 class Endpoint(Protocol):
-    """One model at one provider: a request goes out once, and its failure is given a name.
+    """One model at one provider: sends single requests and classifies their failures.
 
-    It neither waits, nor tries again, nor bounds how many requests are under way; it belongs to
-    the event loop it is first used in.
+    It neither waits, nor retries, nor limits concurrent requests. It belongs to the event loop that
+    it is first used in.
     """
 
     async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
-        """Ask for the vectors of these texts, once.
+        """Send one request for the vectors of these texts.
 
         Raises:
-            EmbedderUnavailable: passing: no answer, cut off, too many requests, an error of the
-                provider's; retry_after as it says.
-            EmbedderRefused: until a person changes something: the key, the model, the quota.
+            EmbedderUnavailable: transient: no response, a broken connection, too many requests, a
+                provider's error; with the provider's retry_after.
+            EmbedderRefused: permanent until a person changes the key, the model or the quota.
             InputRejected: one of these texts can never be embedded.
-            BadVectors: the answer is malformed, or has not one vector for each text; with the
-                tokens that it says it is charged for.
+            BadVectors: the response is malformed, or does not have one vector for each text; with
+                the tokens charged, if it has them.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections, in the loop that request was called in.
+        """Close connections, in the event loop that request was called in.
 
         A later request opens them again.
         """
@@ -64,22 +64,23 @@ class Endpoint(Protocol):
 
 
 class RemoteEmbedder:
-    """An embedder behind a network: an endpoint within its limits, tried again where that helps.
+    """An embedder over the network: an endpoint with limits and retries.
 
-    Safe to use from several tasks, event loops and threads: each loop has connections of its own,
-    all share one Traffic. Passing failures are tried again after a pause that grows and is drawn
-    at random from zero on ("full jitter"), so that callers who failed together do not return
-    together; where the provider says how long to wait, all wait so long.
-    docs/providers.md says what becomes of each failure.
+    Safe to use from several tasks, event loops and threads: each loop has its own connections, and
+    all share one Traffic. Transient failures are retried after a pause that grows and is drawn at
+    random from zero on ("full jitter"), so that callers that failed together do not retry together;
+    if the provider requires a pause, all callers observe it. docs/providers.md lists the handling
+    of each failure.
 
     Args:
-        connect: makes the endpoint for one event loop; nothing is opened before its first request.
+        connect: creates the endpoint for one event loop; nothing is opened before its first
+            request.
         embedder_id, dimensions: see Embedder.
-        limits: of a call; its concurrency is the traffic's.
+        limits: of a call; the concurrency is the traffic's.
         traffic: of this tenant at this provider, shared with its other embedders there.
-        count: tokens of each text, as near to the provider's tokenizer as can be.
-        patience: with documents.
-        prompt: with questions.
+        count: estimates the provider's tokens of each text.
+        patience: retries of documents.
+        prompt: retries of questions.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class RemoteEmbedder:
 
     @property
     def embedder_id(self) -> str:
-        """What the vectors are kept under."""
+        """The id that vectors are stored under."""
         return self._embedder_id
 
     @property
@@ -117,7 +118,7 @@ class RemoteEmbedder:
 
     @property
     def limits(self) -> CallLimits:
-        """How much it takes at once; never more tokens than a minute allows."""
+        """The limits of a call; never more tokens than a minute allows."""
         return self._limits
 
     async def embed(
@@ -127,14 +128,14 @@ class RemoteEmbedder:
         purpose: Purpose = "document",
         deadline: float | None = None,
     ) -> Answer:
-        """Vectors of these texts, asked for until that is no longer worth while; see Embedder.
+        """Vectors of these texts, after retries if needed; see Embedder.
 
         Raises:
-            InputRejected: also where a text is empty, which no provider takes.
+            InputRejected: also if a text is empty, which no provider accepts.
         """
         _require_text(texts)
         call = RetriedCall(
-            lambda: self._ask(texts, purpose),
+            lambda: self._attempt(texts, purpose),
             self._traffic,
             tokens=self._weight(texts),
             patience=self._patience[purpose],
@@ -144,20 +145,20 @@ class RemoteEmbedder:
         return replace(answer, requests=call.attempts)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens the provider will charge for each text, as near as can be told."""
+        """Estimate the tokens that the provider charges for each text."""
         return self._count(texts)
 
     async def close(self) -> None:
-        """Let go of this loop's connections, once no request is under way on them."""
+        """Close this loop's connections once no request uses them."""
         await self._connections.close()
 
-    async def _ask(self, texts: Sequence[str], purpose: Purpose) -> Answer:
-        """One attempt, its answer checked; it is charged for even where it cannot be used."""
-        said: int | None = None
+    async def _attempt(self, texts: Sequence[str], purpose: Purpose) -> Answer:
+        """Make one attempt and validate its vectors; it is charged even if they are unusable."""
+        charged: int | None = None
         try:
             async with self._connections.use() as endpoint:
                 reply = await endpoint.request(texts, purpose)
-            said = reply.tokens
+            charged = reply.tokens
             vectors = checked_vectors(
                 reply.vectors,
                 count=len(texts),
@@ -165,12 +166,12 @@ class RemoteEmbedder:
                 source=self._embedder_id,
             )
         except BadVectors as error:
-            error.tokens = error.tokens or said or self._tokens_of(texts)
+            error.tokens = error.tokens or charged or self._tokens_of(texts)
             raise
-        return Answer(vectors, self._tokens_of(texts) if said is None else said)
+        return Answer(vectors, self._tokens_of(texts) if charged is None else charged)
 
     def _weight(self, texts: Sequence[str]) -> int:
-        """What a call counts for in the traffic; counted only where that is limited."""
+        """The tokens of a call for the traffic; counted only if they are limited."""
         return 0 if self._traffic.tokens_per_minute is None else self._tokens_of(texts)
 
     def _tokens_of(self, texts: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""A provider's model, and that model as one tenant uses it."""
+"""A provider's embedding model, and the model with a tenant's settings."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from rag_assets.models.embedding.protocol import CallLimits, Purpose
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """What holds for a model, whoever uses it.
+    """The properties of a model, the same for all tenants.
 
     Attributes:
-        dimensions: of a vector where nothing is chosen.
-        choices: what may be chosen; empty where anything up to most may.
-        most: dimensions at most.
-        shortens: takes the number of dimensions with a request.
-        native: of its vectors, which are filled up with zeros to what is chosen; None as chosen.
-        input_tokens: of a text at most.
-        request_tokens: of a request at most; None for any number.
-        task_types: is told with a request what texts are for.
-        document_prefix, query_prefix: put before a text to say what it is for.
+        dimensions: of a vector by default.
+        choices: the dimensions that may be chosen; empty if any up to `most` may.
+        most: the highest number of dimensions.
+        shortens: whether a request may set the number of dimensions.
+        native: dimensions of the vectors that it returns, which are padded with zeros to the chosen
+            number; None if it returns the chosen number.
+        input_tokens: limit of a text.
+        request_tokens: limit of a request; None for no limit.
+        task_types: whether a request states the use of its texts.
+        document_prefix, query_prefix: put before a text to state its use.
         price: at the provider's own server; None if none is known.
     """
 
@@ -41,7 +42,7 @@ class KnownModel:
     price: Price | None = None
 
     def problem_with(self, dimensions: int) -> str | None:
-        """Why it has no vectors of so many dimensions, if it has none."""
+        """Why it cannot return vectors of so many dimensions; None if it can."""
         if self.choices and dimensions not in self.choices:
             listed = ", ".join(map(str, self.choices))
             return f"it has vectors of {listed} dimensions, not {dimensions}"
@@ -52,25 +53,25 @@ class KnownModel:
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """What an endpoint has to know of its model; found without asking the provider.
+    """A model with a tenant's settings; known without a request to the provider.
 
     Attributes:
         provider: openai, gemini or openai-compatible.
         name: of the model at the provider.
-        dimensions: of the vectors that are kept.
-        asked_dimensions: sent along with a request; None where the model takes none.
-        native: dimensions of what comes back, filled up with zeros to dimensions.
-        task_types: the provider is told with a request what texts are for.
+        dimensions: of the stored vectors.
+        requested_dimensions: sent with a request; None if the model accepts none.
+        native: dimensions of the returned vectors, which are padded with zeros to `dimensions`.
+        task_types: whether a request states the use of its texts.
         base_url: of a server other than the provider's own.
         document_prefix, query_prefix: put before texts.
         limits: of a call.
-        key_optional: the server may take requests without a key.
+        key_optional: whether the server may accept requests without a key.
     """
 
     provider: str
     name: str
     dimensions: int
-    asked_dimensions: int | None
+    requested_dimensions: int | None
     native: int
     task_types: bool
     base_url: str | None
@@ -81,7 +82,7 @@ class RemoteModel:
 
     @property
     def embedder_id(self) -> str:
-        """provider/model@dimensions, and a digest of what else determines a vector."""
+        """provider/model@dimensions, and a digest of all else that determines a vector."""
         plain = f"{self.provider}/{self.name}@{self.dimensions}"
         recipe = {
             name: value
@@ -97,9 +98,9 @@ class RemoteModel:
         return f"{plain}+{key_of('remote_embedder', recipe)[:12]}" if recipe else plain
 
     def prefix(self, purpose: Purpose) -> str:
-        """What is put before a text."""
+        """The prefix of a text."""
         return self.query_prefix if purpose == "query" else self.document_prefix
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of documents as they are sent, in OpenAI's encoding: others' are close to it."""
+        """Estimate tokens of documents by OpenAI's encoding, which is close to others'."""
         return count_tokens([self.document_prefix + text for text in texts])

@@ -1,4 +1,4 @@
-"""The same model once more, for vectors that are to be told from those made before."""
+"""Revisions of an embedder, whose vectors are kept separate from earlier ones."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, P
 
 
 def revised_id(embedder_id: str, revision: str | None) -> str:
-    """An embedder's id with the revision its tenant gave it, if any."""
+    """An embedder's id with the revision that its tenant configured, if any."""
     return embedder_id if revision is None else f"{embedder_id}~{revision}"
 
 
 class RevisedEmbedder:
-    """An embedder whose vectors are kept under an id of their own; else it is the one within.
+    """An embedder with another id, which otherwise behaves like the wrapped one.
 
-    For a provider that changed a model behind its name: what is embedded from now on must not be
-    mixed with what was.
+    For a provider that changed a model without renaming it: new vectors must not be mixed with
+    earlier ones.
 
     Args:
-        embedder: what embeds.
-        revision: what tells its vectors from those made before.
+        embedder: the wrapped embedder.
+        revision: distinguishes its vectors from earlier ones.
     """
 
     def __init__(self, embedder: Embedder, revision: str) -> None:
@@ -29,7 +29,7 @@ class RevisedEmbedder:
 
     @property
     def embedder_id(self) -> str:
-        """The id of the one within, and the revision."""
+        """The wrapped embedder's id, and the revision."""
         return revised_id(self._embedder.embedder_id, self._revision)
 
     @property
@@ -39,7 +39,7 @@ class RevisedEmbedder:
 
     @property
     def limits(self) -> CallLimits:
-        """How much it takes at once."""
+        """The limits of a call, and of concurrent calls."""
         return self._embedder.limits
 
     async def embed(
@@ -49,13 +49,13 @@ class RevisedEmbedder:
         purpose: Purpose = "document",
         deadline: float | None = None,
     ) -> Answer:
-        """What the one within answers; see Embedder.embed."""
+        """See Embedder.embed."""
         return await self._embedder.embed(texts, purpose=purpose, deadline=deadline)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """As the one within counts them."""
+        """See Embedder.count_tokens."""
         return self._embedder.count_tokens(texts)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """See Embedder.close."""
         await self._embedder.close()

@@ -1,4 +1,4 @@
-"""Handing vectors over to where they are kept, while further ones are being made."""
+"""Stores vectors in groups while further ones are computed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Keep: TypeAlias = Callable[[Sequence[str], Vectors], None]
 
 
 class VectorBuffer:
-    """Collects vectors and keeps them in groups, one group at a time, in a thread.
+    """Collects vectors and stores them in groups, one group at a time, in a thread.
 
-    A group is written when it is full, or when its first vector has waited long enough; so a crash
+    A group is written when it is full, or when its first vector has waited long enough: a crash
     costs seconds of work, and the lake gets few, large appends.
 
     Args:
-        keep: writes one group; may block, and is never called twice at once.
-        group_size: vectors in a group at most.
-        seconds: how long a vector waits at most before its group is written, full or not.
+        keep: writes one group; may block, and is never called concurrently.
+        group_size: limit of vectors in a group.
+        seconds: longest time that a vector waits before its group is written.
     """
 
     def __init__(self, keep: Keep, *, group_size: int, seconds: float) -> None:
@@ -39,26 +39,26 @@ class VectorBuffer:
 
     @property
     def behind(self) -> bool:
-        """Whether vectors come faster than they are kept: a group waits behind one in writing."""
+        """Whether vectors arrive faster than they are stored: a full group waits for another."""
         return self._writing is not None and len(self._keys) >= self._group_size
 
     @property
     def tasks(self) -> set[asyncio.Task[None]]:
-        """The writing under way, if any."""
+        """The write in progress, if any."""
         return set() if self._writing is None else {self._writing}
 
     def add(self, keys: Sequence[str], vectors: Vectors) -> None:
-        """Take vectors of shape (len(keys), dimensions) over."""
+        """Add vectors of shape (len(keys), dimensions)."""
         if not self._keys:
             self._since = time.monotonic()
         self._keys.extend(keys)
         self._vectors.append(vectors)
 
     def start_if_due(self) -> float | None:
-        """Begin to write a group if it is time.
+        """Begin to write a group if it is due.
 
         Returns:
-            Seconds until it may be time again; None if that depends on what comes first.
+            Seconds until a group is due by time; None if that cannot be known yet.
         """
         if self._writing is not None or not self._keys:
             return None
@@ -69,13 +69,13 @@ class VectorBuffer:
         return None
 
     def finish(self) -> None:
-        """Take note of a writing that has ended, and raise what it raised."""
+        """Handle a write that has ended; raises its error."""
         if self._writing is not None and self._writing.done():
             writing, self._writing = self._writing, None
             writing.result()
 
     async def drain(self) -> None:
-        """Write everything that waits; nothing more once a writing has failed."""
+        """Write all that waits, up to the first failure."""
         while (self._writing is not None or self._keys) and not self._failed:
             if self._writing is None:
                 self._start()

@@ -1,4 +1,4 @@
-"""What holds for every vector that is kept: its length, its values, its norm."""
+"""Validation of vectors: their length, values and norm."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from rag_assets.common.errors import BadVectors, WrongShape
 from rag_assets.models.embedding.protocol import Vectors
 
 MAX_BATCH = 100
-"""Texts that one call to an embedder takes at most, whatever the embedder allows."""
+"""The limit of texts in one call, whatever the embedder allows."""
 
 _SMALLEST_NORM = 1e-12
-_NORM_TOLERANCE = 1e-5  # what float32 leaves of a norm of 1 after thousands of dimensions
+_NORM_TOLERANCE = 1e-5  # rounding of float32 over thousands of dimensions
 
 
 def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, source: str) -> Vectors:
-    """Take an embedder's answer as unit vectors, or fail before anything of it is kept.
+    """Validate an embedder's response as unit vectors, before any of it is stored.
 
-    Vectors that are finite but not of norm 1 are normalised; those that are stay bit for bit
-    what the embedder returned.
+    Finite vectors of another norm than 1 are normalised; those of norm 1 stay unchanged bit for
+    bit.
 
     Args:
-        answer: what the embedder returned for count texts.
-        count: number of texts asked for.
-        dimensions: length every vector must have.
+        answer: the vectors returned for count texts.
+        count: number of texts requested.
+        dimensions: required length of every vector.
         source: the embedder's id, for the message.
 
     Raises:
         WrongShape: wrong count or wrong dimension.
-        BadVectors: not numbers, not finite, or without a direction.
+        BadVectors: not numbers, not finite, or zeros.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             vectors = np.asarray(answer, dtype=np.float32)
-    except (TypeError, ValueError, OverflowError):  # which may quote the answer
-        raise BadVectors(f"{source} returned something that is not {count} vectors") from None
+    except (TypeError, ValueError, OverflowError):  # they may quote the response
+        raise BadVectors(f"{source} did not return {count} vectors") from None
     if vectors.shape != (count, dimensions):
         raise WrongShape(
             f"{source} returned an array of shape {vectors.shape} for {count} texts"
             f" of {dimensions} dimensions",
-            hint="the model behind it is not the one that is configured: check the embedder's"
+            hint="the server runs another model than the configured one: check the embedder's"
             " model, dimensions and base_url",
         )
     if not np.isfinite(vectors).all():
         raise BadVectors(f"{source} returned a vector that is not finite")
-    # Summed in double precision without a copy in it, which takes ten times as long.
+    # Summed in double precision without a converted copy, which would take ten times as long.
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     if (norms < _SMALLEST_NORM).any():
         raise BadVectors(f"{source} returned a vector of zeros")
     off = np.abs(norms - 1.0) > _NORM_TOLERANCE
     if off.any():
-        vectors = vectors.copy()  # the answer may be the embedder's own, read-only memory
+        vectors = vectors.copy()  # the response may be the embedder's own, read-only memory
         vectors[off] = (vectors[off] / norms[off, None]).astype(np.float32)
     return vectors
 

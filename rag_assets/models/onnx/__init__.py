@@ -1,5 +1,5 @@
 """ONNX models on this machine's CPU: their folders, their tokenizers, their sessions.
 
-Belongs here: what models of every kind need to be found and loaded. Does not: what their outputs
-mean (embedding, reranking).
+Belongs here: finding and loading models of every kind. Does not: the meaning of their outputs
+(embedding, reranking).
 """

@@ -6,7 +6,7 @@ import os
 
 
 def available_cores() -> int:
-    """Cores this process may run on: what taskset or a container's cpuset leaves of them."""
+    """Cores that this process may run on, as limited by taskset or a container's cpuset."""
     if hasattr(os, "process_cpu_count"):  # from Python 3.13 on
         return int(os.process_cpu_count() or 1)
     if hasattr(os, "sched_getaffinity"):  # Linux

@@ -1,4 +1,4 @@
-"""A folder with an ONNX model as models are published: what is in it, without loading anything.
+"""Finds the files of a published ONNX model in a folder, without loading them.
 
 | file | decides | if missing |
 |---|---|---|
@@ -23,15 +23,15 @@ _LARGEST_WINDOW = 1_000_000  # tokenizers write 1e30 for "no limit": then it is 
 
 
 def find_weights(folder: Path) -> Path:
-    """The model in a folder.
+    """Find the model in a folder.
 
     Raises:
-        ConfigurationError: there is no such folder, no model in it, or more than one.
+        ConfigurationError: the folder does not exist, or does not hold exactly one model.
     """
     if not folder.is_dir():
         raise ConfigurationError(
-            f"no such folder with a model: {folder}",
-            hint="give the folder that holds model.onnx and tokenizer.json",
+            f"the model's folder does not exist: {folder}",
+            hint="set the path of the folder that holds model.onnx and tokenizer.json",
         )
     for name in _WEIGHTS:
         if (folder / name).is_file():
@@ -47,28 +47,28 @@ def find_weights(folder: Path) -> Path:
 
 
 def find_tokenizer(folder: Path) -> Path:
-    """What cuts the model's texts into word pieces.
+    """Find the tokenizer in a model's folder.
 
     Raises:
-        ConfigurationError: there is none.
+        ConfigurationError: tokenizer.json is missing.
     """
     tokenizer = folder / "tokenizer.json"
     if not tokenizer.is_file():
-        raise ConfigurationError(f"the model lacks its tokenizer.json: {folder}")
+        raise ConfigurationError(f"the model's folder has no tokenizer.json: {folder}")
     return tokenizer
 
 
 def with_external_data(weights: Path) -> tuple[Path, ...]:
-    """The model with the files beside it that hold weights beyond ONNX's 2 GB."""
+    """The model's file, and the files that hold its weights beyond ONNX's limit of 2 GB."""
     beside = (weights.with_name(weights.name + suffix) for suffix in ("_data", ".data"))
     return (weights, *(path for path in beside if path.is_file()))
 
 
 def window_of(folder: Path) -> int:
-    """Word pieces that the model reads at once, special ones included.
+    """The model's window: tokens of one call, special ones included.
 
     Raises:
-        ConfigurationError: the folder does not say.
+        ConfigurationError: no file of the folder sets it.
     """
     return (
         positive(read_json(folder / "sentence_bert_config.json").get("max_seq_length"))
@@ -85,34 +85,34 @@ def digest_of(path: Path) -> str:
 
 
 def positive(value: object) -> int | None:
-    """A number of a configuration if it is one that limits anything."""
+    """A configured number, if it is a positive integer within the largest window."""
     return value if isinstance(value, int) and 0 < value < _LARGEST_WINDOW else None
 
 
 def missing(folder: Path, what: str) -> NoReturn:
-    """Refuse a folder that does not say what is needed."""
-    raise ConfigurationError(f"the model does not say its {what}: {folder}")
+    """Refuse a folder that lacks a required setting."""
+    raise ConfigurationError(f"the model's folder lacks {what}: {folder}")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """An object from a file, empty where there is none.
+    """Read a JSON object from a file; empty if the file does not exist.
 
     Raises:
-        ConfigurationError: it is not readable, or no object.
+        ConfigurationError: it is not readable, or not an object.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"not a readable JSON file: {path}") from error
+        raise ConfigurationError(f"the file is not readable JSON: {path}") from error
     if not isinstance(content, dict):
-        raise ConfigurationError(f"not a JSON object: {path}")
+        raise ConfigurationError(f"the file is not a JSON object: {path}")
     return content
 
 
 @functools.lru_cache(maxsize=64)
 def _hash_file(path: Path, size: int, mtime_ns: int) -> str:
-    """Hash a file; size and mtime are there to hash a changed one again."""
+    """Hash a file; size and mtime are part of the cache key, so that a change is noticed."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Loading an ONNX model and its tokenizer, for use on the CPU by several threads at once."""
+"""Loads ONNX models and their tokenizers, for use on the CPU by several threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 Inputs: TypeAlias = Mapping[str, type[np.signedinteger[Any]]]
-"""What a model of texts asks for, and as which integers."""
+"""A model's inputs and their integer types."""
 
 _INTEGERS: dict[str, type[np.signedinteger[Any]]] = {
     "tensor(int64)": np.int64,
@@ -25,7 +25,7 @@ _KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 
 
 def load_session(weights: Path) -> Any:
-    """A model of which every call runs on the thread that calls.
+    """Load a model whose calls run on the calling thread.
 
     Raises:
         ConfigurationError: it is not an ONNX model.
@@ -40,7 +40,7 @@ def load_session(weights: Path) -> Any:
     options.log_severity_level = 3  # errors; its warnings are about devices that are not used
     try:
         return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's own kinds have no common base
+    except Exception as error:  # onnxruntime's errors have no common base
         raise ConfigurationError(
             f"onnxruntime cannot load the model: {weights}",
             hint=str(error).splitlines()[0][:300] if str(error) else None,
@@ -48,7 +48,7 @@ def load_session(weights: Path) -> Any:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """What cuts texts into word pieces.
+    """Load a tokenizer.
 
     Raises:
         ConfigurationError: it is not a tokenizer.
@@ -58,27 +58,27 @@ def load_tokenizer(path: Path) -> Tokenizer:
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # the Rust library raises Exception itself
-        raise ConfigurationError(f"not a readable tokenizer: {path}") from error
+        raise ConfigurationError(f"the file is not a readable tokenizer: {path}") from error
 
 
 def plan_inputs(session: Any, weights: Path) -> Inputs:
-    """Which of the known inputs a model takes.
+    """Find which of the known inputs a model has.
 
     Raises:
-        ConfigurationError: it asks for others.
+        ConfigurationError: it requires others.
     """
     wanted = {node.name: node.type for node in session.get_inputs()}
     strange = [n for n, kind in wanted.items() if n not in _KNOWN or kind not in _INTEGERS]
     if strange:
         raise ConfigurationError(
-            f"the ONNX model asks for unknown inputs ({', '.join(strange)}): {weights}",
+            f"the ONNX model requires unknown inputs ({', '.join(strange)}): {weights}",
             hint=f"supported are {', '.join(_KNOWN)}",
         )
     return {name: _INTEGERS[kind] for name, kind in wanted.items()}
 
 
 def feed(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any]]:
-    """What goes into a model for texts of equal length; shape (texts, tokens) each."""
+    """A model's inputs for texts of equal length, each of shape (texts, tokens)."""
     values = {
         "input_ids": [encoding.ids for encoding in encodings],
         "attention_mask": [encoding.attention_mask for encoding in encodings],
@@ -88,7 +88,7 @@ def feed(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any
 
 
 def encodable(text: str) -> str:
-    """Replace lone surrogates: no tokenizer takes what has no UTF-8."""
+    """Replace lone surrogates, which have no UTF-8 and which tokenizers refuse."""
     try:
         text.encode()
     except UnicodeEncodeError:

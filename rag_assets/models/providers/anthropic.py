@@ -1,4 +1,4 @@
-"""Anthropic, whose chat models a tenant's own application may use."""
+"""Anthropic, whose chat models applications may use; the project itself does not call it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a provider of models offers, in one value."""
+"""The value that defines a provider of models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rag_assets.models.transport.credentials import Credentials
 from rag_assets.models.transport.sdk_connection import Server
 
 KeyUse: TypeAlias = Literal["required", "optional", "none"]
-"""Whether requests carry a tenant's key; "none": there are no requests."""
+"""Whether requests have a tenant's key; "none": the provider runs on this machine."""
 
 TRAFFIC_OPTIONS = frozenset(
     {"requests_per_minute", "tokens_per_minute", "concurrency", "batch_size"}
@@ -31,11 +31,11 @@ REMOTE_OPTIONS = TRAFFIC_OPTIONS | {
     *("model", "dimensions", "base_url", "api_key", "max_input_tokens"),
     *("document_prefix", "query_prefix"),
 }
-"""What every provider over the network takes of EmbedderConfig."""
+"""The fields of EmbedderConfig that every remote provider supports."""
 
 
 class EmbedderOptions(Protocol):
-    """What a tenant configures of an embedder; see EmbedderConfig."""
+    """The configuration of an embedder; see EmbedderConfig."""
 
     @property
     def model(self) -> str | None: ...  # noqa: D102
@@ -56,10 +56,10 @@ class LocalEmbedding:
     """Embedding on this machine.
 
     Attributes:
-        options: of EmbedderConfig that it takes.
-        check: raises ValueError where options do not fit together.
+        options: the supported fields of EmbedderConfig.
+        check: raises ValueError if options contradict each other.
         identify: finds the embedder's id without loading a model.
-        build: makes the embedder.
+        build: creates the embedder.
     """
 
     options: frozenset[str]
@@ -70,16 +70,16 @@ class LocalEmbedding:
 
 @dataclass(frozen=True, slots=True)
 class RemoteEmbedding:
-    """Embedding over the network.
+    """Embedding by a remote provider.
 
     Attributes:
-        endpoint: makes the connection for one event loop; nothing is opened yet.
-        models: that are known by name.
-        unlisted: what is assumed of other models, beside the dimensions that are configured.
-        default_model: where none is configured; None where one has to be.
-        auto_dimensions: of the default model, where `auto` may choose this provider.
-        batch_api: makes the batch API for one event loop; None if there is none.
-        options: of EmbedderConfig that it takes.
+        endpoint: creates the endpoint for one event loop; nothing is opened yet.
+        models: known models by name.
+        unlisted: the assumed properties of other models, except for their configured dimensions.
+        default_model: used if none is configured; None if one must be.
+        auto_dimensions: of the default model, if `auto` may choose this provider.
+        batch_api: creates the batch API for one event loop; None if it offers none.
+        options: the supported fields of EmbedderConfig.
     """
 
     endpoint: Callable[[RemoteModel, Credentials, PrivateEndpoints], Endpoint]
@@ -91,7 +91,7 @@ class RemoteEmbedding:
     options: frozenset[str] = REMOTE_OPTIONS
 
     def known(self, model: str, dimensions: int | None) -> KnownModel:
-        """What holds for a model; of one that is not listed, what is assumed of it.
+        """The properties of a model: known, or assumed if it is not listed.
 
         Raises:
             ValueError: it is not listed, and its dimensions are not configured.
@@ -101,7 +101,7 @@ class RemoteEmbedding:
             return listed
         if dimensions is None:
             raise ValueError(
-                f"the model {model!r} is not known: give its dimensions"
+                f"the model {model!r} is not known: set its dimensions"
                 f" (known are {', '.join(self.models)})"
             )
         return replace(self.unlisted, dimensions=dimensions, most=dimensions)
@@ -109,10 +109,10 @@ class RemoteEmbedding:
 
 @dataclass(frozen=True, slots=True)
 class ChatOffer:
-    """Chat models over the network.
+    """Chat models of a remote provider.
 
     Attributes:
-        endpoint: makes the connection to a model for one event loop; nothing is opened yet.
+        endpoint: creates the endpoint of a model for one event loop; nothing is opened yet.
         prices: by model, at the provider's own server.
     """
 
@@ -126,13 +126,13 @@ class Provider:
 
     Attributes:
         name: in tenants.yaml, in stored keys and in the ids of embedders.
-        key: whether requests carry a tenant's key.
-        own_server: whether it has a server of its own; else a base_url is needed.
+        key: whether requests have a tenant's key.
+        own_server: whether it has its own server; otherwise a base_url is required.
         embedding: None if it offers none.
-        chat: None if it offers none, or none that is supported.
-        chat_names: what the names of its chat models look like, also behind a gateway.
-        embeddings_of: providers whose embeddings `auto` chooses for its chat models, in order of
-            preference, where it offers none itself.
+        chat: None if it offers none that is supported.
+        chat_names: the pattern of its chat models' names, also behind a gateway.
+        embeddings_of: if it offers no embeddings, the providers that `auto` chooses for its chat
+            models, in order of preference.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""ONNX models on this machine: the shipped one, or a tenant's own."""
+"""ONNX models on this machine: the shipped one, or an operator's own."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rag_assets.models.providers.base import EmbedderOptions, LocalEmbedding, Pr
 
 def _check(options: EmbedderOptions) -> None:
     if options.model is not None and options.path is not None:
-        raise ValueError("give either model (a shipped one) or path (your own), not both")
+        raise ValueError("set either model (a shipped one) or path (your own), not both")
     if options.path is not None and not options.path.is_absolute():
         raise ValueError(f"path must be absolute: {options.path}")
     if options.model is not None and options.model not in _shipped():
         raise ValueError(
-            f"no model {options.model!r} is shipped (there is: {', '.join(_shipped())});"
-            " give the path of its folder"
+            f"no model {options.model!r} is shipped (shipped are: {', '.join(_shipped())});"
+            " set the path of its folder"
         )
 
 

@@ -1,4 +1,4 @@
-"""The providers there are."""
+"""The registry of providers."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ CHAT = tuple(name for name, provider in PROVIDERS.items() if provider.chat)
 """Names of those that offer chat models."""
 
 WITH_KEYS = tuple(name for name, provider in PROVIDERS.items() if provider.key != "none")
-"""Names of those that a tenant may have a key for."""
+"""Names of those that accept a tenant's key."""
 
 
 def provider_of(name: str) -> Provider:
     """A provider by its name.
 
     Raises:
-        ConfigurationError: there is none of that name.
+        ConfigurationError: no provider has that name.
     """
     if name not in PROVIDERS:
         raise ConfigurationError(
-            f"the provider is not known: {name}", hint=f"the providers are {', '.join(PROVIDERS)}"
+            f"unknown provider: {name}", hint=f"the providers are {', '.join(PROVIDERS)}"
         )
     return PROVIDERS[name]
 
 
 def provider_of_chat_model(model: str | None) -> Provider | None:
-    """The provider of a chat model by the model's name; None if the name tells none."""
+    """The provider of a chat model by the model's name; None if the name matches none."""
     name = (model or "").strip().lower()
-    # A gateway's name comes first in the name of a model: the most specific provider is last.
+    # A gateway's name precedes the model's: the most specific provider is last.
     for provider in reversed(list(PROVIDERS.values())):
         if provider.chat_names is not None and provider.chat_names.search(name):
             return provider
@@ -55,7 +55,7 @@ def provider_of_chat_model(model: str | None) -> Provider | None:
 
 
 def auto_embeddings() -> dict[str, RemoteEmbedding]:
-    """What `auto` may choose, in order of preference."""
+    """The embeddings that `auto` may choose, in order of preference."""
     return {
         provider.name: provider.embedding
         for provider in PROVIDERS.values()

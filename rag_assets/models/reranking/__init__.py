@@ -1,4 +1,4 @@
-"""A question and passages → how well each passage answers it.
+"""Rerankers: a question and passages → a score for each passage.
 
 Belongs here: the Reranker protocol, a cross-encoder on this machine, an endpoint over the network,
 a circuit breaker. Does not: which passages are reranked, and the use of their

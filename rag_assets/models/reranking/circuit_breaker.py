@@ -20,7 +20,7 @@ class CircuitBreakerReranker:
 
     Args:
         reranker: that may fail.
-        clock: seconds from anywhere.
+        clock: seconds of a monotonic clock.
     """
 
     def __init__(self, reranker: Reranker, clock: Callable[[], float] = time.monotonic) -> None:
@@ -31,7 +31,7 @@ class CircuitBreakerReranker:
 
     @property
     def reranker_id(self) -> str:
-        """Of the reranker itself."""
+        """The id of the wrapped reranker."""
         return self._reranker.reranker_id
 
     async def scores(
@@ -64,7 +64,7 @@ class CircuitBreakerReranker:
         now = self._clock()
         if now < self._open_until:
             raise RerankFailed(f"{self.reranker_id} failed {self._failures} times", "resting")
-        # One search tries it; until it succeeds, others go on without.
+        # One search tries it; until it succeeds, others do not wait for it.
         self._open_until = now + OPEN_SECONDS
 
     def _count_failure(self) -> None:

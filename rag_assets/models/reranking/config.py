@@ -1,4 +1,4 @@
-"""Which reranker a tenant has, as tenants.yaml says it."""
+"""The configuration of a tenant's reranker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag_assets.models.transport.addresses import normal_base_url
 from rag_assets.models.transport.settings import MAX_URL, ModelName, key_reference
 
 MAX_FIRST = 100
-"""Passages that one search may have read again."""
+"""The limit of passages that one search may rerank."""
 
 _OF_URL = ("model", "takes", "api_key")
 _OF_FOLDER = ("threads",)
@@ -39,18 +39,18 @@ class RerankConfig(BaseModel):
     Attributes:
         folder: the absolute folder of a cross-encoder, as ONNX with its tokenizer.json; operators
             only.
-        threads: folder: passages read at once; by default the cores of this process.
+        threads: folder: passages scored concurrently; by default the cores of this process.
         url: the whole address of a rerank endpoint, such as https://api.cohere.com/v2/rerank. It
-            has to be public and encrypted unless the operator lets it through, and is sent the
-            question and the passages.
-        model: url: the model's name there.
-        takes: url: what a request calls the passages: "documents", as Cohere, Jina, Voyage and
-            vLLM do, or "texts", as Hugging Face's text-embeddings-inference does.
+            has to be public and encrypted unless the operator allows it, and receives the question
+            and the passages.
+        model: url: the model's name at the server.
+        takes: url: the field of a request with the passages: "documents" for Cohere, Jina, Voyage
+            and vLLM, "texts" for Hugging Face's text-embeddings-inference.
         api_key: url: the environment variable that holds the key, as $NAME, instead of a key stored
-            for the provider "rerank". A server of one's own may need none.
-        first: candidates that are read again.
-        seconds: that they may take; a search that would take longer answers without.
-        by_default: whether searches are reranked that do not say.
+            for the provider "rerank". A self-hosted server may need none.
+        first: number of candidates that are reranked.
+        seconds: time limit; after it a search returns its hits without reranking.
+        by_default: whether searches without the parameter are reranked.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,7 +75,7 @@ class RerankConfig(BaseModel):
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
         if (self.folder is None) == (self.url is None):
-            raise ValueError("give either the folder of a model or the url of an endpoint")
+            raise ValueError("set either the folder of a model or the url of an endpoint")
         foreign = _OF_URL if self.url is None else _OF_FOLDER
         given = [name for name in foreign if getattr(self, name) is not None]
         if given:

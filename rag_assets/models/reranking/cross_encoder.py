@@ -1,4 +1,4 @@
-"""Reranking on this machine's own cores, with a cross-encoder from a folder."""
+"""Reranking on this machine's CPU, with a cross-encoder from a folder."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _TWO_CLASSES = 2
 
 
 def require_cross_encoder(folder: Path) -> None:
-    """Load a folder's model and let it read a pair.
+    """Load a folder's model and score a pair with it.
 
     Raises:
-        ConfigurationError: the folder is missing, or holds no cross-encoder that can be used.
+        ConfigurationError: the folder is missing, or holds no usable cross-encoder.
     """
     CrossEncoder(folder, threads=1).check()
 
@@ -42,22 +42,21 @@ def require_cross_encoder(folder: Path) -> None:
 class CrossEncoder:
     """An ONNX cross-encoder, run by onnxruntime on the CPU.
 
-    Each pair of question and passage is one call on one thread, and pairs run side by side in a
-    pool of threads. On a CPU that is as fast as padded batches, a score cannot depend on its
-    company, and where to stop is soon reached: a late search occupies no core for longer than one
-    passage takes.
+    Each pair of question and passage is one call on one thread, and pairs run in parallel in a pool
+    of threads. On a CPU that is as fast as padded batches, a score does not depend on other
+    passages, and a late search occupies no core for longer than one passage takes.
 
-    What does not fit into the model's window is cut off the passage. A question is cut only where
-    it takes more than half of the window.
+    A passage is cut where it exceeds the model's window. A question is cut only if it takes more
+    than half of the window.
 
-    The model is loaded at the first use, not when the object is made.
+    The model is loaded at the first use, not when the object is created.
 
     Args:
         folder: with the ONNX model, its tokenizer.json, and its window as onnx_folder finds it.
-        threads: pairs read at once, of all searches; by default the cores of this process.
+        threads: pairs scored concurrently, over all searches; by default the cores of this process.
 
     Raises:
-        ConfigurationError: the folder lacks what is needed, or holds several models.
+        ConfigurationError: the folder lacks a required file or setting, or holds several models.
     """
 
     def __init__(self, folder: Path, threads: int | None = None) -> None:
@@ -73,14 +72,14 @@ class CrossEncoder:
 
     @property
     def reranker_id(self) -> str:
-        """The folder's name: no score is kept, so that it need not tell weights apart."""
+        """The folder's name; scores are not stored, so it need not distinguish weights."""
         return self._id
 
     def check(self) -> None:
-        """Load the model and let it read a pair.
+        """Load the model and score a pair with it.
 
         Raises:
-            ConfigurationError: it cannot be loaded, or is no cross-encoder.
+            ConfigurationError: it cannot be loaded, or is not a cross-encoder.
         """
         self._loaded()
 
@@ -90,8 +89,7 @@ class CrossEncoder:
         """One score for each passage; see Reranker.scores.
 
         Raises:
-            RerankFailed: not all were read in time, or the model made something of one that is no
-                score.
+            RerankFailed: not all were scored in time, or a score is not a number.
             ConfigurationError: the model cannot be used.
         """
         deadline = time.monotonic() + seconds
@@ -112,10 +110,10 @@ class CrossEncoder:
         return scores
 
     async def close(self) -> None:
-        """It has no connections; the loaded model is kept for the next call."""
+        """There are no connections to close; the loaded model is kept for the next call."""
 
     def unload(self) -> None:
-        """End the threads and let the model go; a later call would load it again."""
+        """Stop the threads and unload the model; a later call loads it again."""
         with self._lock, self._loading:
             pool, self._pool, self._pairs = self._pool, None, None
         if pool is not None:
@@ -128,9 +126,9 @@ class CrossEncoder:
         scores: list[float],
         deadline: float,
     ) -> None:
-        """Score passages into their places until none is left; runs in several threads at once."""
+        """Score passages into their places until none is left; runs in several threads."""
         pairs = self._loaded()
-        asked = pairs.cut(question)
+        shortened = pairs.cut(question)
         while todo:
             if time.monotonic() >= deadline:
                 raise self._late()
@@ -138,9 +136,9 @@ class CrossEncoder:
                 index, passage = todo.popleft()
             except IndexError:
                 return
-            score = pairs.score(asked, passage)
+            score = pairs.score(shortened, passage)
             if not math.isfinite(score):
-                raise RerankFailed(f"{self._id} returned a score that is no number", "malformed")
+                raise RerankFailed(f"{self._id} returned a score that is not a number", "malformed")
             scores[index] = score
 
     def _late(self) -> RerankFailed:
@@ -153,8 +151,8 @@ class CrossEncoder:
             return self._pool
 
     def _loaded(self) -> _Pairs:
-        # Not the lock of the pool, which an event loop takes: loading takes seconds.
-        with self._loading:  # several threads start with the first passages; one of them loads
+        # Not the pool's lock, which an event loop acquires: loading takes seconds.
+        with self._loading:  # several threads start at once; one of them loads
             if self._pairs is None:
                 self._pairs = _Pairs(self._weights, self._tokenizer, self._window)
             return self._pairs
@@ -168,7 +166,7 @@ class _Pairs:
         self._inputs = plan_inputs(self._session, weights)
         names = [node.name for node in self._session.get_outputs()]
         self._output = next(name for name in (*_OUTPUTS, *names) if name in names)
-        self._most_asked = window // 2
+        self._question_limit = window // 2
         self._plain = load_tokenizer(tokenizer)
         self._plain.no_truncation()
         self._plain.no_padding()
@@ -178,14 +176,14 @@ class _Pairs:
         self._require_scores(weights)
 
     def cut(self, question: str) -> str:
-        """As much of a question as leaves half of the window to the passage."""
+        """Cut a question to half of the window."""
         encoded = self._plain.encode(encodable(question), add_special_tokens=False)
-        if len(encoded.ids) <= self._most_asked:
+        if len(encoded.ids) <= self._question_limit:
             return encodable(question)
-        return encodable(question)[: encoded.offsets[self._most_asked - 1][1]]
+        return encodable(question)[: encoded.offsets[self._question_limit - 1][1]]
 
     def score(self, question: str, passage: str) -> float:
-        """How well a passage answers; of two classes, the odds of the second, as a logarithm."""
+        """The score of a passage; of two classes, the log-odds of the second."""
         values = self._answer(question, passage).reshape(-1)
         return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
 
@@ -206,5 +204,5 @@ class _Pairs:
             raise ConfigurationError(
                 f"the ONNX model's output {self._output} has the shape {shape}, which is not one"
                 f" score a pair: {weights}",
-                hint="a reranker is a cross-encoder; a model that makes vectors is none",
+                hint="set the folder of a cross-encoder; an embedding model cannot rerank",
             )

@@ -1,13 +1,13 @@
-"""Reranking by a server: Cohere, Jina, Voyage, vLLM, text-embeddings-inference, and their like.
+"""Reranking by a server such as Cohere, Jina, Voyage, vLLM or text-embeddings-inference.
 
-They share one request and nearly one answer:
+They share one request format, and nearly share one response format:
 
     POST {"model": …, "query": …, "documents": […]}
     {"results": [{"index": 1, "relevance_score": 0.98}, …]}
 
-Voyage says `data` for `results`; text-embeddings-inference takes `texts`, and answers with the bare
-list and `score`. How many come back is not limited in the request: by default all do, everywhere,
-and the name of the limit (`top_n`, `top_k`) is what differs.
+Voyage has `data` for `results`; text-embeddings-inference takes `texts`, and returns the bare list
+with `score`. A request sets no limit of results: by default every server returns all of them, and
+the name of the limit (`top_n`, `top_k`) differs.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
     import httpx2
 
 _MOST_BYTES = 8 * 1024 * 1024
-"""Of an answer: vLLM sends the passages back."""
+"""Limit of a response: vLLM returns the passages too."""
 
 
 class RerankEndpoint:
-    """A reranker behind a network, asked once for all passages of a question.
+    """A reranker over the network, with one request for all passages of a question.
 
-    Its server is reached as an embedder's is: public, encrypted, at the addresses that were judged,
-    without redirects, unless the operator lets it through. Nothing that it says gets into an error.
+    Connections follow the rules of embedders: public, encrypted, only to validated addresses,
+    without redirects, unless the operator allows the server. No error quotes its response.
 
     Args:
         config: with a url.
-        credentials: gives the tenant's key, where it has one.
-        allowed: servers beyond the public internet that the operator lets through.
+        credentials: returns the tenant's key, if it has one.
+        allowed: private endpoints that the operator allows.
     """
 
     def __init__(
@@ -75,23 +75,23 @@ class RerankEndpoint:
         """One score for each passage; see Reranker.scores.
 
         Raises:
-            RerankFailed: see there.
+            RerankFailed: see Reranker.scores.
         """
         try:
             async with asyncio.timeout(seconds), self._connections.use() as connection:
-                said = await connection.post(self._body(question, passages))
-            return scores_of(said, len(passages))
+                answer = await connection.post(self._body(question, passages))
+            return scores_of(answer, len(passages))
         except TimeoutError:
             failure = RerankFailed(f"{self._id} did not answer in time", "late")
         except EmbeddingError as error:
             failure = RerankFailed(error.message, _fault(error), hint=error.hint)
         except ValueError as error:
-            failure = RerankFailed(f"{self._id} sent a malformed answer: {error}", "malformed")
-        # Raised out here, it carries no context: that quotes the server's answer.
+            failure = RerankFailed(f"{self._id} sent a malformed response: {error}", "malformed")
+        # Raised outside of the except block: the context would quote the server's response.
         raise failure
 
     async def close(self) -> None:
-        """Let go of this loop's connections; see Reranker.close."""
+        """Close this loop's connections; see Reranker.close."""
         await self._connections.close()
 
     def _body(self, question: str, passages: Sequence[str]) -> dict[str, Any]:
@@ -102,29 +102,29 @@ class RerankEndpoint:
         return body if self._config.model is None else {"model": self._config.model, **body}
 
 
-def scores_of(said: object, count: int) -> list[float]:
-    """The scores in an answer, in the order of the passages.
+def scores_of(answer: object, count: int) -> list[float]:
+    """The scores in a response, in the order of the passages.
 
     Args:
-        said: an answer's JSON.
-        count: how many passages there were.
+        answer: a response's JSON.
+        count: number of passages.
 
     Raises:
-        ValueError: it does not hold one finite score for each; does not quote it.
+        ValueError: it does not have one finite score for each; does not quote it.
     """
-    if isinstance(said, Mapping):
-        said = said.get("results", said.get("data"))
-    if not isinstance(said, list) or len(said) != count:
+    if isinstance(answer, Mapping):
+        answer = answer.get("results", answer.get("data"))
+    if not isinstance(answer, list) or len(answer) != count:
         raise ValueError(f"not a list of {count} results")
     scores: dict[int, float] = {}
-    for result in said:
+    for result in answer:
         if not isinstance(result, Mapping):
-            raise ValueError("a result is no object")  # noqa: TRY004 - what is wrong is a value
+            raise ValueError("a result is not an object")  # noqa: TRY004 - a server's value
         index, score = result.get("index"), result.get("relevance_score", result.get("score"))
         if type(index) is not int or not 0 <= index < count or index in scores:
-            raise ValueError("an index is missing, out of range, or there twice")
+            raise ValueError("an index is missing, out of range, or duplicate")
         if type(score) not in {int, float} or not math.isfinite(score):
-            raise ValueError("a score is no finite number")
+            raise ValueError("a score is not a finite number")
         scores[index] = float(score)
     return [scores[index] for index in range(count)]
 
@@ -145,13 +145,13 @@ class _Refused(Exception):
 
 
 class _Connection(SdkConnection["httpx2.AsyncClient"]):
-    """The way to the endpoint; there is no SDK, the HTTP client itself is asked."""
+    """A connection to the endpoint, through the HTTP client: there is no SDK."""
 
     own_server = ""
     most_bytes = _MOST_BYTES
 
     async def post(self, body: Mapping[str, Any]) -> object:
-        """Send a request; returns the answer's JSON.
+        """Send a request; returns the response's JSON.
 
         Raises:
             EmbeddingError: see SdkConnection.exchange.

@@ -1,4 +1,4 @@
-"""What a search asks of a reranker."""
+"""The interface of rerankers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Reranker(Protocol):
-    """Reads a question and a passage together, and says how well the one answers the other.
+    """Reads a question and a passage together, and scores how well the passage answers it.
 
-    Slower than comparing vectors and better at it, so it is for the first candidates of a search.
+    It is slower and more accurate than comparing vectors: it is for the top candidates of a search.
     """
 
     @property
     def reranker_id(self) -> str:
-        """Which model, for people and logs."""
+        """The model's name, for people and logs."""
         ...
 
     async def scores(
@@ -22,19 +22,19 @@ class Reranker(Protocol):
     ) -> list[float]:
         """One finite score for each passage, in their order; a higher one is a better answer.
 
-        Scores are of the model's own scale: they order the passages of one question, and compare
-        with nothing else.
+        Scores have the model's own scale: they order the passages of one question, and cannot be
+        compared with others.
 
         Args:
-            question: in words.
-            passages: that were found.
-            seconds: that it may take; afterwards nothing of it goes on.
+            question: of the search.
+            passages: of the candidates.
+            seconds: time limit; afterwards no work continues.
 
         Raises:
-            RerankFailed: there are none, and why.
+            RerankFailed: there are no scores; with the reason.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of this loop's connections; a later call opens them again."""
+        """Close this loop's connections; a later call opens them again."""
         ...

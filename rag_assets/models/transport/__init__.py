@@ -1,5 +1,5 @@
-"""Requests to servers of models: where they may lead, how often, and the names of failures.
+"""Requests to servers of models: permitted addresses, limits, retries and errors.
 
-Belongs here: what models of every kind need of a network. Does not: what is sent and read
-(embedding, reranking, chat, providers), whose key it is (billing).
+Belongs here: networking that models of every kind share. Does not: contents of requests and
+responses (embedding, reranking, chat, providers), keys (billing).
 """

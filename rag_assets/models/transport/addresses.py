@@ -1,7 +1,8 @@
 """Rules for the servers that tenants may name, by URL and by address (against SSRF).
 
-A tenant names a server, and this process connects to it: without these rules a tenant could reach
-whatever this machine reaches, such as a cloud's metadata service or another tenant's database.
+A tenant names a server, and this process connects to it: without these rules a tenant could
+reach any server that this machine reaches, such as a cloud's metadata service or another tenant's
+database.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from rag_assets.common.private_endpoints import Address, PrivateEndpoints
 
 _UNICAST = IPv6Network("2000::/3")  # all global unicast addresses that IANA has assigned
 _NAT64 = IPv6Network("64:ff9b::/96")
-# Global by ipaddress, in this or an earlier Python, although no public server is there.
+# Global by ipaddress, in this or an earlier Python, although no public server has one.
 _NOT_PUBLIC = (
     IPv4Network("192.0.0.0/24"),  # protocol assignments
     IPv4Network("192.88.99.0/24"),  # relays of 6to4
@@ -78,10 +79,10 @@ def normal_base_url(url: str) -> str:
 def permitted(
     resolved: list[str], *, scheme: str, host: str, port: int, allowed: PrivateEndpoints
 ) -> list[str]:
-    """Permit the addresses of a server: all of them, or none.
+    """Return the addresses of a server if all of them are permitted.
 
     Args:
-        resolved: addresses of its name.
+        resolved: the addresses of its name.
         scheme, host, port: of the URL.
         allowed: by the operator.
 
@@ -97,12 +98,12 @@ def permitted(
     if scheme != "https":
         raise refused(
             f"base_url is not encrypted: {host}:{port}",
-            hint="use https://, or let the operator add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
+            hint="use https://, or the operator can add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
         )
     if not all(is_public(address) or allowed.holds(address) for address in addresses):
         raise refused(
             f"base_url leads to an address that is not public: {host}:{port}",
-            hint="if that is meant, let the operator add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
+            hint="if this is intended, the operator can add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
         )
     return resolved
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
 Credentials: TypeAlias = "Callable[[], SecretStr]"
-"""Gives a tenant's key when it is needed.
+"""Returns a tenant's key when it is needed.
 
-Raises NoProviderKey if there is none, KeyUnreadable if there is one that does not decrypt.
+Raises NoProviderKey if the tenant has none, KeyUnreadable if its key cannot be decrypted.
 """

@@ -22,9 +22,9 @@ from rag_assets.common.errors import (
 )
 
 _LONGEST_WAIT = 86_400.0
-"""A server may name any number of seconds; more than a day is cut to a day."""
+"""A server may require any number of seconds; more than a day is cut to a day."""
 
-_KEY_HINT = "set a key that it takes with `rag-assets keys set`"
+_KEY_HINT = "set a valid key with `rag-assets keys set`"
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _INPUT_REJECTED = frozenset({400, 413, 422})
 _FAULTS: Mapping[int, Fault] = {401: "key", 402: "quota", 403: "key", 404: "model"}
@@ -36,9 +36,9 @@ class Refusal:
 
     Attributes:
         status: of HTTP.
-        headers: of the answer.
-        fault: what its body says, where the status does not.
-        retry_after: seconds that its body asks for.
+        headers: of the response.
+        fault: from its body, if the status has none.
+        retry_after: seconds that its body requires.
     """
 
     status: int
@@ -48,10 +48,10 @@ class Refusal:
 
 
 def failure_of(refusal: Refusal, embedder: str) -> EmbeddingError:
-    """The error that a refusal stands for.
+    """Convert a refusal into an error.
 
     Args:
-        refusal: what the provider answered.
+        refusal: the provider's response.
         embedder: the embedder's id, for the message.
     """
     status = refusal.status
@@ -65,7 +65,7 @@ def failure_of(refusal: Refusal, embedder: str) -> EmbeddingError:
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         return EmbedderRefused(
             f"{embedder} redirects to another address (HTTP {status}), which is not followed",
-            hint="set base_url to where it leads, if that is meant",
+            hint="set base_url to that address if this is intended",
         )
     return EmbedderRefused(
         f"{embedder} refuses the request (HTTP {status})",
@@ -74,10 +74,10 @@ def failure_of(refusal: Refusal, embedder: str) -> EmbeddingError:
 
 
 def interruption_of(error: BaseException, embedder: str) -> EmbeddingError:
-    """The error that a connection's failure stands for: it is tried again.
+    """Convert a connection's failure into an error, which is transient as a rule.
 
-    An error of our own inside it, such as an address that is not permitted, is itself; a
-    certificate that does not verify is for a person.
+    An error of the project among its causes, such as an address that is not permitted, is returned
+    itself; a certificate that cannot be verified needs a person.
     """
     for cause in _causes(error):
         if isinstance(cause, EmbeddingError):
@@ -93,30 +93,30 @@ def interruption_of(error: BaseException, embedder: str) -> EmbeddingError:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that headers ask to wait, in any of the usual ways; None if they do not.
+    """Seconds to wait by a response's headers, in any of the usual forms; None without one.
 
     Args:
-        headers: with names in lower case, or indifferent to case.
+        headers: with names in lower case, or case-insensitive.
     """
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
-    said = headers.get("retry-after")
-    seconds = _seconds(said)
-    if seconds is not None or said is None:
+    header = headers.get("retry-after")
+    seconds = _seconds(header)
+    if seconds is not None or header is None:
         return seconds
     try:
-        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
 
 
 def _transient(refusal: Refusal, embedder: str) -> EmbedderUnavailable:
-    said = refusal.retry_after
-    wait = retry_after(refusal.headers) if said is None else said
+    stated = refusal.retry_after
+    wait = retry_after(refusal.headers) if stated is None else stated
     wait = None if wait is None else min(wait, _LONGEST_WAIT)
     slow = refusal.status == HTTPStatus.TOO_MANY_REQUESTS
-    what = "asks to slow down" if slow else "does not answer as expected"
+    what = "limits requests" if slow else "is unavailable"
     return EmbedderUnavailable(f"{embedder} {what} (HTTP {refusal.status})", retry_after=wait)
 
 
@@ -132,7 +132,7 @@ def _refused(fault: Fault, status: int, embedder: str) -> EmbedderRefused:
             fault=fault,
         )
     return EmbedderRefused(
-        f"the provider knows no such model: {embedder} (HTTP {status})",
+        f"the provider has no such model: {embedder} (HTTP {status})",
         hint="check its model and base_url in tenants.yaml",
         fault=fault,
     )

@@ -19,7 +19,7 @@ from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.transport.addresses import permitted, refused
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
-"""From a server's name and port to its addresses; raises OSError where there are none."""
+"""Resolves a server's name and port to addresses; raises OSError if there are none."""
 
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 """Twice what 100 vectors of 4,096 dimensions take as JSON, with room for verbose servers."""
@@ -33,7 +33,7 @@ _HEADERS_SENT = frozenset(
     {"host", "accept", "authorization", "x-goog-api-key", "content-type", "content-length"}
     | {"connection", "user-agent"}
 )
-# A server may put what it was sent, the key too, into any header of its answer.
+# A server may return what it was sent, even the key, in any header of its response.
 _HEADERS_TAKEN = frozenset({"content-type", "retry-after", "retry-after-ms"})
 
 
@@ -50,17 +50,17 @@ def tenants_client(
     resolver: Resolve = resolve,
     most_bytes: int = MAX_RESPONSE_BYTES,
 ) -> httpx2.AsyncClient:
-    """A client that reaches one server, which a tenant has named, and nothing else.
+    """A client that connects to one server, named by a tenant, and to no other.
 
-    Its name is resolved once, all its addresses are judged, and connections go to these very
+    Its name is resolved once, all its addresses are validated, and connections go to exactly these
     addresses; TLS still verifies the name. Redirects are not followed, proxies, certificates and
     passwords of the environment are not used.
 
     Args:
         base_url: of the server.
-        allowed: servers beyond the public internet that the operator allows.
+        allowed: private endpoints that the operator allows.
         resolver: finds its addresses.
-        most_bytes: of an answer.
+        most_bytes: limit of a response.
 
     Raises:
         EmbedderRefused: it is not a URL.
@@ -74,11 +74,11 @@ def tenants_client(
 
 
 def providers_client(base_url: str, *, most_bytes: int = MAX_RESPONSE_BYTES) -> httpx2.AsyncClient:
-    """A client for a provider's own server: by the proxy of the environment, if there is one.
+    """A client for a provider's own server, through the environment's proxy if it has one.
 
     Args:
-        base_url: of the provider, as its SDK knows it.
-        most_bytes: of an answer.
+        base_url: of the provider, as in its SDK.
+        most_bytes: limit of a response.
     """
     url = httpx2.URL(base_url)
     proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
@@ -92,7 +92,7 @@ def providers_client(base_url: str, *, most_bytes: int = MAX_RESPONSE_BYTES) -> 
 def _client(
     transport: httpx2.AsyncBaseTransport, most_bytes: int, *, trust_env: bool
 ) -> httpx2.AsyncClient:
-    # On DEBUG it writes down the headers of answers as they come, before any of this sees them.
+    # At DEBUG the library logs the headers of responses before this module removes any.
     wire = logging.getLogger("httpcore2")
     wire.setLevel(max(wire.level, logging.INFO))
     return httpx2.AsyncClient(
@@ -115,7 +115,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
             for name, value in request.headers.raw
             if name.decode("ascii").lower() in _HEADERS_SENT
         ]
-        # Not compressed, so that what is counted is what will be held in memory.
+        # Not compressed, so that the bytes counted are the bytes held in memory.
         bounded = httpx2.Request(
             request.method,
             request.url,
@@ -129,7 +129,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             if good:
-                raise BadVectors("a provider's response is compressed, against the request")
+                raise BadVectors("a provider's response is compressed, which the request excluded")
             return httpx2.Response(response.status_code, headers=taken)
         stream = _BoundedStream(response, self._most_bytes if good else _MOST_REFUSAL_BYTES)
         return httpx2.Response(response.status_code, headers=taken, stream=stream)
@@ -178,7 +178,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
                 return await self._inner.handle_async_request(self._to(address, request))
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failure = error
-        # The server may have moved: the next request asks for its addresses, and judges them.
+        # The server may have moved: the next request resolves and validates its addresses.
         self._addresses = []
         raise failure
 
@@ -204,7 +204,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         return self._addresses
 
     def _to(self, address: str, request: httpx2.Request) -> httpx2.Request:
-        """The same request to an address; the name stays in its Host, and in its certificate."""
+        """The same request to an address; the name stays in the Host header and for TLS."""
         return httpx2.Request(
             request.method,
             request.url.copy_with(host=address),

@@ -46,7 +46,7 @@ class LoopClients(Generic[ClientT]):
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator[ClientT]:
-        """This loop's client, which stays open for the time of the block."""
+        """This loop's client, which stays open for the block."""
         loop = asyncio.get_running_loop()
         with self._lock:
             opened = self._opened.get(loop)
@@ -61,7 +61,7 @@ class LoopClients(Generic[ClientT]):
                 await opened.client.close()
 
     async def close(self) -> None:
-        """Close this loop's client: now, or once those who are using it have ended."""
+        """Close this loop's client: now, or once nothing uses it."""
         with self._lock:
             opened = self._opened.pop(asyncio.get_running_loop(), None)
         if opened is not None:

@@ -9,24 +9,25 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from rag_assets.common.errors import EmbedderUnavailable, EmbeddingError, OutOfTime
+from rag_assets.common.errors import EmbedderUnavailable, EmbeddingError, DeadlineExceeded
 from rag_assets.models.transport.traffic import Traffic
 
 _LONGEST_SHARED_PAUSE = 300.0
-"""The cause may be repaired long before the pause that a provider asks for."""
+"""Longest pause: the cause may be repaired long before the time that a provider requires."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and for how long a call is tried.
+    """The limits of a call's attempts.
 
     Attributes:
-        turn: seconds to wait at most until its first attempt may be sent.
-        tries: attempts at most.
-        seconds: for all attempts and the pauses between them.
+        turn: longest wait until the first attempt may be sent, in seconds.
+        tries: limit of attempts.
+        seconds: limit of all attempts and the pauses between them.
         least: seconds that must be left for a further attempt to begin.
-        first_pause: seconds before the second attempt at most; doubled before every further one.
-        longest_pause: what that grows to, unless the provider asks for more.
+        first_pause: longest pause before the second attempt, in seconds; doubled before every
+            further one.
+        longest_pause: limit of that growth, unless the provider requires more.
     """
 
     turn: float
@@ -40,13 +41,13 @@ class RetryPolicy:
         """Seconds to wait when so many attempts have failed.
 
         Drawn evenly from zero to a bound that doubles ("full jitter"), so that callers who failed
-        together do not return together.
+        together do not retry together.
         """
         bound = min(self.longest_pause, self.first_pause * 2.0 ** (attempts - 1))
         return random.uniform(0.0, bound)  # noqa: S311
 
 
-# Providers count by the minute, and a Retry-After is as a rule no longer than that.
+# Providers count by the minute, and a Retry-After is rarely longer.
 DOCUMENT_RETRIES = RetryPolicy(turn=66.0, tries=8, seconds=66.0, least=5.0)
 """For documents, which can wait: a failure delays them for longer."""
 QUERY_RETRIES = RetryPolicy(turn=3.0, tries=4, seconds=7.0, least=1.0, first_pause=0.25)
@@ -69,23 +70,23 @@ class RetriedCall(Generic[AnswerT]):
     """One call to a provider: attempts within its limits until one succeeds.
 
     Args:
-        ask: one attempt.
-        traffic: limits attempts; takes the pauses that the provider asks for.
+        send: makes one attempt.
+        traffic: limits attempts, and observes the pauses that the provider requires.
         tokens: of an attempt, estimated.
-        patience: when to stop.
+        patience: limits of attempts and time.
         source: provider and model, for messages.
     """
 
     def __init__(
         self,
-        ask: Callable[[], Awaitable[AnswerT]],
+        send: Callable[[], Awaitable[AnswerT]],
         traffic: Traffic,
         *,
         tokens: int,
         patience: RetryPolicy,
         source: str,
     ) -> None:
-        self._ask = ask
+        self._send = send
         self._traffic = traffic
         self._tokens = tokens
         self._patience = patience
@@ -106,13 +107,13 @@ class RetriedCall(Generic[AnswerT]):
             deadline: time.monotonic() after which the first attempt is not sent.
 
         Raises:
-            OutOfTime: the first attempt could not be sent before the deadline.
+            DeadlineExceeded: the first attempt could not be sent before the deadline.
             EmbeddingError: what the last attempt raised, with the number of attempts.
         """
         until = time.monotonic() + self._patience.turn
         try:
             answer = await self._attempt(until if deadline is None else min(until, deadline))
-        except OutOfTime:
+        except DeadlineExceeded:
             if deadline is not None and deadline < until:
                 raise
             raise self._never_sent() from None
@@ -120,7 +121,7 @@ class RetriedCall(Generic[AnswerT]):
             await self._wait()
             try:
                 answer = await self._attempt(self._give_up - self._patience.least)
-            except OutOfTime:
+            except DeadlineExceeded:
                 raise self._failed() from None
         return answer
 
@@ -132,25 +133,25 @@ class RetriedCall(Generic[AnswerT]):
                     self._give_up = time.monotonic() + self._patience.seconds
                 self._attempts += 1
                 async with asyncio.timeout(self._give_up - time.monotonic()):
-                    answer = await self._ask()
+                    answer = await self._send()
                 turn.tokens = answer.tokens
                 return answer
         except TimeoutError:
-            self._failure = EmbedderUnavailable(f"{self._source} does not answer in time")
+            self._failure = EmbedderUnavailable(f"{self._source} did not answer in time")
         except EmbedderUnavailable as error:
             self._failure = error
-        except OutOfTime:
+        except DeadlineExceeded:
             raise
-        except EmbeddingError as error:  # none was made where there is no key to make it with
+        except EmbeddingError as error:  # without a key no attempt was made
             error.requests += self._attempts - 1
             raise
         return None
 
     async def _wait(self) -> None:
-        """Wait before the next attempt, if there is to be one.
+        """Wait before the next attempt.
 
         Raises:
-            EmbedderUnavailable: there is none.
+            EmbedderUnavailable: no further attempt is allowed.
         """
         failure = self._failed()
         pause = self._patience.pause(self._attempts)
@@ -169,7 +170,7 @@ class RetriedCall(Generic[AnswerT]):
 
     def _never_sent(self) -> EmbedderUnavailable:
         pause = self._traffic.pause_left
-        reason = "asks not to be called for now" if pause else "takes no further call for now"
+        reason = "accepts no requests for now" if pause else "has reached its request limits"
         error = EmbedderUnavailable(f"{self._source} {reason}", retry_after=pause or None)
         error.requests = 0
         return error

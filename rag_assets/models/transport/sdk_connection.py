@@ -1,4 +1,4 @@
-"""What every SDK's connection to a provider shares: clients, keys, time limits, named errors."""
+"""The base of connections to providers: clients, keys, time limits, error classification."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import httpx2
 
 REQUEST_SECONDS = 120.0
-"""For one request with its answer: a server may send a byte a minute for ever."""
+"""Time limit of one request: a server may send a byte a minute for ever."""
 
 _MOST_TOKENS = 10_000_000
-"""Of a request: no model takes as much in as many texts as go into one."""
+"""Limit of a request's tokens: no model accepts as many."""
 
 Sdk = TypeVar("Sdk")
 T = TypeVar("T")
@@ -31,12 +31,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Who is asked, and for which model.
+    """A provider's server, and the model to use there.
 
     Attributes:
         id: provider and model, for messages.
         base_url: of a server other than the provider's own.
-        key_optional: the server may take requests without a key.
+        key_optional: whether the server may accept requests without a key.
     """
 
     id: str
@@ -53,21 +53,21 @@ class _Client(Generic[Sdk]):
 
 
 class SdkConnection(ABC, Generic[Sdk]):
-    """The way to a provider through its own SDK, over connections that are ours.
+    """A connection to a provider through its SDK, with the project's HTTP client.
 
-    For one event loop. The SDK is imported, the key asked for and the server's name resolved at
-    the first request.
+    For one event loop. The SDK is imported, the key read and the server's name resolved at the
+    first request.
 
     Args:
-        server: who is asked.
-        credentials: gives the tenant's key; asked again after the provider has refused it.
-        allowed: servers beyond the public internet that the operator lets through.
+        server: the provider's server.
+        credentials: returns the tenant's key; called again after the provider has refused it.
+        allowed: private endpoints that the operator allows.
     """
 
     own_server: str
-    """Where the provider itself is; used unless the server has a base_url."""
+    """The provider's own address; used unless the server has a base_url."""
     most_bytes: int | None = None
-    """Of an answer, where it is not what one of vectors may have."""
+    """Limit of a response, if it differs from that of vectors."""
 
     def __init__(self, server: Server, credentials: Credentials, allowed: PrivateEndpoints) -> None:
         self.server = server
@@ -77,13 +77,13 @@ class SdkConnection(ABC, Generic[Sdk]):
         self._current: _Client[Sdk] | None = None
 
     async def exchange(
-        self, ask: Callable[[Sdk], Awaitable[T]], *, seconds: float | None = None
+        self, send: Callable[[Sdk], Awaitable[T]], *, seconds: float | None = None
     ) -> T:
-        """Ask the provider something, once, and give a failure its name.
+        """Send one request, and classify its failure.
 
         Args:
-            ask: does so with the SDK's client.
-            seconds: that it may take, where it is not a request's time.
+            send: sends it with the SDK's client.
+            seconds: time limit, if it is not REQUEST_SECONDS.
 
         Raises:
             EmbeddingError: see remote.Endpoint.request.
@@ -91,15 +91,15 @@ class SdkConnection(ABC, Generic[Sdk]):
         async with self._client() as client:
             try:
                 async with asyncio.timeout(seconds or REQUEST_SECONDS):
-                    return await ask(client.sdk)
+                    return await send(client.sdk)
             except Exception as error:  # of the SDK, its HTTP client, its parsers
-                failure = self._named(error)
+                failure = self._classified(error)
             client.retired |= isinstance(failure, EmbedderRefused)
-        # Raised out here, it carries no context: the SDK's error quotes the provider's answer.
+        # Raised outside of the except block: the context would quote the provider's response.
         raise failure
 
     async def close(self) -> None:
-        """Let go of connections, once no request uses them; see remote.Endpoint."""
+        """Close connections once no request uses them; see remote.Endpoint."""
         if self._current is not None:
             self._current.retired = True
             await self._close_if_done(self._current)
@@ -110,14 +110,14 @@ class SdkConnection(ABC, Generic[Sdk]):
 
     @abstractmethod
     def _refusal(self, error: Exception) -> EmbeddingError | None:
-        """What the SDK's error stands for, if it is about an answer of the provider."""
+        """Convert the SDK's error; None if it is not about a response of the provider."""
 
     def _shut(self, sdk: Sdk) -> None:
-        """Let go of what the SDK holds beside the HTTP client; as a rule nothing."""
+        """Close what the SDK holds beside the HTTP client; as a rule nothing."""
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[_Client[Sdk]]:
-        """A client that the provider has not refused, open for the time of the block."""
+        """A client whose key the provider has not refused, open for the block."""
         async with self._opening:
             if self._current is None or self._current.retired:
                 key = await self._key()
@@ -152,22 +152,23 @@ class SdkConnection(ABC, Generic[Sdk]):
             return http_client.providers_client(self.own_server, most_bytes=most)
         return http_client.tenants_client(self.server.base_url, self._allowed, most_bytes=most)
 
-    def _named(self, error: Exception) -> EmbeddingError:
+    def _classified(self, error: Exception) -> EmbeddingError:
         if isinstance(error, EmbeddingError):
             return error.with_traceback(None)
         refusal = self._refusal(error)
         if refusal is not None:
             return refusal
         if isinstance(error, ValueError | TypeError | AttributeError | LookupError | OverflowError):
-            return BadVectors(f"{self.server.id} sent a malformed answer ({type(error).__name__})")
+            kind = type(error).__name__
+            return BadVectors(f"{self.server.id} returned a malformed response ({kind})")
         return interruption_of(error, self.server.id)
 
 
-def plausible_tokens(said: object) -> int | None:
-    """Tokens that a provider says it charges; None where it says nothing, 0, or nonsense."""
-    return said if type(said) is int and 0 < said <= _MOST_TOKENS else None
+def plausible_tokens(reported: object) -> int | None:
+    """The tokens that a provider reports as charged; None if that is not a positive number."""
+    return reported if type(reported) is int and 0 < reported <= _MOST_TOKENS else None
 
 
 def encodable(text: str) -> str:
-    """Replace lone surrogates: no request can hold what has no UTF-8."""
+    """Replace lone surrogates, which have no UTF-8, so that a request can hold the text."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -16,14 +16,14 @@ ModelName: TypeAlias = Annotated[
 ]
 
 BaseUrl: TypeAlias = Annotated[str, Field(max_length=MAX_URL), AfterValidator(normal_base_url)]
-"""Of a server: its addresses are judged when it is connected to."""
+"""The URL of a server; its addresses are validated on connection."""
 
 
 def key_reference(setting: str) -> AfterValidator:
     """Refuse a key that is not given as $NAME of an environment variable.
 
     Args:
-        setting: where it is named, for messages.
+        setting: its name, for messages.
     """
 
     def checked(reference: str) -> str:

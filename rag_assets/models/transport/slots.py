@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from rag_assets.common.errors import OutOfTime
+from rag_assets.common.errors import DeadlineExceeded
 
 
 class Slots:
@@ -30,10 +30,10 @@ class Slots:
         """Hold a slot for the time of the block.
 
         Args:
-            patience: seconds to wait at most.
+            patience: longest wait, in seconds.
 
         Raises:
-            OutOfTime: none became free.
+            DeadlineExceeded: none became free in time.
         """
         await self._acquire(patience)
         try:
@@ -56,10 +56,10 @@ class Slots:
             with self._lock:
                 if turn in self._waiting:
                     self._waiting.remove(turn)
-                else:  # it was handed over in the same moment
+                else:  # it was handed over at the same moment
                     self._hand_on()
             if isinstance(error, TimeoutError):
-                raise OutOfTime("no call in progress ended in time") from None
+                raise DeadlineExceeded("no call in progress ended in time") from None
             raise
 
     def _hand_on(self) -> None:

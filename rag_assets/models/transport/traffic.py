@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from rag_assets.common.errors import OutOfTime
+from rag_assets.common.errors import DeadlineExceeded
 from rag_assets.common.sliding_window import MINUTE, SlidingWindowLimiter
 from rag_assets.models.transport.slots import Slots
 
@@ -19,7 +19,7 @@ class Turn:
     """A request that may be sent now.
 
     Attributes:
-        tokens: estimated; to be set to the provider's count from its response.
+        tokens: estimated; replaced by the provider's count from its response.
     """
 
     tokens: int
@@ -29,8 +29,8 @@ class Traffic:
     """Limits of requests to a provider, shared by a tenant's runs, event loops and threads.
 
     Args:
-        concurrency: requests in progress at most.
-        requests_per_minute: in every minute at most; None for no limit.
+        concurrency: limit of requests in progress.
+        requests_per_minute: limit in every minute; None for no limit.
         tokens_per_minute: likewise.
         window: seconds in a minute.
     """
@@ -63,7 +63,7 @@ class Traffic:
 
     @asynccontextmanager
     async def turn(self, tokens: int, until: float) -> AsyncIterator[Turn]:
-        """Wait until a request may be sent; it is in progress for the time of the block.
+        """Wait until a request may be sent; it is in progress for the block.
 
         A request that waits for a rate limit holds no slot meanwhile: a short query may fit where
         a long batch does not.
@@ -73,7 +73,7 @@ class Traffic:
             until: time.monotonic() by which it must be sent.
 
         Raises:
-            OutOfTime: it cannot be sent by then; raised as soon as that is known.
+            DeadlineExceeded: it cannot be sent by then; raised as soon as that is known.
         """
         while True:
             async with self._slots.hold(until - time.monotonic()):
@@ -86,7 +86,7 @@ class Traffic:
                         self._end(tokens, turn.tokens)
                     return
             if time.monotonic() + wait > until:
-                raise OutOfTime("the provider's limits leave no room before the deadline")
+                raise DeadlineExceeded("the provider's limits allow no request before the deadline")
             await asyncio.sleep(wait)
 
     def _begin(self, tokens: int) -> float:

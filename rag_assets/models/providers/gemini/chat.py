@@ -23,7 +23,7 @@ class GeminiChat(GeminiConnection):
 
     Args:
         server, credentials, allowed: see SdkConnection.
-        model: its name there.
+        model: the model's name at the provider.
     """
 
     most_bytes = MOST_ANSWER_BYTES
@@ -35,10 +35,10 @@ class GeminiChat(GeminiConnection):
         self._model = model
 
     async def request(self, prompt: Prompt, seconds: float) -> Reply:
-        """Ask for an answer, once; see remote.ChatEndpoint."""
-        return await self.exchange(lambda sdk: self._ask(sdk, prompt), seconds=seconds)
+        """Send one request; see remote.ChatEndpoint."""
+        return await self.exchange(lambda sdk: self._complete(sdk, prompt), seconds=seconds)
 
-    async def _ask(self, sdk: Client, prompt: Prompt) -> Reply:
+    async def _complete(self, sdk: Client, prompt: Prompt) -> Reply:
         from google.genai.types import (
             AutomaticFunctionCallingConfig,
             Content,
@@ -60,21 +60,21 @@ class GeminiChat(GeminiConnection):
             raise InputRejected(f"{self.server.id} rejects the question")
         candidate = (answer.candidates or [])[0]
         return Reply(
-            "".join(_said(candidate)),
+            "".join(_text_parts(candidate)),
             plausible_tokens(getattr(answer.usage_metadata, "prompt_token_count", None)),
             _written(answer),
             cut=candidate.finish_reason == FinishReason.MAX_TOKENS,
         )
 
 
-def _said(candidate: Candidate) -> Iterator[str]:
-    """What is meant to be read: no thoughts, and nothing where it stopped before a word."""
+def _text_parts(candidate: Candidate) -> Iterator[str]:
+    """The text of an answer without thinking; empty if it stopped before any text."""
     parts = candidate.content.parts if candidate.content else None
     return (part.text for part in parts or () if part.text and not part.thought)
 
 
 def _written(answer: GenerateContentResponse) -> int | None:
-    """Tokens that are charged as written; the answer counts thoughts apart."""
+    """The output tokens charged; the response counts thinking separately."""
     usage = answer.usage_metadata
     text = plausible_tokens(getattr(usage, "candidates_token_count", None))
     thoughts = plausible_tokens(getattr(usage, "thoughts_token_count", None))

@@ -26,7 +26,7 @@ _DELAY = re.compile(r"([0-9]+(?:\.[0-9]+)?)s")
 
 
 class GeminiConnection(SdkConnection["Client"]):
-    """The way to Google, or to a server that speaks its language; see SdkConnection."""
+    """A connection to Google, or to a server that implements its API; see SdkConnection."""
 
     own_server = "https://generativelanguage.googleapis.com"
 
@@ -35,7 +35,7 @@ class GeminiConnection(SdkConnection["Client"]):
         from google.genai.types import HttpOptions
 
         if key is None:
-            raise ValueError("Gemini takes no request without a key")
+            raise ValueError("Gemini requires a key")
         return Client(
             vertexai=False,
             api_key=key.get_secret_value(),
@@ -61,7 +61,7 @@ class GeminiConnection(SdkConnection["Client"]):
 
 
 def _details(body: Any) -> Iterable[Mapping[str, Any]]:
-    """The typed details of an error, as google.rpc has them."""
+    """The typed details of an error, as google.rpc defines them."""
     error = body.get("error", body) if isinstance(body, Mapping) else {}
     details = error.get("details") if isinstance(error, Mapping) else None
     return (each for each in details or () if isinstance(each, Mapping))
@@ -73,7 +73,7 @@ def _fault(details: Iterable[Mapping[str, Any]]) -> Fault | None:
             return fault
         violations = detail.get("violations")
         for violation in violations if isinstance(violations, list) else ():
-            # A minute's quota comes back by itself; a day's is for a person.
+            # A quota per minute recovers by itself; one per day needs a person.
             if isinstance(violation, Mapping) and "PerDay" in str(violation.get("quotaId")):
                 return "quota"
     return None

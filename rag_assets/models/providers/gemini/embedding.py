@@ -25,18 +25,18 @@ _TASK_TYPES: Mapping[Purpose, str] = {
 
 
 class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
-    """A model of Google's, or of a server that speaks its language; see SdkEndpoint."""
+    """A model of Google, or of a server that implements its API; see SdkEndpoint."""
 
-    async def _ask(self, sdk: Client, texts: list[str], purpose: Purpose) -> Reply:
+    async def _embed(self, sdk: Client, texts: list[str], purpose: Purpose) -> Reply:
         from google.genai.types import Content, EmbedContentConfig, Part
 
         answer = await sdk.aio.models.embed_content(
             model=self.model.name,
-            # Each in a Content of its own: newer models make one vector of a list of texts.
+            # Each in its own Content: newer models return one vector for a list of texts.
             contents=[Content(parts=[Part(text=text)]) for text in texts],
             config=EmbedContentConfig(
                 task_type=_TASK_TYPES[purpose] if self.model.task_types else None,
-                output_dimensionality=self.model.asked_dimensions,
+                output_dimensionality=self.model.requested_dimensions,
             ),
         )
         return self._reply(lambda: self._vectors(answer, len(texts)), _tokens(answer))
@@ -53,13 +53,13 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
             return rows
         if any(row is None or len(row) != self.model.native for row in rows):
             raise WrongShape(
-                f"{self.model.embedder_id} returned vectors of other dimensions than its"
-                f" model's {self.model.native}, which were to be filled up with zeros",
+                f"{self.model.embedder_id} returned vectors of other dimensions than the"
+                f" {self.model.native} of its model",
                 hint="check the embedder's model and base_url",
             )
         return np.pad(np.array(rows, dtype=np.float32), ((0, 0), (0, missing)))
 
 
 def _tokens(answer: EmbedContentResponse) -> int | None:
-    """What is charged, where the answer says so."""
+    """The tokens charged, if the response has them."""
     return plausible_tokens(getattr(answer.usage_metadata, "prompt_token_count", None))

@@ -1,4 +1,4 @@
-"""Google Gemini: what it offers.
+"""Google Gemini: its models, limits and prices.
 
 Models and their limits are those of the references of its API; prices in dollars per million
 tokens those of https://ai.google.dev/gemini-api/docs/pricing, of embeddings as of November 2026,
@@ -41,7 +41,7 @@ _EMBEDDING = RemoteEmbedding(
                 query_prefix="task: search result | query: ",
                 price=Price(per_million=0.20, batch_per_million=0.10),
             ),
-            # Shut down at Google in January 2026; some compatible servers still have it.
+            # Shut down by Google in January 2026; some compatible servers still offer it.
             "text-embedding-004": KnownModel(
                 768,
                 1536,

@@ -1,4 +1,4 @@
-"""What came of a batch at OpenAI: a file of up to 1 GiB, read line by line."""
+"""Results of a batch at OpenAI: a file of up to 1 GiB, read line by line."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from rag_assets.models.embedding.batch_api import BatchResult
 from rag_assets.models.providers.openai.embedding import OpenAIEndpoint
 
 _READ_SECONDS = 1_800.0
-"""For a whole file: a server may send a byte a minute for ever."""
+"""Time limit of a whole file: a server may send a byte a minute for ever."""
 _LINE_BYTES = 1024 * 1024
-"""Many times what a vector of 4,096 dimensions takes as JSON."""
+"""Limit of a line: many times a vector of 4,096 dimensions as JSON."""
 _MOST_TOKENS = 1_000_000
-"""Of a text, and far more than any model reads."""
+"""Limit of a text's tokens, far more than any model reads."""
 _OK = 200
 
 
 class ResultFiles(OpenAIEndpoint):
-    """The files that an account's batches have ended in: the one kind of answer that is large."""
+    """Result files of an account's batches, which are the only large responses."""
 
     most_bytes = 1024 * 1024 * 1024
-    """50,000 vectors of 3,072 dimensions as base64."""
+    """Room for 50,000 vectors of 3,072 dimensions as base64."""
 
     async def read(self, file_id: str) -> AsyncIterator[BatchResult]:
-        """What came of each text.
+        """The result of each text.
 
         Raises:
-            BatchLost: the provider has no such file.
-            BadVectors: a line is none, or too long.
-            EmbeddingError: as SdkConnection.exchange does.
+            BatchLost: the provider no longer has the file.
+            BadVectors: a line is malformed, or too long.
+            EmbeddingError: see SdkConnection.exchange.
         """
         async with self._client() as client:
             try:
@@ -45,24 +45,24 @@ class ResultFiles(OpenAIEndpoint):
                     async for line in _lines(response.iter_bytes()):
                         yield _result(line, self.model.embedder_id)
             except Exception as error:
-                failure = self._named_of_file(error)
+                failure = self._error_of_file(error)
             else:
                 return
         raise failure
 
-    def _named_of_file(self, error: Exception) -> EmbeddingError:
+    def _error_of_file(self, error: Exception) -> EmbeddingError:
         from openai import NotFoundError
 
         if isinstance(error, NotFoundError):
             return BatchLost("its results are gone")
-        return self._named(error)
+        return self._classified(error)
 
 
 async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Cut into lines what comes in any parts, in a bounded time.
+    """Split a stream into lines, within a time limit.
 
     Raises:
-        TimeoutError: it takes too long.
+        TimeoutError: the stream takes too long.
         BadVectors: a line is too long.
     """
     until = time.monotonic() + _READ_SECONDS
@@ -80,16 +80,16 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             line.clear()
         line += rest
         if len(line) > _LINE_BYTES:
-            raise BadVectors(f"a batch has a line of more than {_LINE_BYTES:,} bytes")
+            raise BadVectors(f"a batch's results have a line of more than {_LINE_BYTES:,} bytes")
     if line.strip():
         yield bytes(line)
 
 
 def _result(line: bytes, embedder_id: str) -> BatchResult:
-    """One line of a file of results.
+    """Parse one line of a result file.
 
     Raises:
-        BadVectors: it is none.
+        BadVectors: it is malformed.
     """
     try:
         answer = json.loads(line)
@@ -100,8 +100,8 @@ def _result(line: bytes, embedder_id: str) -> BatchResult:
         body = response["body"]
         [data] = body["data"]
         return BatchResult(key, _vector(data["embedding"]), _tokens(body))
-    except Exception:  # numbers without end, brackets without end: a line can fail in any way
-        raise BadVectors(f"a batch of {embedder_id} has a line that is malformed") from None
+    except Exception:  # huge numbers, deep nesting: a line can fail in any way
+        raise BadVectors(f"the results of a batch of {embedder_id} have a malformed line") from None
 
 
 def _vector(embedding: Any) -> npt.ArrayLike:
@@ -113,5 +113,5 @@ def _vector(embedding: Any) -> npt.ArrayLike:
 def _tokens(body: dict[str, Any]) -> int:
     tokens = int((body.get("usage") or {}).get("total_tokens") or 0)
     if not 0 <= tokens <= _MOST_TOKENS:
-        raise ValueError("no number of tokens")
+        raise ValueError("not a number of tokens")
     return tokens

@@ -1,4 +1,4 @@
-"""OpenAI's batch API: a file of requests, answered within a day at half the price."""
+"""OpenAI's batch API: a file of requests, processed within a day at half the price."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TAG = "rag_assets"
 _PATH: Final = "/v1/embeddings"
 _TRANSFER_SECONDS = 900.0
 _PAGE = 100
-# Ids, states and codes are logged, stored and shown: a server may put the key where they belong.
+# Ids, states and codes are logged, stored and shown: a server could return the key in their place.
 _BATCH_ID = re.compile(r"batch_[A-Za-z0-9]{1,80}")
 _FILE_ID = re.compile(r"file-[A-Za-z0-9]{1,80}")
 _UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
@@ -46,7 +46,7 @@ _CODES = frozenset(
 class OpenAIBatches(OpenAIEndpoint):
     """One model's batch API; see batch_api.BatchApi.
 
-    A text is a request of its own, so that one that is refused costs no other its vector.
+    Each text is a separate request, so that a refused one does not affect the others.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class OpenAIBatches(OpenAIEndpoint):
         return self.model.dimensions
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
-        """Upload texts, and have them embedded; see BatchApi.submit."""
+        """Upload texts and create their batch; see BatchApi.submit."""
         content = b"".join(self._lines_of(items))
 
-        async def hand_over(sdk: AsyncOpenAI) -> str:
+        async def create(sdk: AsyncOpenAI) -> str:
             file = await sdk.files.create(file=("texts.jsonl", content), purpose="batch")
             batch = await sdk.batches.create(
                 input_file_id=_checked(file.id, _FILE_ID),
@@ -74,12 +74,12 @@ class OpenAIBatches(OpenAIEndpoint):
             )
             return _checked(batch.id, _BATCH_ID)
 
-        return await self._told(hand_over, seconds=_TRANSFER_SECONDS)
+        return await self._batch_request(create, seconds=_TRANSFER_SECONDS)
 
     async def find(self, tag: str, since: datetime) -> str | None:
-        """Look through the account's batches, the newest first; see BatchApi.find."""
+        """Search the account's batches, the newest first; see BatchApi.find."""
 
-        async def look(sdk: AsyncOpenAI) -> str | None:
+        async def search(sdk: AsyncOpenAI) -> str | None:
             async for batch in sdk.batches.list(limit=_PAGE):
                 if (batch.metadata or {}).get(_TAG) == tag:
                     return _checked(batch.id, _BATCH_ID)
@@ -87,54 +87,54 @@ class OpenAIBatches(OpenAIEndpoint):
                     return None
             return None
 
-        return await self._told(look)
+        return await self._batch_request(search)
 
     async def status(self, batch_id: str) -> BatchStatus:
-        """Ask for its status; see BatchApi.status."""
+        """Request its status; see BatchApi.status."""
         try:
             return await self._of_batch(batch_id, _status)
         except BatchLost as error:
             return BatchStatus("failed", error.message)
 
     async def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
-        """Read what came of it, line by line; see BatchApi.results."""
+        """Read its result files, line by line; see BatchApi.results."""
         for file_id in await self._of_batch(batch_id, _files_of):
             async for result in self._files.read(file_id):
                 yield result
 
     async def close(self) -> None:
-        """Let go of connections; see BatchApi.close."""
+        """Close connections; see BatchApi.close."""
         await self._files.close()
         await super().close()
 
     async def _of_batch(self, batch_id: str, read: Callable[[Batch], T]) -> T:
-        async def ask(sdk: AsyncOpenAI) -> T:
+        async def retrieve(sdk: AsyncOpenAI) -> T:
             from openai import NotFoundError
 
             try:
                 batch = await sdk.batches.retrieve(batch_id)
             except NotFoundError:
                 raise BatchLost(
-                    "the provider does not know it: it is gone, or of another account than the key"
+                    "the provider does not have it: it was deleted, or belongs to another account"
                 ) from None
             return read(batch)
 
-        return await self._told(ask)
+        return await self._batch_request(retrieve)
 
-    async def _told(
-        self, ask: Callable[[AsyncOpenAI], Awaitable[T]], *, seconds: float | None = None
+    async def _batch_request(
+        self, send: Callable[[AsyncOpenAI], Awaitable[T]], *, seconds: float | None = None
     ) -> T:
-        """Ask about a batch; an answer that makes no sense says nothing about the batch."""
+        """Send a request about a batch; a malformed response is a transient failure."""
         try:
-            return await self.exchange(ask, seconds=seconds)
+            return await self.exchange(send, seconds=seconds)
         except BadVectors as error:
-            failure = EmbedderUnavailable(f"{error.message} about a batch")
+            failure = EmbedderUnavailable(f"{error.message} to a request about a batch")
         raise failure
 
     def _lines_of(self, items: Sequence[EmbedItem]) -> Iterator[bytes]:
         options: dict[str, Any] = {"model": self.model.name, "encoding_format": "base64"}
-        if self.model.asked_dimensions is not None:
-            options["dimensions"] = self.model.asked_dimensions
+        if self.model.requested_dimensions is not None:
+            options["dimensions"] = self.model.requested_dimensions
         prefix = self.model.prefix("document")
         for item in items:
             body = {"input": encodable(prefix + item.text), **options}
@@ -146,7 +146,7 @@ def _status(batch: Batch) -> BatchStatus:
     if batch.status in _UNDER_WAY:
         return BatchStatus("under way")
     if batch.status not in _OVER:
-        raise ValueError("no state of a batch")
+        raise ValueError("not a state of a batch")
     if _files_of(batch) or batch.status == "completed":
         return BatchStatus("ended")
     return BatchStatus("failed", _code(batch))
@@ -158,17 +158,17 @@ def _files_of(batch: Batch) -> list[str]:
 
 
 def _code(batch: Batch) -> str:
-    """Why a batch came to nothing, in a word of the provider's; its sentences may hold a text."""
+    """The provider's code for a batch's failure; its messages may quote a text."""
     errors = batch.errors.data if batch.errors and batch.errors.data else []
     return next((error.code for error in errors if error.code in _CODES), batch.status)
 
 
 def _checked(id_: str, form: re.Pattern[str]) -> str:
-    """An id that is one.
+    """Validate the form of an id.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it has another form.
     """
     if not form.fullmatch(id_):
-        raise ValueError("no id")
+        raise ValueError("not an id")
     return id_

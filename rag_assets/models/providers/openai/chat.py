@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-"""Some servers of one's own leave them in front of what the model answers."""
+"""Some self-hosted servers put the model's thinking in front of its answer."""
 
 
 class OpenAIChat(OpenAIConnection):
@@ -24,7 +24,7 @@ class OpenAIChat(OpenAIConnection):
 
     Args:
         server, credentials, allowed: see SdkConnection.
-        model: its name there.
+        model: the model's name at the provider.
     """
 
     most_bytes = MOST_ANSWER_BYTES
@@ -37,10 +37,10 @@ class OpenAIChat(OpenAIConnection):
         self._model = model
 
     async def request(self, prompt: Prompt, seconds: float) -> Reply:
-        """Ask for an answer, once; see remote.ChatEndpoint."""
-        return await self.exchange(lambda sdk: self._ask(sdk, prompt), seconds=seconds)
+        """Send one request; see remote.ChatEndpoint."""
+        return await self.exchange(lambda sdk: self._complete(sdk, prompt), seconds=seconds)
 
-    async def _ask(self, sdk: AsyncOpenAI, prompt: Prompt) -> Reply:
+    async def _complete(self, sdk: AsyncOpenAI, prompt: Prompt) -> Reply:
         options: dict[str, Any] = {self.length_option: prompt.max_tokens, **without_key(sdk)}
         answer = await sdk.chat.completions.create(
             model=self._model,
@@ -53,7 +53,7 @@ class OpenAIChat(OpenAIConnection):
         choice = answer.choices[0]
         text = choice.message.content or ""
         if not isinstance(text, str):
-            raise ValueError("no text")  # noqa: TRY004 - of what a server sent
+            raise ValueError("no text")  # noqa: TRY004 - the value comes from a server
         return Reply(
             _THOUGHTS.sub("", text),
             plausible_tokens(getattr(answer.usage, "prompt_tokens", None)),
@@ -66,4 +66,4 @@ class CompatibleChat(OpenAIChat):
     """One chat model of a server that implements OpenAI's API."""
 
     length_option = "max_tokens"
-    """Deprecated by OpenAI, and the one that every such server knows."""
+    """Deprecated by OpenAI, and supported by every such server."""

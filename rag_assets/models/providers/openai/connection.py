@@ -27,7 +27,7 @@ _FAULTS: dict[str, Fault] = {
 
 
 class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
-    """The way to OpenAI, or to a compatible server; see SdkConnection."""
+    """A connection to OpenAI, or to a compatible server; see SdkConnection."""
 
     own_server = "https://api.openai.com/v1"
 
@@ -37,7 +37,7 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
         secret = _NO_KEY if key is None else key.get_secret_value()
         return AsyncOpenAI(
             api_key=secret,
-            # Said here as well: else the environment's OPENAI_CUSTOM_HEADERS could replace it.
+            # Set explicitly: otherwise the environment's OPENAI_CUSTOM_HEADERS could replace it.
             default_headers={"Authorization": f"Bearer {secret}"},
             base_url=self.server.base_url or self.own_server,
             http_client=http,
@@ -49,10 +49,10 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
         from openai import APIResponseValidationError, APIStatusError
 
         if isinstance(error, APIResponseValidationError):
-            return BadVectors(f"{self.server.id} sent a malformed answer")
+            return BadVectors(f"{self.server.id} returned a malformed response")
         if not isinstance(error, APIStatusError):
             return None
-        faults = (_FAULTS.get(str(said)) for said in (error.code, error.type))
+        faults = (_FAULTS.get(str(code)) for code in (error.code, error.type))
         refusal = Refusal(
             error.status_code, error.response.headers, fault=next(filter(None, faults), None)
         )
@@ -60,7 +60,7 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
 
 
 def without_key(sdk: AsyncOpenAI) -> dict[str, Any]:
-    """What a request is given besides, so that none without a key has the header of one."""
+    """Options of a request that remove the header of a key if there is no key."""
     from openai import Omit
 
     return {"extra_headers": {"Authorization": Omit()}} if sdk.api_key == _NO_KEY else {}

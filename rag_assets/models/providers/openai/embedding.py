@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 
 class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
-    """A model of OpenAI's; see SdkEndpoint."""
+    """A model of OpenAI; see SdkEndpoint."""
 
     encoding: Literal["base64", "float"] = "base64"
 
-    async def _ask(self, sdk: AsyncOpenAI, texts: list[str], purpose: Purpose) -> Reply:
+    async def _embed(self, sdk: AsyncOpenAI, texts: list[str], purpose: Purpose) -> Reply:
         options: dict[str, Any] = without_key(sdk)
-        if self.model.asked_dimensions is not None:
-            options["dimensions"] = self.model.asked_dimensions
+        if self.model.requested_dimensions is not None:
+            options["dimensions"] = self.model.requested_dimensions
         answer = await sdk.embeddings.with_raw_response.create(
             model=self.model.name,
             input=texts,
             encoding_format=self.encoding,
             **options,
         )
-        # The SDK's own objects and lists of numbers would take twice the time of all the rest.
+        # The SDK's own objects and lists of numbers would take twice as long as all else.
         body = json.loads(answer.content)
         return self._reply(
             lambda: _in_order(body["data"], len(texts), self.model.embedder_id), _tokens(body)
@@ -47,11 +47,11 @@ class CompatibleEndpoint(OpenAIEndpoint):
     """A model of a server that implements OpenAI's API; see SdkEndpoint."""
 
     encoding: Literal["base64", "float"] = "float"
-    """Every such server knows lists of numbers."""
+    """Every such server returns lists of numbers."""
 
 
 def _in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
-    """Vectors in the order of the texts; the answer has them in any.
+    """Vectors in the order of the texts; the response may have any order.
 
     Raises:
         WrongShape: there is not exactly one for each text.
@@ -60,14 +60,14 @@ def _in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
     if len(data) != count or by_index.keys() != set(range(count)):
         raise WrongShape(
             f"{embedder} returned {len(data)} vectors for {count} texts,"
-            " or did not say which belongs to which",
+            " or did not assign them to the texts",
             hint="check the embedder's model and base_url",
         )
     return [_unpacked(by_index[position]) for position in range(count)]
 
 
 def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
-    """A vector as numbers, whether it came as such or packed.
+    """A vector as numbers, whether it was sent as such or packed.
 
     Raises:
         ValueError: it is neither.
@@ -76,10 +76,10 @@ def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
         return np.frombuffer(a2b_base64(vector, strict_mode=True), dtype="<f4")
     if isinstance(vector, list):
         return vector
-    raise ValueError("no vector")
+    raise ValueError("not a vector")
 
 
 def _tokens(body: Mapping[str, Any]) -> int | None:
-    """What is charged, where the answer says so."""
+    """The tokens charged, if the response has them."""
     usage = body.get("usage") or {}
     return plausible_tokens(usage.get("total_tokens") or usage.get("prompt_tokens"))

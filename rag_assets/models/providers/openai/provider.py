@@ -1,4 +1,4 @@
-"""OpenAI and servers that implement its API: what they offer.
+"""OpenAI and servers that implement its API: models, limits and prices.
 
 Models and their limits are those of the references of its API; prices in dollars per million
 tokens those of https://platform.openai.com/docs/pricing, of embeddings as of November 2026, of
@@ -78,7 +78,7 @@ OPENAI = Provider(
             }
         ),
     ),
-    # As OpenAI names them, or a gateway in front of it. gpt-oss is served by others.
+    # OpenAI's names, also with a gateway's prefix. gpt-oss is served by others.
     chat_names=re.compile(r"(^|[/.:])(gpt-(?!oss)|chatgpt-|codex-|o[1-9](-|$))"),
 )
 
@@ -88,7 +88,7 @@ OPENAI_COMPATIBLE = Provider(
     own_server=False,
     embedding=RemoteEmbedding(
         endpoint=CompatibleEndpoint,
-        # A server may offer OpenAI's models by name; what they cost there is not known.
+        # A server may offer models under OpenAI's names; their price there is not known.
         models=MappingProxyType(
             {name: replace(model, price=None) for name, model in _EMBEDDING.models.items()}
         ),

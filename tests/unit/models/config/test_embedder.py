@@ -120,7 +120,7 @@ def test_a_prefix_is_counted():
             {"provider": "openai", "model": "text-embedding-ada-002", "dimensions": 512},
             "vectors of 1536 dimensions, not 512",
         ),
-        ({"provider": "openai", "model": "new"}, "'new' is not known: give its dimensions"),
+        ({"provider": "openai", "model": "new"}, "'new' is not known: set its dimensions"),
         ({"provider": "gemini", "model": "new"}, "'new' is not known: .*gemini-embedding-001"),
         ({"provider": "gemini", "dimensions": 1000}, "768, 1536, 3072 dimensions, not 1000"),
         (
@@ -134,7 +134,7 @@ def test_a_prefix_is_counted():
         ),
         (
             {"provider": "openai-compatible", "model": "m", "base_url": SERVER},
-            "give its dimensions",
+            "set its dimensions",
         ),
         ({"provider": "openai", "model": "a b"}, "should match pattern"),
         ({"provider": "openai", "model": "a/../b?c"}, "should match pattern"),

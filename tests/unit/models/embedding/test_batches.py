@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.errors import CapReached, EmbedderRefused, InputRejected
-from rag_assets.models.embedding import batching
+from rag_assets.models.embedding import bulk
 from rag_assets.models.embedding.batches import Batch, EmbedItem, pack
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
@@ -98,7 +98,7 @@ def test_a_text_over_the_limit_is_reported_and_never_sent():
     outcome = run(embedder, ["short", "x" * 21, "also short"])
     assert embedder.calls == [["short", "also short"]]
     assert outcome.embedded == 2
-    assert "21 tokens is over the 20" in outcome.rejected["key-1"]
+    assert "21 tokens exceeds the 20" in outcome.rejected["key-1"]
 
 
 def test_a_call_takes_no_more_tokens_than_the_embedder_reads_at_once():
@@ -127,7 +127,7 @@ def test_what_a_failed_call_did_not_cost_goes_back_into_the_budget():
     purse = Purse(100)
     outcome = run(Rejecting(CallLimits(texts=10, concurrency=1)), ["good", "bad"], purse)
     assert dict(outcome.rejected) == {"key-1": "refused"}
-    assert purse.left == 100 - len(batching._PROBE) - len("good")
+    assert purse.left == 100 - len(bulk._PROBE) - len("good")
 
 
 @pytest.mark.parametrize("count", [1, 64])

@@ -313,7 +313,7 @@ def with_row(value: float) -> Callable[[Vectors], Vectors]:
         (with_row(float("nan")), "not finite"),
         (with_row(float("inf")), "not finite"),
         (with_row(0.0), "zeros"),
-        (lambda v: [[1.0, 2.0], [3.0]], "not 4 vectors"),
+        (lambda v: [[1.0, 2.0], [3.0]], "did not return 4 vectors"),
         (lambda v: None, r"not 4 vectors|shape"),
     ],
 )

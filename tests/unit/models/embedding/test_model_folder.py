@@ -134,7 +134,7 @@ def test_what_is_missing_is_named(tiny_model, tmp_path):
     (folder / "model.onnx").unlink()
     with pytest.raises(ConfigurationError, match="found: none"):
         describe_folder(folder)
-    with pytest.raises(ConfigurationError, match="no such folder"):
+    with pytest.raises(ConfigurationError, match="folder does not exist"):
         describe_folder(tmp_path / "nowhere")
 
 

@@ -17,7 +17,7 @@ from rag_assets.common.errors import (
     EmbeddingError,
     InputRejected,
     NoProviderKey,
-    OutOfTime,
+    DeadlineExceeded,
     WrongShape,
 )
 from rag_assets.models.embedding.batches import EmbedItem
@@ -186,8 +186,8 @@ def test_something_unforeseen_is_not_tried_again():
         ([[1.0, 0.0, 0.0]] * 2, "of 2 dimensions"),
         ([[0.0, 0.0]] * 2, "zeros"),
         ([[float("nan"), 0.0]] * 2, "not finite"),
-        ([[1.0], [1.0, 2.0]], "not 2 vectors"),
-        ([[1.0, 10**400]] * 2, "not 2 vectors"),
+        ([[1.0], [1.0, 2.0]], "did not return 2 vectors"),
+        ([[1.0, 10**400]] * 2, "did not return 2 vectors"),
     ],
 )
 def test_an_answer_that_is_not_what_was_asked_for_is_not_taken(vectors, message):
@@ -242,7 +242,7 @@ def test_a_retry_after_beyond_its_patience_is_handed_on_at_once():
         ask(remote)
     assert caught.value.retry_after == 100.0
     # Nor does anybody else ask again meanwhile.
-    with pytest.raises(EmbedderUnavailable, match="asks not to be called") as second:
+    with pytest.raises(EmbedderUnavailable, match="accepts no requests for now") as second:
         ask(remote)
     assert second.value.requests == 0
     assert second.value.retry_after == pytest.approx(100.0, abs=1)
@@ -268,7 +268,7 @@ def test_an_attempt_that_hangs_ends_with_the_patience():
 
     service = Hanging()
     started = time.monotonic()
-    with pytest.raises(EmbedderUnavailable, match="does not answer in time") as caught:
+    with pytest.raises(EmbedderUnavailable, match="did not answer in time") as caught:
         ask(embedder(service, patience=replace(QUICK, seconds=0.2)))
     assert time.monotonic() - started < 1
     assert caught.value.requests == len(service.requests) == 1
@@ -313,9 +313,9 @@ def test_a_turn_after_the_deadline_is_not_waited_for():
     remote = embedder(Service(), traffic=traffic)
     ask(remote)
     started = time.monotonic()
-    with pytest.raises(OutOfTime):
+    with pytest.raises(DeadlineExceeded):
         ask(remote, deadline=started + 1)
-    with pytest.raises(EmbedderUnavailable, match="takes no further call") as caught:
+    with pytest.raises(EmbedderUnavailable, match="has reached its request limits") as caught:
         ask(remote)
     assert caught.value.requests == 0
     assert time.monotonic() - started < 0.5

@@ -83,7 +83,7 @@ def test_a_late_search_ends_in_time_and_leaves_the_cores_free(tmp_path: Path) ->
 
 
 def test_a_score_that_is_no_number_is_none(tmp_path: Path) -> None:
-    with pytest.raises(RerankFailed, match="no number") as caught:
+    with pytest.raises(RerankFailed, match="not a number") as caught:
         scores(cross_encoder(tmp_path, spoilt=True), QUESTION, PASSAGES)
     assert caught.value.fault == "malformed"
 
@@ -95,7 +95,7 @@ def test_what_is_no_cross_encoder_is_refused_when_it_is_configured(tmp_path: Pat
         return caught.value.advice
 
     require_cross_encoder(cross_encoder(tmp_path / "fine"))
-    assert "no such folder" in refusal(tmp_path / "nowhere")
+    assert "the model's folder does not exist" in refusal(tmp_path / "nowhere")
     assert "not one score a pair" in refusal(encoder_of_tokens(tmp_path / "vectors"))
     assert "(1, 3)" in refusal(cross_encoder(tmp_path / "three", classes=3))
     assert "cannot read a question" in refusal(encoder_of_tokens(tmp_path / "few", words=10))

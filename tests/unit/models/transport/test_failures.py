@@ -37,7 +37,7 @@ REFUSED, TRANSIENT, REJECTED = EmbedderRefused, EmbedderUnavailable, InputReject
         (413, None, REJECTED, "rejects a text"),
         (422, None, REJECTED, "rejects a text"),
         (425, None, TRANSIENT, "does not answer"),
-        (429, None, TRANSIENT, "slow down"),
+        (429, None, TRANSIENT, "limits requests"),
         (429, "quota", REFUSED, "exhausted"),
         (451, None, REFUSED, "refuses the request"),
         (500, None, TRANSIENT, "does not answer"),

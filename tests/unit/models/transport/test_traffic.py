@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from rag_assets.common.errors import OutOfTime
+from rag_assets.common.errors import DeadlineExceeded
 from rag_assets.models.transport.traffic import Traffic
 
 
@@ -55,7 +55,7 @@ def test_whoever_gives_up_or_is_cancelled_while_waiting_takes_no_slot_along():
 
     async def scene() -> None:
         async with traffic.turn(1, soon()):
-            with pytest.raises(OutOfTime):
+            with pytest.raises(DeadlineExceeded):
                 async with traffic.turn(1, soon(0.02)):
                     pytest.fail("there was no second slot")
             waiting = asyncio.create_task(crowd.take())
@@ -125,7 +125,7 @@ def test_tokens_count_as_what_the_provider_says_they_were():
             turn.tokens = 40
         async with traffic.turn(60, soon()):
             pass
-        with pytest.raises(OutOfTime):
+        with pytest.raises(DeadlineExceeded):
             async with traffic.turn(1, soon(1)):
                 pytest.fail("the minute's tokens are used up")
 
@@ -165,7 +165,7 @@ def test_that_there_is_no_room_in_time_is_said_at_once():
             pytest.fail("the minute's only request is used up")
 
     started = time.monotonic()
-    with pytest.raises(OutOfTime):
+    with pytest.raises(DeadlineExceeded):
         asyncio.run(scene())
     assert time.monotonic() - started < 1
 

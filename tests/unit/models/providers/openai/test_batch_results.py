@@ -85,7 +85,7 @@ def test_a_state_that_is_none_is_no_statement(
     httpserver: HTTPServer, ask_api: Ask[Any], status: object
 ) -> None:
     httpserver.expect_request(BATCH).respond_with_json({"id": "batch_1", "status": status})
-    with pytest.raises(EmbedderUnavailable, match="malformed answer") as caught:
+    with pytest.raises(EmbedderUnavailable, match="malformed response") as caught:
         ask_api(lambda api: api.status("batch_1"))
     assert KEY not in repr(caught.value)
 
