@@ -24,11 +24,11 @@ from typing import TypeAlias
 
 from rag_assets.common.errors import (
     BadVectors,
+    DeadlineExceeded,
     EmbedderRefused,
     EmbeddingError,
     EmbeddingStopped,
     InputRejected,
-    DeadlineExceeded,
 )
 from rag_assets.models.embedding.batches import Batch, EmbedItem, Packer
 from rag_assets.models.embedding.outcome import EmbedOutcome, EmbedProgress

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from rag_assets.common.errors import EmbedderUnavailable, EmbeddingError, DeadlineExceeded
+from rag_assets.common.errors import DeadlineExceeded, EmbedderUnavailable, EmbeddingError
 from rag_assets.models.transport.traffic import Traffic
 
 _LONGEST_SHARED_PAUSE = 300.0

@@ -44,5 +44,5 @@ def test_a_full_batch_is_passed_on_before_the_next_item_is_read() -> None:
 
 
 def test_batches_of_no_items_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="must be positive"):
         next(batched([1], 0))

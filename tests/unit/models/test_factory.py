@@ -72,7 +72,7 @@ def test_a_configuration_cannot_change():
 def test_a_missing_folder_is_told_when_the_embedder_is_needed(tmp_path: Path):
     config = EmbedderConfig(path=tmp_path / "gone")
     for use in (embedder_id_of, build_embedder):
-        with pytest.raises(ConfigurationError, match="no such folder"):
+        with pytest.raises(ConfigurationError, match="folder does not exist"):
             use(config)
 
 

@@ -12,12 +12,12 @@ import pytest
 
 from rag_assets.common.errors import (
     BadVectors,
+    DeadlineExceeded,
     EmbedderRefused,
     EmbedderUnavailable,
     EmbeddingError,
     InputRejected,
     NoProviderKey,
-    DeadlineExceeded,
     WrongShape,
 )
 from rag_assets.models.embedding.batches import EmbedItem

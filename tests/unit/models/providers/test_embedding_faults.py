@@ -278,7 +278,7 @@ def test_every_answer_that_is_not_kept_is_paid_for_and_held_against_the_cap(
 
 def test_the_same_position_twice_is_not_taken(server: EmbeddingServer):
     server.always = Spoilt(openai_or_gemini(each(index=0), lambda rows: rows))
-    with pytest.raises(BadVectors, match="which belongs to which"):
+    with pytest.raises(BadVectors, match="did not assign them to the texts"):
         Drive(server, "openai-compatible").run()
 
 
