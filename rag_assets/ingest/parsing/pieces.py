@@ -1,4 +1,4 @@
-"""Pieces of text as a parser finds them, put together to a text with blocks."""
+"""Pieces of text from a parser, and their assembly to a text with blocks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rag_assets.ingest.parsing.outline import Outline, heading_name
 
 DEEPEST_LEVEL = 6
 _BLANK_LINE = "\n\n"
-# What pdfium makes of hyphens at line ends, control characters, and marks nobody sees.
+# pdfium's characters for hyphens at line ends, control characters, and invisible marks.
 _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\u2060\ufeff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What becomes a block once it is known where in the text it is; see model.Block."""
+    """A block without its offsets in the text; see model.Block."""
 
     kind: BlockKind
     text: str
@@ -30,15 +30,15 @@ class Piece:
 
 
 def clean(text: str) -> str:
-    """Take out what no reader sees: control characters, soft hyphens, blank edges."""
+    """Remove invisible characters: control characters, soft hyphens, blank edges."""
     return _UNWANTED.sub("", text).strip()
 
 
 def bounded(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
-    """The pieces that hold any text, as long as they are not too long together.
+    """Yield the pieces that hold text, within the limits.
 
     Raises:
-        DocumentRejected: they are.
+        DocumentRejected: they exceed the limits.
     """
     characters = 0
     for piece in pieces:
@@ -49,7 +49,7 @@ def bounded(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
 
 
 def assembled(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
-    """The text, its blocks parted by blank lines and its rows by line ends, and the blocks."""
+    """Join pieces by blank lines, rows by line ends; returns the text and its blocks."""
     texts: list[str] = []
     blocks: list[Block] = []
     outline = Outline()

@@ -11,7 +11,7 @@ from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 
 
 def parsed_digest(parsed: ParsedText) -> str:
-    """Hash of all that a parser returned; the keys of the next stage are made of it."""
+    """Hash of a parser's result; the keys of the next stage derive from it."""
     return key_of("parsed", to_record(parsed))
 
 
@@ -41,7 +41,7 @@ def to_record(parsed: ParsedText) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any]) -> ParsedText:
-    """Read what to_record wrote."""
+    """The inverse of to_record."""
     paths = [tuple(path) for path in record["paths"]]
     return ParsedText(
         text=record["text"],

@@ -1,4 +1,4 @@
-"""Which parser reads which format, and under which key its output is kept.
+"""The registry of parsers by format, and the keys of their output.
 
 A new format is a row of PARSERS, a suffix in media_types and a mark in detect.
 """
@@ -36,14 +36,14 @@ class ParseFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """A parser and what identifies its output.
+    """A parser and the identity of its output.
 
     Attributes:
         id: which one it is; also the module below rag_assets.ingest.parsing that holds its
             `parse` and, where libraries have to be loaded before limits are set, its `warm_up`,
             and where some documents may take longer than others, its `more_seconds`.
-        revision: raised by hand whenever its output may change.
-        packages: installed packages whose versions count as well.
+        revision: increased by hand whenever its output may change.
+        packages: installed packages whose versions identify its output, too.
     """
 
     id: str
@@ -60,13 +60,13 @@ class Parser:
         return cast("ParseFunction", import_module(f"rag_assets.ingest.parsing.{self.id}").parse)
 
     def warm_up(self) -> None:
-        """Load what parsing takes, so that a document's limits are about the document."""
+        """Load the parser's libraries, so that a document's limits bound the document alone."""
         module = import_module(f"rag_assets.ingest.parsing.{self.id}")
         if hasattr(module, "warm_up"):
             module.warm_up()
 
     def more_seconds(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-        """What this document may take beyond `limits.seconds`.
+        """Seconds that this document may take beyond `limits.seconds`.
 
         Raises:
             DocumentRejected: it cannot be parsed.
@@ -103,11 +103,11 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
 )
 
 DOCLING_PDF = Parser("pdf.docling_pipeline", 1, ("docling-slim", "docling-core"))
-"""Reads PDFs in place of the other, for tenants that say so."""
+"""Reads PDFs instead of the default parser, for tenants that choose it."""
 
 
 def parser_for(media_type: str, options: ParseOptions) -> Parser:
-    """The parser of a format, as a tenant chose it."""
+    """The parser of a format by a tenant's options."""
     if media_type == media_types.PDF and options.pdf == "docling":
         return DOCLING_PDF
     return PARSERS[media_type]
@@ -125,7 +125,7 @@ def _package_version(package: str) -> str:
 
 @cache
 def parsers_version() -> str:
-    """Changes whenever any parser or the secret rules change; made once, for keys of thousands."""
+    """Changes whenever any parser or the secret rules change; cached for many keys."""
     parsers = {**PARSERS, "docling": DOCLING_PDF}
     versions = {k: [p.id, p.version] for k, p in parsers.items()}
     return key_of("parsers", versions, rules_version(), table_credentials.VERSION)
@@ -137,17 +137,17 @@ def parse_key(
     options: ParseOptions | None = None,
     edition: int = 0,
 ) -> str:
-    """Where the parsed text of this content belongs.
+    """The key of a content's parsed text.
 
     Args:
-        content_sha256: of the bytes.
-        media_type: what the source says it is; with the content it determines the parser. Which
-            one that is, is known only once the bytes are read, so that all parsers' versions
+        content_sha256: hash of the bytes.
+        media_type: the type that its source declares; with the content it determines the parser.
+            The parser is known only once the bytes are read, so that all parsers' versions
             count.
-        options: what the tenant chose.
+        options: the tenant's options.
         edition: how often it was requested to be parsed anew.
     """
     chosen = (options or ParseOptions()).identity()
-    # Only where somebody did: all other documents keep the key that they always had.
+    # Only after a request: the keys of all other documents must not change.
     anew = [edition] if edition else []
     return key_of("parse", content_sha256, media_type, parsers_version(), chosen, *anew)

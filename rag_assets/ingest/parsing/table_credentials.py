@@ -1,6 +1,6 @@
-"""Credentials in tables: below a column, or beside a label, that promises one.
+"""Finds credentials in tables, by the names of columns and labels.
 
-Where a name stands over or before a value there is no doubt what the value is, so that anything but
+A name above or before a cell determines the meaning of the cell, so that any value but
 a placeholder, a type or a sentence is taken for a credential.
 """
 
@@ -14,7 +14,7 @@ from rag_assets.privacy.secrets.names import ANCHORS, promise_of
 from rag_assets.privacy.secrets.values import Promise, is_cell_secret
 
 VERSION = 2
-"""Raised whenever other cells are found than before; a part of keys."""
+"""Increased whenever other cells are found than before; a part of keys."""
 
 _RULE = "credential-column"
 _DELIMITERS = "|,;\t"
@@ -28,7 +28,7 @@ class _Cell(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """Which columns hold credentials, by position, and what parts the cells of a row."""
+    """The positions of columns with credentials, and the separator of cells."""
 
     delimiter: str
     named: dict[int, Promise]
@@ -77,7 +77,7 @@ def _named(text: str, cells: Sequence[_Cell]) -> dict[int, Promise]:
 
 
 def _mentions(text: str, place: _Cell) -> bool:
-    """Whether it is worth taking a line apart."""
+    """Whether a line may hold a name of a credential."""
     lowered = text[place.start : place.end].lower()
     return any(word in lowered for word in ANCHORS)
 
@@ -90,7 +90,7 @@ def _below(text: str, row: _Cell, columns: _Columns) -> Iterator[MaskedSpan]:
 
 
 def _beside(text: str, row: _Cell) -> Iterator[MaskedSpan]:
-    """A row of a label and its value: whatever else there is of it would describe the label."""
+    """A row of a label and its value: further cells would describe the label."""
     for delimiter in _DELIMITERS:
         cells = [c for c in _cells(text, row.start, row.end, delimiter) if c.end > c.start]
         if len(cells) < _PAIR:
@@ -115,7 +115,7 @@ def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
 
 
 def _after_quotation(text: str, start: int, end: int) -> int:
-    """Where the quotation ends that begins a cell; a doubled mark in it is one of its characters.
+    """The end of the quotation that begins a cell; a doubled mark in it is one character.
 
     The cell's own start where it is not quoted, or the quotation is never closed.
     """
@@ -149,7 +149,7 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def joined(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
-    """Spans in order, those that overlap made one under the first one's rule."""
+    """Sort spans, and merge overlapping ones under the rule of the first."""
     done: list[MaskedSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
         if done and span.start < done[-1].end:

@@ -1,4 +1,4 @@
-"""Records of tables: which one names the columns, and how one reads on a line."""
+"""Records of tables: detection of a header, and their form on a line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def on_a_line(cells: Sequence[str]) -> str:
 
 
 def repeated(cell: str) -> str:
-    """What a cell that spans rows reads as in those below its first.
+    """The text of a cell that spans rows, in the rows below its first.
 
     A long one is not repeated: a small file could make any length of text of it.
     """
@@ -24,7 +24,7 @@ def repeated(cell: str) -> str:
 
 
 def names_columns(record: Sequence[str], columns: int) -> bool:
-    """Whether a table's first record says what its columns are.
+    """Whether a table's first record names its columns.
 
     It does if its cells are words or years (numbers, dates and amounts are data), no two are the
     same, and at most one in three columns has none. A table of two columns and more whose records
@@ -32,7 +32,7 @@ def names_columns(record: Sequence[str], columns: int) -> bool:
 
     Args:
         record: the first one, as texts.
-        columns: how many columns the table has.
+        columns: the number of columns.
     """
     filled = [cell for cell in record if cell]
     return (

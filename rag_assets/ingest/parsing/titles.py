@@ -1,4 +1,4 @@
-"""Titles in the properties of a document: most were put there by a program."""
+"""Titles in the properties of a document, most of which programs generate."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ _NO_TITLE = re.compile(
 
 
 def sensible_title(title: str) -> str | None:
-    """The title in a document's properties, unless a program put it there, such as a file name."""
+    """The title in a document's properties, unless a program generated it."""
     name = heading_name(title.replace("\0", ""))
     return None if len(name) < _SHORTEST_TITLE or _NO_TITLE.match(name) else name

@@ -19,12 +19,12 @@ _SUSPICIOUS_PERCENT = 30
 
 @dataclass(frozen=True, slots=True)
 class KnownDocument:
-    """What the catalog remembers of a document of this source.
+    """The catalog's record of a document of this source.
 
     Attributes:
         document_id: see model.document_id.
         facts: as of its last listing.
-        content_sha256: of the content read then; None if it was rejected.
+        content_sha256: hash of the content read then; None if it was rejected.
         listed_at_ns: when that listing began, in nanoseconds since the epoch.
         modified_at: when that content was made.
         deleted: whether the document has been removed since.
@@ -40,7 +40,7 @@ class KnownDocument:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of a suspect once it was hashed.
+    """The result of hashing a suspect.
 
     Attributes:
         document: as listed now.
@@ -60,11 +60,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ListingDiff:
-    """A whole listing against the known rows.
+    """The difference between a complete listing and the known rows.
 
     Attributes:
         added, changed, touched, rejected: see Change.
-        unchanged_count: documents that did not even have to be hashed.
+        unchanged_count: documents that needed no hashing.
         removed: ids of known documents that the listing no longer holds.
         vanished_count: documents that went away after they were listed; the next listing
             decides, until then they stay as they are.
@@ -83,7 +83,7 @@ class Comparison:
     """One listing against the known rows, as a stream: memory holds the known rows alone.
 
     Feed the listing through suspects(), what comes out through a hasher, and that through
-    judge(); afterwards ask for removed().
+    judge(); afterwards call removed().
 
         comparison = Comparison(known)
         suspects = comparison.suspects(source.list())
@@ -113,7 +113,7 @@ class Comparison:
         self._whole = True
 
     def judge(self, digests: Iterable[Digest]) -> Iterator[Change]:
-        """What became of each suspect; those that vanished are only counted."""
+        """Yield the change of each suspect; those that vanished are only counted."""
         for document, outcome in digests:
             if isinstance(outcome, DocumentVanished):
                 self.vanished_count += 1
@@ -137,7 +137,7 @@ class Comparison:
         return (
             row is not None
             and not row.deleted
-            # What was rejected is looked at again: the limit may have been raised.
+            # Rejected documents are read again: the limit may have been raised.
             and row.content_sha256 is not None
             and document.facts.unchanged_since(row.facts, row.listed_at_ns)
         )
@@ -147,13 +147,13 @@ class Comparison:
         if row is None or row.deleted:
             return Change(document, "added", content_sha256, document.modified_at)
         same = row.content_sha256 == content_sha256
-        # What was merely written again was made when it was.
+        # Content that was merely written again keeps its time.
         made = (
             row.modified_at
             if same and not document.source_metadata.modified_at
             else document.modified_at
         )
-        # Of a record something did change, if not its text.
+        # Something else than the text of the record changed.
         touched = same and document.revision is None
         return Change(document, "touched" if touched else "changed", content_sha256, made)
 
@@ -163,7 +163,7 @@ def diff_listing(
     known: Iterable[KnownDocument],
     hash_all: Callable[[Iterator[ListedDocument]], Iterable[Digest]],
 ) -> ListingDiff:
-    """The whole difference at once, for sources whose changes fit into memory.
+    """Compute the whole difference, for sources whose changes fit into memory.
 
     Args:
         listed: what the source holds now; errors of the iterator pass through.
@@ -191,7 +191,7 @@ def diff_listing(
 
 
 def deletions_suspicious(removed: int, known: int) -> bool:
-    """Whether a person should look before so many of a source's documents are deleted.
+    """Whether deleting so many of a source's documents requires a person's consent.
 
     Args:
         removed: documents that the listing no longer holds.

@@ -1,4 +1,4 @@
-"""The hashes of many documents, read side by side."""
+"""Hashes many documents in parallel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
 
 Digest: TypeAlias = tuple[ListedDocument, str | DocumentRejected]
 
-# A task of its own costs as much as a small file, and one large file is enough for a task.
+# A task costs as much as a small file, and one large file is enough for a task.
 _BATCH_DOCUMENTS = 16
 _BATCH_BYTES = 4 << 20
 

@@ -23,7 +23,7 @@ _LATEST_NS = 1 << 62  # the year 2116
 
 
 class FilesConfig(SourceConfig):
-    """Which files of which folder.
+    """The configuration of a folder of files.
 
     Globs are those of .gitignore, except that they ignore the case of ASCII letters. A file is
     taken if an include glob matches it or a folder above it, and no exclude glob does. `.git` is
@@ -75,7 +75,7 @@ class FilesSource:
         forbidden_roots: Iterable[Path] = (),
     ) -> None:
         self._config = config
-        # Links above and at the root are the operator's; from here on none is followed.
+        # Links above and at the root are set by the operator; no other link is followed.
         self._root = config.root.expanduser().resolve()
         self._selection = Selection.of(config.include, config.exclude, gitignore=config.gitignore)
         _require_usable(config.name, self._root, tuple(allowed_roots), tuple(forbidden_roots))
@@ -96,7 +96,7 @@ class FilesSource:
         The listing begins when the first is requested.
 
         Args:
-            tally: counts what was seen besides.
+            tally: counts other entries that were seen.
 
         Raises:
             ListingFailed: a folder could not be listed; what was yielded is not all.
@@ -153,5 +153,5 @@ def _require_usable(
 
 
 def _storable(nanoseconds: int) -> int:
-    """A file's time within what a database stores; anybody can set any time of a file."""
+    """Clamp a file's time to the range of a database; users can set any time of a file."""
     return max(-_LATEST_NS, min(nanoseconds, _LATEST_NS))

@@ -1,6 +1,6 @@
 """Glob patterns with git's meaning, matched in linear time.
 
-The patterns of a .gitignore come with the documents, from whoever wrote those, so a pattern
+The patterns of a .gitignore come with the documents, from untrusted authors, so a pattern
 must not be able to stall a listing: `*a*a*a*b` as a plain regular expression takes seconds per
 file name. Here every star but the last commits to its first match (an atomic group), which for
 globs finds the same matches. Names are matched as bytes, as git does, so every name works.
@@ -268,7 +268,7 @@ def _tokens(pattern: bytes) -> Iterator[bytes]:
 
 
 def _stars(pattern: bytes, at: int) -> tuple[bytes, int]:
-    """What a run of stars means, and the position after all that belongs to it."""
+    """The marker for a run of stars, and the position after it."""
     end = at
     while pattern[end : end + 1] == b"*":
         end += 1

@@ -1,4 +1,4 @@
-"""What a kind of source is made of: its name, its configuration and how it is opened."""
+"""Source kinds: a name, a configuration and a function that opens the source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SourceName = Annotated[str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_l
 
 
 class SourceConfig(BaseModel):
-    """What every source's configuration holds; each kind adds its own fields.
+    """The base of every source's configuration; each kind adds its own fields.
 
     Attributes:
         type: the name of its kind.
@@ -32,10 +32,10 @@ class SourceConfig(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """What an installation gives the sources of one tenant.
+    """The context of a tenant's sources in an installation.
 
     Attributes:
-        base: what relative paths are relative to (Settings.home).
+        base: the folder that relative paths are relative to (Settings.home).
         records: the tenant's pushed records; None where there is no catalog.
         allowed_roots: folders that roots may lie in (Settings.allowed_roots); none: any.
         forbidden_roots: the project's own state (Settings.local, a local lake elsewhere).

@@ -9,9 +9,9 @@ from rag_assets.ingest.sources.model import DocumentSource, document_id
 
 
 class ListedPaths:
-    """Where the documents of a source lie, by their ids, which are made of their true paths.
+    """True paths of a source's documents by their ids, which derive from these paths.
 
-    A path that holds a credential is stored masked. Only the source still knows it: the source
+    A path that holds a credential is stored masked. Only the source has the true one: the source
     is listed, once, when the first such document is to be read.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a source lists, and what the chain asks of a source."""
+"""Listed documents, and the interface of a source."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FUTURE_NS = 3_600_000_000_000
 """A file dated this far ahead was dated by hand: the next write gives it another mtime."""
 
 READ_AGAIN_NS = 0
-"""When a document was listed that is to be read again, whatever its facts say."""
+"""The time of listing of a document that must be read again, regardless of its facts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListingFacts:
-    """What a listing tells about a file without reading it.
+    """The facts of a file from a listing, without reading it.
 
     Attributes:
         size: bytes.
@@ -40,12 +40,12 @@ class ListingFacts:
 
     @property
     def identity(self) -> int:
-        """What tells one state from another of the same size and times."""
-        # Records once had their revision in place of the inode: hashes of both stay what they were.
+        """Distinguishes states of the same size and times."""
+        # Records once had their revision in place of the inode: hashes of both must not change.
         return self.inode if self.revision is None else self.revision
 
     def unchanged_since(self, other: ListingFacts, listed_at_ns: int) -> bool:
-        """Whether the content is surely what it was when the other facts were listed.
+        """Whether the content is certainly unchanged since the other facts were listed.
 
         Equal facts are not enough: a file written again within the clock's granularity keeps
         its mtime. So the mtime must also have been 2 s old when the other listing began.
@@ -53,7 +53,7 @@ class ListingFacts:
         Args:
             other: the facts of the previous listing.
             listed_at_ns: when the previous listing began, in nanoseconds since the epoch;
-                READ_AGAIN_NS if nothing may be concluded from it.
+                READ_AGAIN_NS if it must be read again.
         """
         if listed_at_ns == READ_AGAIN_NS:
             return False
@@ -63,11 +63,11 @@ class ListingFacts:
 
 @dataclass(frozen=True, slots=True)
 class SourceMetadata:
-    """What a source tells of a document beside its content; files have none.
+    """Metadata of a document from its source; files have none.
 
     Attributes:
         title: None: the one found in its content.
-        uri: its address where people read it; None: made of source and path.
+        uri: its address for readers; None: derived from source and path.
         access_scope: None: its source's, else the tenant's.
         modified_at: when its present content was made.
     """
@@ -85,7 +85,7 @@ NO_METADATA = SourceMetadata()
 
 @dataclass(frozen=True, slots=True)
 class ListedDocument:
-    """One document as its source lists it; nothing of its content has been read.
+    """One document as its source lists it; its content has not been read.
 
     Attributes:
         source: the source's given name.
@@ -93,12 +93,12 @@ class ListedDocument:
             name that are no UTF-8 are kept as lone surrogates (surrogateescape).
         document_id: see document_id().
         uri: printable ASCII form of source and path, for people, tables and logs.
-        media_type: guessed from the suffix, None when that says nothing.
+        media_type: guessed from the suffix, None for an unknown one.
         size, mtime_ns, ctime_ns, inode: see ListingFacts.
         source_type: what kind of document the source holds.
-        content_sha256: of its content, where the source knows it without reading.
+        content_sha256: hash of its content, if the source has it without reading.
         revision: of a pushed record; None for all else.
-        source_metadata: what the source tells of it beside its content.
+        source_metadata: its metadata from the source.
     """
 
     source: str
@@ -117,7 +117,7 @@ class ListedDocument:
 
     @property
     def modified_at(self) -> datetime:
-        """When its source says that the content was made, else was written: UTC, milliseconds."""
+        """The source's time of the content, else the time of writing: UTC, milliseconds."""
         if self.source_metadata.modified_at is not None:
             return whole_milliseconds(self.source_metadata.modified_at)
         # A record's time of change is when it was pushed; a file's moves when its owner does.
@@ -134,8 +134,8 @@ class StoredRecord:
     """A record as it is listed, without its text.
 
     Attributes:
-        source_type: what kind of thing it is to its application: page, comment.
-        source_id: which one of that kind.
+        source_type: its kind in the application: page, comment.
+        source_id: its id among records of that kind.
         revision: a number that it never had before, new whenever anything of it changes.
         size: bytes of its text in UTF-8.
         changed_ns: when it was pushed, in nanoseconds since the epoch.
@@ -153,14 +153,14 @@ class StoredRecord:
 
 
 class RecordStore(Protocol):
-    """Where the records of one tenant are kept."""
+    """The store of one tenant's records."""
 
     def listed(self, source: str) -> Iterator[StoredRecord]:
         """Every record of one source, streamed, without the texts."""
         ...
 
     def text(self, source: str, document_id: str) -> str | None:
-        """The text of one record; None if there is none any more."""
+        """The text of one record; None if the record no longer exists."""
         ...
 
 
@@ -217,7 +217,7 @@ def uri_of(source: str, path: str) -> str:
 
 
 def path_of(uri: str) -> str:
-    """The path within the source that uri_of() was given."""
+    """The inverse of uri_of(): the path within the source."""
     return unquote_to_bytes(uri.partition("/")[2]).decode("utf-8", "surrogateescape")
 
 

@@ -11,7 +11,7 @@ from rag_assets.ingest.sources.model import ListedDocument, RecordStore, documen
 from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
 
 MAX_RECORD_BYTES = 1 << 20
-"""Of a record's text, in UTF-8."""
+"""The largest size of a record's text, in bytes of UTF-8."""
 
 
 class RecordsConfig(SourceConfig):
@@ -29,8 +29,8 @@ class RecordsSource:
     """Lists and reads the records of one source.
 
     Args:
-        config: which source.
-        records: where the tenant's records are.
+        config: the source's configuration.
+        records: the tenant's records.
     """
 
     def __init__(self, config: RecordsConfig, records: RecordStore) -> None:
@@ -50,7 +50,7 @@ class RecordsSource:
     def list(self) -> Iterator[ListedDocument]:
         """The records, streamed.
 
-        Their revisions tell every change, so that no clock decides whether one must be read.
+        A revision changes with every change, so that no clock decides whether one must be read.
         """
         name = self._config.name
         for record in self._records.listed(name):
@@ -93,7 +93,7 @@ class RecordsSource:
 def _build(config: RecordsConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
-            f"source {config.name!r}: there is no catalog to read records from",
+            f"source {config.name!r}: records need a catalog, and none is open",
             hint="open it with the tenant's catalog",
         )
     return RecordsSource(config, context.records)

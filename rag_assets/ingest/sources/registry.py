@@ -1,4 +1,4 @@
-"""Every kind of source that is built in, and the way from a configuration to its source."""
+"""The built-in kinds of sources, and the construction of a source from its configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE_KINDS: SourceKinds = by_name((FILES, RECORDS))
 """A new kind is one value in a module of its own, and its name here."""
 
 DEFAULT_KIND = FILES.name
-"""Of a configuration without a `type`."""
+"""The kind of a configuration without a `type`."""
 
 
 def kind_of(config: SourceConfig | Mapping[str, Any], kinds: SourceKinds) -> SourceKind[Any]:
@@ -56,7 +56,7 @@ def build_source(
 
     Args:
         config: of one of the kinds.
-        context: what the installation gives it.
+        context: the context of the tenant's sources.
         kinds: those there are.
 
     Raises:

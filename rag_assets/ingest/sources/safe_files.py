@@ -1,4 +1,4 @@
-"""Opening folders and files below a root without ever following a link.
+"""Opens folders and files below a root without following links.
 
 Every component is opened relative to the one before it (openat with O_NOFOLLOW), so nothing that
 is swapped for a link in the meantime leads elsewhere.
@@ -31,7 +31,7 @@ def open_root(root: Path) -> int:
 
 def open_below(folder: int | None, names: Sequence[str]) -> int:
     """A descriptor to list the folder by that is reached by names; the caller closes it."""
-    with _passed(folder, names[:-1]) as last:
+    with _innermost_folder(folder, names[:-1]) as last:
         return os.open(names[-1], _LIST, dir_fd=last)
 
 
@@ -58,8 +58,8 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
     names = path.split("/")
     if "\0" in path or any(name in ("", ".", "..") for name in names):
         raise DocumentRejected(f"not a path within the source: {path!r}")
-    with _judged(path):
-        with _passed(None, [*root.parts, *names[:-1]]) as folder:
+    with _document_error(path):
+        with _innermost_folder(None, [*root.parts, *names[:-1]]) as folder:
             descriptor = open_regular(names[-1], folder)
         if descriptor is None:
             raise DocumentRejected(f"not a regular file: {path!r}")
@@ -77,7 +77,7 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
 
 
 @contextmanager
-def _passed(start: int | None, names: Sequence[str]) -> Iterator[int | None]:
+def _innermost_folder(start: int | None, names: Sequence[str]) -> Iterator[int | None]:
     """The last of the folders reached by names one after the other, open until left."""
     reached: int | None = None
     try:
@@ -93,8 +93,8 @@ def _passed(start: int | None, names: Sequence[str]) -> Iterator[int | None]:
 
 
 @contextmanager
-def _judged(path: str) -> Iterator[None]:
-    """Say what an error of the operating system means for one document."""
+def _document_error(path: str) -> Iterator[None]:
+    """Convert an error of the operating system to an error about one document."""
     try:
         yield
     except FileNotFoundError as error:
@@ -120,7 +120,7 @@ def _too_large(path: str, max_bytes: int) -> DocumentTooLarge:
 
 
 def readable_size(size: int) -> str:
-    """A number of bytes for people: the largest unit that leaves no fraction."""
+    """Format a number of bytes in the largest unit without a fraction."""
     for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
         if size and size % 1024**power == 0:
             return f"{size // 1024**power} {unit}"

@@ -1,4 +1,4 @@
-"""Walking a folder that others write to at the same time.
+"""Walks a folder to which other processes may write at the same time.
 
 The walk follows no link, never recurses, keeps a bounded number of descriptors open and one
 folder's names in memory. Anything that cannot be listed ends it with ListingFailed.
@@ -29,13 +29,13 @@ _KEPT_OPEN = 64  # descriptors; a folder deeper than this is opened again on the
 
 @dataclass(slots=True)
 class Tally:
-    """What a walk came across besides the files it yielded.
+    """Counts of a walk's other entries.
 
     Attributes:
         folders: folders that were read.
         links: symbolic links, none of which is followed.
         special: FIFOs, sockets, devices.
-        vanished: files and folders that went away between two looks.
+        vanished: files and folders that vanished during the walk.
     """
 
     folders: int = 0
@@ -46,11 +46,11 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which files of a folder are wanted.
+    """Rules that select files of a folder.
 
     Attributes:
         include: a file is wanted if it, or a folder above it, is matched.
-        exclude: what is matched is skipped, folders with all below them.
+        exclude: matched entries are skipped, folders with all below them.
         gitignore: whether each folder's .gitignore counts too.
     """
 
@@ -93,7 +93,7 @@ class _Ignores:
 
 @dataclass(slots=True)
 class _Folder:
-    """A folder on the way from the root to where the walk is."""
+    """A folder on the path from the root to the current one."""
 
     name: str
     descriptor: int
@@ -115,7 +115,7 @@ def walk_root(
     Args:
         root: absolute, resolved folder.
         selection: which files are wanted.
-        tally: counts what else was seen.
+        tally: counts other entries that were seen.
 
     Raises:
         ListingFailed: something could not be listed, or was replaced while it was.
@@ -136,7 +136,7 @@ def walk_root(
 
 
 class _Walk:
-    """One walk: the stack of folders from the root to where it is."""
+    """One walk: the stack of folders from the root to the current one."""
 
     def __init__(self, root: int, selection: Selection, tally: Tally) -> None:
         self._selection = selection
@@ -275,7 +275,7 @@ def _open_root(root: Path) -> int:
 
 
 def _failure(what: str, error: OSError) -> ListingFailed:
-    """What an error of the operating system means for a listing."""
+    """Convert an error of the operating system to an error of a listing."""
     if isinstance(error, FileNotFoundError):
         return ListingFailed(f"{what} is missing", hint="create it, or mount what belongs there")
     if isinstance(error, PermissionError):

@@ -1,4 +1,4 @@
-"""What docling makes of a document, as pieces of text."""
+"""Converts docling's documents to pieces of text."""
 
 from __future__ import annotations
 

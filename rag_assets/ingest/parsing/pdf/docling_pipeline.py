@@ -26,28 +26,28 @@ _PACKAGES = ("torch", "docling_ibm_models", "docling_parse")
 
 
 def require_docling(models: str | None) -> None:
-    """Make sure that docling's full pipeline is installed.
+    """Verify that docling's full pipeline is installed.
 
     Args:
         models: the folder of its models.
 
     Raises:
-        ConfigurationError: packages or models are missing; says how to get them.
+        ConfigurationError: packages or models are missing; the hint explains how to get them.
     """
     if missing := [name for name in _PACKAGES if find_spec(name) is None]:
         raise ConfigurationError(
-            f"parser.pdf: docling takes packages that are not installed: {', '.join(missing)}",
+            f"parser.pdf: docling needs packages that are not installed: {', '.join(missing)}",
             hint="install the extra rag-assets[docling], or set parser.pdf: liteparse",
         )
     if models is None or not Path(models).is_dir():
         raise ConfigurationError(
-            "parser.pdf: docling takes models, and parser.docling_models names no folder of them",
-            hint="`docling-tools models download -o FOLDER` gets them; nothing is got at run time",
+            "parser.pdf: docling needs models, and parser.docling_models names no folder of them",
+            hint="`docling-tools models download -o FOLDER` gets them; none is fetched at run time",
         )
 
 
 def warm_up() -> None:
-    """Load the libraries, whose size is no document's fault."""
+    """Load the libraries before a document's limits are set."""
     import_module("docling.document_converter")
     import_module("torch")
 

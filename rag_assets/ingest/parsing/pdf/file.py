@@ -1,4 +1,4 @@
-"""A PDF as pdfium opens it: its pages, and whether it can be opened at all."""
+"""Opens PDFs and their pages with pdfium."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PdfFile:
     """An opened PDF.
 
     Args:
-        data: the document; what precedes its mark is left out.
+        data: the document; bytes before its mark are left out.
         passwords: tried in order if it is encrypted.
 
     Attributes:
@@ -41,7 +41,7 @@ class PdfFile:
         self.data = data[data.find(PDF_MARK) :]
         tail = self.data[-_TAIL_BYTES:]
         if b"%%EOF" not in tail and b"startxref" not in tail:
-            # pdfium would make do with the pages that are left, and nobody would know.
+            # pdfium would silently open only the pages that are left.
             raise DocumentRejected(
                 "it is truncated: the end of the PDF is missing", hint="copy the file again"
             )
@@ -59,7 +59,7 @@ class PdfFile:
         self.document.close()
 
     def __len__(self) -> int:
-        """How many pages it has."""
+        """The number of its pages."""
         return len(self.document)
 
     @property
@@ -84,7 +84,7 @@ class PdfFile:
             page.close()
 
     def is_picture(self, number: int) -> bool:
-        """Whether a page shows something and holds hardly any text: it was scanned, or drawn."""
+        """Whether a page holds graphics and hardly any text: it was scanned, or drawn."""
         from pypdfium2 import PdfiumError
         from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
 
@@ -103,7 +103,7 @@ class PdfFile:
 
 
 def no_text(pages: int, *, ocr: bool) -> DocumentRejected:
-    """Why a PDF with so many pages is no document: nothing on them is text."""
+    """The rejection of a PDF without any text."""
     if ocr:
         return DocumentRejected(f"no text, by OCR neither ({pages:,} pages)")
     return DocumentRejected(

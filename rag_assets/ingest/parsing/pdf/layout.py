@@ -34,7 +34,7 @@ _KINDS: Mapping[str, BlockKind] = {
 def warm_up() -> None:
     """Load the libraries, and let pdfium reserve its gigabyte of address space, once.
 
-    Done before a limit is set, so that the limit is about the document.
+    Called before limits are set, so that they bound the document alone.
     """
     from liteparse import LiteParse, ParseError
 
@@ -47,7 +47,7 @@ class PageLayout:
 
     Args:
         file: the PDF.
-        options: what the tenant chose.
+        options: the tenant's options.
         limits: for the document.
     """
 
@@ -76,7 +76,7 @@ class PageLayout:
             raise DocumentRejected("it is damaged: its pages cannot be read") from None
 
     def _whole_pages(self, numbers: list[int]) -> dict[int, ParsedPage]:
-        """Pages with their headers and footers, for those that would have little left without."""
+        """Pages with their headers and footers, for pages with little other text."""
         if not numbers:
             return {}
         target = ",".join(map(str, numbers))
@@ -112,7 +112,7 @@ def _pieces(page: ParsedPage) -> Iterator[Piece]:
 
 
 def _lost_text(page: ParsedPage) -> bool:
-    """Whether most of a page was taken for headers: forms and slides resemble each other."""
+    """Whether most of a page was taken for headers, as on similar forms and slides."""
     kept = sum(_visible(_text_of(block)) for block in page.blocks or [])
     return kept < _LEAST_KEPT * _visible(page.text)
 
@@ -127,6 +127,6 @@ def _text_of(block: LayoutBlock) -> str:
         return "\n".join(" | ".join(cell.text for cell in row) for row in rows)
     if block.lines:
         return "\n".join(block.lines)
-    # Only running text comes as Markdown; headings and cells are as they stand on the page.
+    # Only running text is Markdown; headings and cells are plain text.
     text = block.text or "" if block.kind == "heading" else plain(block.text or "")
     return f"{block.marker} {text}" if block.kind == "list_item" and block.marker else text

@@ -1,4 +1,4 @@
-"""Reading pages from their picture, by Tesseract."""
+"""OCR: reads the pictures of pages with Tesseract."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
 PAGE_SECONDS = 30.0
-"""What one page may take; one in print takes about a second."""
+"""Seconds that one page may take; a printed one takes about a second."""
 
 _ALLOWED_SECONDS = 10.0  # for each scanned page, on average
 _DOTS_PER_INCH = 200
@@ -30,7 +30,7 @@ _HYPHENATION = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 
 
 def require_languages(languages: Sequence[str], folder: str | None) -> None:
-    """Make sure that the data of languages is there.
+    """Verify that the data of languages is installed.
 
     Args:
         languages: as Tesseract abbreviates them: "eng", "deu", "chi_sim".
@@ -50,7 +50,7 @@ def require_languages(languages: Sequence[str], folder: str | None) -> None:
 
 
 def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-    """What reading scanned pages adds to the time that a document may take.
+    """Seconds that OCR of scanned pages adds to a document's limit.
 
     Raises:
         DocumentRejected: it cannot be opened, or has too many pages.
@@ -94,7 +94,7 @@ class PageReader:
         self._api.End()
 
     def paragraphs(self, page: PdfPage) -> Iterator[str]:
-        """The paragraphs of a page from its picture, in reading order.
+        """Read the paragraphs of a page by OCR, in reading order.
 
         Raises:
             DocumentTimeout: the page takes too long.

@@ -1,4 +1,4 @@
-"""The outline of a PDF, which tells headings and their levels."""
+"""The outline of a PDF, a source of headings and their levels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBERS = re.compile(r"^(?:[0-9]{1,4} )+")
 
 
 class Bookmarks:
-    """The outline: which texts on which pages are headings, and of what level."""
+    """The outline: the headings of each page and their levels."""
 
     def __init__(self, entries: Iterable[tuple[int, str, int]] = ()) -> None:
         self._levels: dict[tuple[int, str], int] = {}
@@ -52,12 +52,12 @@ def _entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:
         destination = bookmark.get_dest()
         page = destination.get_index() if destination else None
         if page is not None:
-            with suppress(UnicodeDecodeError):  # half a character: it matches no heading anyway
+            with suppress(UnicodeDecodeError):  # half a character, which matches no heading
                 yield page + 1, heading_name(bookmark.get_title()), bookmark.level + 1
 
 
 def _forms(title: str) -> tuple[str, ...]:
-    """A title as it is compared: without case and punctuation, with and without numbering."""
+    """Normal forms of a title: without case and punctuation, with and without numbering."""
     words = " ".join(re.sub(r"[\W_]+", " ", title.lower()).split())
     forms = [words]
     if (bare := _NUMBERS.sub("", _NUMBERING.sub("", words))) and bare != words:

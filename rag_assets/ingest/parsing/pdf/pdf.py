@@ -50,7 +50,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 class _Reading:
-    """Goes through the pages once, and counts what became of them."""
+    """Reads the pages once, and counts unreadable, scanned and read ones."""
 
     def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
         self._file = file
@@ -77,13 +77,13 @@ class _Reading:
                 yield from pieces
 
     def no_text(self) -> DocumentRejected:
-        """Why nothing was found."""
+        """The reason why no text was found."""
         if not self._readable:
             return DocumentRejected("it is damaged: none of its pages can be read")
         return no_text(len(self._file), ocr=self._options.ocr)
 
     def notes(self) -> tuple[str, ...]:
-        """What a person should know who misses something of the document."""
+        """Notes about parts of the document that were not read."""
         pages = len(self._file)
         facts = []
         if unreadable := pages - self._readable:
@@ -115,7 +115,7 @@ def _title_page(pieces: list[Piece]) -> str | None:
 
 
 def _with_outline(pieces: list[Piece], bookmarks: Bookmarks) -> list[Piece]:
-    """Let the outline say what a heading is, where it knows any of the headings found.
+    """Take headings from the outline where it holds any of the headings found.
 
     Type sizes make too many headings; an outline of other words (slide names, say) makes none.
     """
@@ -125,10 +125,10 @@ def _with_outline(pieces: list[Piece], bookmarks: Bookmarks) -> list[Piece]:
     )
     if not any(confirmed):
         return pieces
-    return [_judged(piece, level) for piece, level in zip(pieces, levels, strict=True)]
+    return [_with_level(piece, level) for piece, level in zip(pieces, levels, strict=True)]
 
 
-def _judged(piece: Piece, level: int) -> Piece:
+def _with_level(piece: Piece, level: int) -> Piece:
     if level and piece.kind in {"heading", "paragraph"}:
         return replace(piece, kind="heading", level=level)
     return replace(piece, kind="paragraph", level=0) if piece.kind == "heading" else piece

@@ -1,4 +1,4 @@
-"""Text as liteparse gives it, made plain."""
+"""Converts liteparse's Markdown to plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes of a text document → its characters."""
+"""Decodes the bytes of a text document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def decoded(data: bytes, limits: ParseLimits) -> str:
-    """The text without its byte order mark: it is no part of the text, and nobody can cite it.
+    """Decode a text, without its byte order mark.
 
     Raises:
         DocumentRejected: it is neither UTF-8 nor marked UTF-16, empty, or too long.
@@ -37,7 +37,7 @@ def _utf8(data: bytes) -> str:
 
 
 def _utf16(data: bytes) -> str:
-    """What spreadsheets and older editors call Unicode text; only a mark makes it certain."""
+    """Decode UTF-16, the "Unicode text" of spreadsheets and older editors; requires a mark."""
     try:
         text = data.decode("utf-16")
     except UnicodeDecodeError as error:

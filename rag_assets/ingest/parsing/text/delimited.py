@@ -1,7 +1,7 @@
 """CSV and TSV: the source itself is the text, and each record of it a block.
 
-A record ends where its last quotation mark is closed. In a file in which one is never closed,
-quotation marks mean nothing, and each line is a record. Nothing walks the text twice.
+A record ends where its last quotation mark is closed. If one is never closed in a file,
+quotation marks are ignored, and each line is a record. The text is scanned once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _QUOTE = '"'
 
 
 class _Record(NamedTuple):
-    """A record: its number from 1, blank ones counted, and where it is."""
+    """A record: its number from 1, blank ones counted, and its offsets."""
 
     number: int
     start: int
@@ -97,7 +97,7 @@ def _is_open(line: str, delimiter: str, *, inside: bool) -> bool:
 
 
 def _delimiter(sample: str) -> str:
-    """What parts the fields: gives most records of a sample the same number, more than one."""
+    """Choose the delimiter that gives most records of a sample the same number of fields."""
 
     def evenness(delimiter: str) -> tuple[int, int]:
         records = islice(_records(sample, delimiter), _SAMPLE_RECORDS)

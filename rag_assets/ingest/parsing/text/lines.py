@@ -1,6 +1,6 @@
-"""Lines of Markdown, and what a line says by itself.
+"""Lines of Markdown, and the recognition of blocks by a single line.
 
-No function backtracks: each looks at a line from the left and from the right once.
+No function backtracks: each scans a line from the left and from the right once.
 """
 
 from __future__ import annotations

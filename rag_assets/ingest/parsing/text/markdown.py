@@ -1,8 +1,8 @@
 """Markdown: the source itself is the text, so that every offset is an offset into the source.
 
 Blocks follow CommonMark's block structure as far as headings, fences, lists, tables, comments and
-front matter need it; inline markup is left as it is. Each line is looked at once, and no pattern
-can walk a line twice, so the time is linear whatever the document holds.
+front matter need it; inline markup is unchanged. Each line is read once, and no pattern
+can scan a line twice, so the time is linear for any document.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class MarkdownParser:
         return self._block(kind, first)
 
     def _container(self, line: Line) -> tuple[BlockKind, Callable[[], None] | None]:
-        """What begins on a line, and how to get past it; None for a paragraph."""
+        """The kind of block that begins on a line, and its skip function; None: a paragraph."""
         if fence_opening(line.text):
             return "code", self._skip_fence
         if is_indented(line.text):

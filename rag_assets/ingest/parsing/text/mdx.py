@@ -68,7 +68,7 @@ class _MdxParser(MarkdownParser):
                     return at
                 nearest = nearest or at
             depth += sum(map(lines[at].text.count, "([{")) - sum(map(lines[at].text.count, ")]}"))
-        # Looked for once: with many unclosed ones it would take long.
+        # Searched once: many unclosed ones would take long.
         self._unclosed = True
         return nearest or end
 

@@ -3,7 +3,7 @@
 Blocks follow the block structure of docutils as far as sections, literal blocks, lists, tables and
 directives need it; inline markup is left as it is. A title is a line of its own with an adornment
 below, and perhaps above; styles of adornment are levels in the order in which they appear. Each
-line is looked at a bounded number of times.
+line is read a bounded number of times.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class _Parser:
         return self._block(kind, first, () if kind == "front_matter" else self._outline.path)
 
     def _container(self, line: Line) -> tuple[BlockKind, Callable[[], None]]:
-        """What begins on a line, and how to get past it."""
+        """The kind of block that begins on a line, and the function to skip it."""
         text = line.text
         if is_explicit(text):
             return self._explicit(text), self._skip_with_body
@@ -166,7 +166,7 @@ class _Parser:
             self._skip_with_body()
 
     def _skip_paragraph(self) -> None:
-        """To the next blank line, or to a directive, before which people forget it."""
+        """To the next blank line, or to a directive without one before it."""
         self._at += 1
         while self._at < len(self._lines) and not self._lines[self._at].blank:
             if is_explicit(self._text_at(self._at)):

@@ -1,6 +1,6 @@
-"""Lines of reStructuredText, and what a line says by itself.
+"""Lines of reStructuredText, and the recognition of blocks by a single line.
 
-Like those of Markdown, no function looks at a line more than a few times.
+Like those of Markdown, each function scans a line a few times at most.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Source code and settings as text: the source itself is the text, every line where it was.
 
 A block begins with a line that is not indented and follows a blank one: as a rule a definition
-with its comment, or a group of settings. Nothing of any language is known here.
+with its comment, or a group of settings. The rule is the same for every language.
 """
 
 from __future__ import annotations

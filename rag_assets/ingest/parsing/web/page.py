@@ -1,7 +1,7 @@
 """HTML: headings, paragraphs, lists, tables and code as a reader sees them.
 
 Left out are scripts and styles, what is hidden, navigation, forms' controls and a page's footer;
-and everything around <main> where a page has exactly one. Nothing that it names is fetched.
+and everything around <main> where a page has exactly one. No resource of a page is fetched.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _main(root: _Element) -> _Element:
 
 
 class _Page:
-    """Collects pieces; running text waits until the block that it belongs to ends."""
+    """Collects pieces; running text is buffered until its block ends."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []

@@ -1,4 +1,4 @@
-"""Bytes of a web page → its tree, without what a reader does not see."""
+"""Parses the bytes of a web page into its tree, without invisible elements."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ BLOCKS = frozenset({
 
 
 def page_text(data: bytes, limits: ParseLimits) -> str:
-    """The characters of a page: by its mark, as it declares, as UTF-8, else as browsers do.
+    """Decode a page: by its mark, its declaration, as UTF-8, else as browsers do.
 
     Raises:
         DocumentRejected: it is empty, or too long.
@@ -79,7 +79,7 @@ def _encoding(data: bytes) -> str:
 def page_tree(text: str) -> _Element | None:
     """The root of a page; None where there is none.
 
-    Nothing that a page names is fetched. libxml2 stops at 255 levels.
+    No resource of a page is fetched. libxml2 stops at 255 levels.
 
     Raises:
         DocumentRejected: it is nested deeper than that.

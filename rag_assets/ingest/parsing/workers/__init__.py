@@ -1,1 +1,1 @@
-"""The processes in which documents are parsed, and the pool that hands them out."""
+"""The worker processes that parse documents, and their pool."""

@@ -1,8 +1,8 @@
-"""What a worker process may not do while it has a document in hand.
+"""Confinement of a worker process while it parses a document.
 
 Parsers are trusted code that reads hostile bytes. Limits bound what a document can cost; the audit
-hook makes sure that Python code of a library fetches nothing and starts nothing because a document
-says so. It is no sandbox against native code that was taken over.
+hook prevents Python code of a library from fetching or starting anything because a document
+requests it. It is no sandbox against compromised native code.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Confinement:
 
 
 def limit_process() -> None:
-    """Bound what the process needs little of, whatever the document."""
+    """Bound resources of which the process needs little for any document."""
     import resource
 
     _soft_limit(resource.RLIMIT_CORE, 0)
@@ -68,7 +68,7 @@ def limit_process() -> None:
 
 
 def limit_document(limits: ParseLimits, more_seconds: float = 0.0) -> None:
-    """Bound what the next document may take on top of what the process has by now."""
+    """Bound the next document's resources, beyond those already in use."""
     import resource
 
     used = resource.getrusage(resource.RUSAGE_SELF)

@@ -11,10 +11,10 @@ _LENGTHS = struct.Struct(">QQ")
 
 
 def packed(header: Mapping[str, Any]) -> bytes:
-    """A header as it is sent.
+    """Encode a header for sending.
 
     Raises:
-        UnicodeEncodeError: a text in it is not made of characters, so that no store takes it.
+        UnicodeEncodeError: a text in it holds a lone surrogate, which no store accepts.
     """
     return json.dumps(header, ensure_ascii=False).encode()
 
@@ -33,7 +33,7 @@ def write_packed(stream: IO[bytes], header: bytes, data: bytes) -> None:
 
 
 def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
-    """Read one message; None when the other side is gone, be it in the midst of one."""
+    """Read one message; None if the other side ended, even within a message."""
     lengths = stream.read(_LENGTHS.size)
     if len(lengths) < _LENGTHS.size:
         return None

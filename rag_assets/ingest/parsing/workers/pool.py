@@ -26,10 +26,10 @@ class ParseTask:
 
     Attributes:
         key: comes back with the outcome.
-        name: what people call it; not used for parsing.
-        media_type: what its source says it is.
+        name: its name for people; not used for parsing.
+        media_type: the type that its source declares.
         read: gives its bytes, called from another thread when its turn comes.
-        options: what its tenant chose.
+        options: its tenant's options.
     """
 
     key: str
@@ -41,10 +41,10 @@ class ParseTask:
 
 @dataclass(frozen=True, slots=True)
 class ParseOutcome:
-    """What became of a task.
+    """The outcome of a task.
 
     Attributes:
-        result: the masked text, or the error that its quarantine names.
+        result: the masked text, or the reason of its quarantine.
         seconds: that it took one worker, reading included.
     """
 
@@ -92,7 +92,7 @@ class ParserPool:
             worker.close()
 
     def parse_many(self, tasks: Iterable[ParseTask]) -> Iterator[ParseOutcome]:
-        """Parse documents side by side; outcomes come as they are ready.
+        """Parse documents in parallel; outcomes are yielded as they are ready.
 
         At most one document per worker is read and held at a time. Workers stay for the next
         call. An error of `read` that is a RagAssetsError becomes the task's outcome; any other
@@ -146,12 +146,12 @@ class _Run:
         self._stopped = threading.Event()
         self._outcomes: queue.SimpleQueue[ParseOutcome | BaseException | None]
         self._outcomes = queue.SimpleQueue()
-        # An outcome nobody took yet counts as held: a slow reader holds the workers back.
+        # An unread outcome counts as held: a slow reader slows the workers.
         self._room = threading.Semaphore(2 * pool.workers)
         self._current: set[WorkerProcess] = set()
 
     def serve(self) -> None:
-        """Work on tasks until there are none left; the last word is None."""
+        """Process tasks until none is left; the last item is None."""
         try:
             while (task := self._next()) is not None:
                 self._outcomes.put(self._outcome(task))
@@ -161,7 +161,7 @@ class _Run:
             self._outcomes.put(None)
 
     def outcomes(self, threads: int) -> Iterator[ParseOutcome]:
-        """Pass outcomes on until every thread has said its last word."""
+        """Yield outcomes until every thread has sent None."""
         while threads:
             outcome = self._outcomes.get()
             if outcome is None:

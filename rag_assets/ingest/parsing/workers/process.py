@@ -1,4 +1,4 @@
-"""One worker process as its parent sees it: start it, hand it a document, end it."""
+"""The parent's handle of a worker process: start it, send it a document, end it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OUT_OF_MEMORY = (-signal.SIGABRT, -signal.SIGKILL)
 
 
 class WorkerUnavailable(ServiceUnavailable):
-    """No worker process could be started: an installation's fault and no document's."""
+    """No worker process could be started: a fault of the installation, not of a document."""
 
 
 class WorkerProcess:
@@ -78,7 +78,7 @@ class WorkerProcess:
         """Parse one document; afterwards the process may have ended.
 
         Raises:
-            WorkerUnavailable: it did not even start.
+            WorkerUnavailable: it did not start.
         """
         self._await_ready()
         with _Deadline(self._limits.seconds, self) as deadline:
@@ -101,7 +101,7 @@ class WorkerProcess:
             self._process.kill()
 
     def close(self) -> None:
-        """End it and give back all it held."""
+        """End it and release its resources."""
         self.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -110,7 +110,7 @@ class WorkerProcess:
                     pipe.close()
 
     def _await_ready(self) -> None:
-        """Wait until it has loaded all it needs, which is not at a document's expense."""
+        """Wait until it has loaded its libraries, outside of a document's limits."""
         if self._ready:
             return
         with _Deadline(_STARTUP_SECONDS, self):
@@ -128,7 +128,7 @@ class WorkerProcess:
         if "parsed" in answer:
             return from_record({**answer["parsed"], "text": text.decode()})
         if "too_costly" in answer:
-            # What an exhausted process still holds is unknown: begin afresh.
+            # The state of an exhausted process is unknown: start a new one.
             self.kill()
             return _too_costly()
         if "late" in answer:
@@ -171,7 +171,7 @@ class _Deadline:
         return self
 
     def extend(self, seconds: float) -> None:
-        """Give it so much more, from now on."""
+        """Extend the deadline to this many seconds from now."""
         self._timer.cancel()
         self.seconds += seconds
         self._timer = self._started(self.seconds)
@@ -198,13 +198,13 @@ def _too_costly() -> DocumentTooCostly:
 
 
 def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a worker's Python needs, and nothing that could be a key."""
+    """The environment variables that a worker needs, without any that could be a key."""
     root = str(Path(__file__).resolve().parents[4])
     return {
         **{name: environ[name] for name in _KEPT if name in environ},
         "PYTHONPATH": root,
         "PYTHONUTF8": "1",
-        # Threads of native libraries would multiply address space and gain nothing.
+        # Threads of native libraries would multiply address space without benefit.
         "OMP_NUM_THREADS": "1",
         "RAYON_NUM_THREADS": "1",
         "MALLOC_ARENA_MAX": "2",

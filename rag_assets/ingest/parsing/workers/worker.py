@@ -4,7 +4,7 @@ Started by the pool as `python -m rag_assets.ingest.parsing.workers.worker`. It 
 standard input and answers on standard output, one message each (see messages.py): first its
 settings, then `{"ready": true}` back once the scanner is loaded, then one answer per document,
 before which it may ask for time (`{"more_seconds": 40}`). It ends when standard input closes,
-thus also when its parent is killed, even in the midst of a document.
+thus also when its parent is killed, even while it parses a document.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main() -> None:
     """Serve until standard input closes."""
     from rag_assets.ingest.parsing.parse import prepare_for
 
-    # Whatever prints must not end up between two messages.
+    # Printed output must not enter the stream of messages.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     settings = read_message(sys.stdin.buffer)
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
-    """Hand on what arrives; the end of it is the end of the process, whatever it is doing."""
+    """Forward messages; the end of the stream ends the process at any point."""
     while (message := read_message(stream)) is not None:
         documents.put(message)
     os._exit(0)
@@ -87,7 +87,7 @@ def _more_seconds(
     try:
         return more_seconds(data, media_type, options, limits)
     except Exception:
-        return 0.0  # parsing fails of the same, and says so
+        return 0.0  # parsing raises the same error
 
 
 def _answer(
