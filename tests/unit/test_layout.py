@@ -1,8 +1,9 @@
-"""Unit tests mirror packages, and the security page names tests that exist."""
+"""Unit tests mirror packages, links lead somewhere, and named tests exist."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 UNIT = Path(__file__).parent
@@ -34,3 +35,13 @@ def test_every_test_that_the_security_page_names_exists() -> None:
     folders = (ROOT / "tests", ROOT / "tests" / "security")
     missing = {name for name in named if not any((f / f"{name}.py").is_file() for f in folders)}
     assert missing == set()
+
+
+def test_no_link_of_the_project_leads_nowhere() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-s"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    lines = [line.split(maxsplit=3) for line in listed.stdout.splitlines()]
+    links = [path for mode, _, _, path in lines if mode == "120000"]
+    assert {"dagster.yaml", "workspace.yaml"} <= set(links)
+    assert [path for path in links if not (ROOT / path).exists()] == []
