@@ -52,7 +52,7 @@ def test_a_source_is_built_from_its_context(tmp_path: Path) -> None:
 
 
 def test_records_without_a_catalog_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="no catalog"):
+    with pytest.raises(ConfigurationError, match="records need a catalog"):
         build_source(RecordsConfig(name="pushed"), SourceContext(tmp_path))
 
 

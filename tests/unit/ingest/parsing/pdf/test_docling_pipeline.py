@@ -71,7 +71,7 @@ def test_a_tenant_s_choice_is_another_parser_with_another_key() -> None:
 @pytest.mark.skipif(find_spec("torch") is not None, reason="docling's pipeline is installed")
 def test_without_its_packages_a_tenant_is_told_once() -> None:
     tenant = Tenant.from_config({"id": "a", "parser": {"pdf": "docling"}})
-    with pytest.raises(ConfigurationError, match="takes packages that are not installed: torch"):
+    with pytest.raises(ConfigurationError, match="needs packages that are not installed: torch"):
         _ = tenant.parser.options
 
 
