@@ -40,7 +40,8 @@ class Verify:
         if replaced and replaced != progress.replaced and recalls < _MAX_RECALLS:
             return replace(progress, replaced=replaced, recalls=recalls, repeat=True)
         # What was found again and could not be read lies elsewhere than it says.
-        altered = progress.excluded & verified.by_id.keys()
+        excluded = progress.excluded
+        altered = excluded & verified.by_id.keys() if excluded else excluded
         return replace(
             progress,
             verified=verified.without(altered),
