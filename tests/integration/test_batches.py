@@ -285,7 +285,7 @@ def test_results_that_cannot_be_fetched_just_now_keep_only_their_own_documents(
         assert backfill.sync() == 1
     assert backfill.statuses() == {"PROCESSING": 6, "READY": 1}
     waiting = [d for d in backfill.documents if d.status == "PROCESSING"]
-    assert all("when it was last asked for" in (d.error_message or "") for d in waiting)
+    assert all("its last poll failed" in (d.error_message or "") for d in waiting)
     assert min(d.retry_at for d in waiting if d.retry_at) > datetime.now(UTC)
     backfill.poll()
     backfill.sync()
