@@ -18,5 +18,5 @@ def test_origins_are_parted_by_commas() -> None:
     "origin", ["*", "null", "app.example", "https://app.example/", "HTTPS://a"]
 )
 def test_what_is_no_origin_is_refused(origin: str) -> None:
-    with pytest.raises(ConfigurationError, match="no origin"):
+    with pytest.raises(ConfigurationError, match="not an origin"):
         ServiceSettings.from_environment({"RAG_ASSETS_MCP_ORIGINS": origin})
