@@ -23,25 +23,25 @@ from rag_assets.api.log_lines import LOGGER
 from rag_assets.api.rate_limits import TooManyAttempts, TooManyRequests
 from rag_assets.api.responses import InvalidField, Problem
 from rag_assets.common.errors import (
-    BadVectors,
     CapReached,
     ChatFailed,
     ChatRefused,
     ChatTimeout,
     ChatUnavailable,
-    EmbedderRefused,
-    EmbedderUnavailable,
-    EmbeddingError,
     IndexInconsistent,
     InputRejected,
     InvalidRequest,
     KeyUnreadable,
+    MalformedResponse,
     NoChatModel,
     NoProviderKey,
     NoRecordsSource,
     NoReranker,
     PassagesWithdrawn,
     PromptRejected,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
     RagAssetsError,
     SearchRejected,
     ServiceUnavailable,
@@ -101,13 +101,14 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
     TooManyAttempts: Kind(429, "too-many-attempts", "Too many requests came without a valid token"),
     ClientGone: Kind(499, "client-gone", "The client has hung up"),
-    BadVectors: Kind(502, "embedder-failed", "The embedding provider failed"),
-    EmbedderRefused: Kind(502, "embedder-refused", "The embedding provider refuses"),
+    # Only requests for embeddings get here with a ProviderError: chat and reranking convert theirs.
+    MalformedResponse: Kind(502, "embedder-failed", "The embedding provider failed"),
+    ProviderRefused: Kind(502, "embedder-refused", "The embedding provider refuses"),
     ChatFailed: Kind(502, "chat-failed", "The chat model's provider failed"),
     ChatRefused: Kind(502, "chat-refused", "The chat model's provider refuses"),
     KeyUnreadable: Kind(500, "key-unreadable", "The tenant's key cannot be used"),
-    EmbedderUnavailable: Kind(503, "embedder-unavailable", "The embedding provider is unavailable"),
-    EmbeddingError: Kind(503, "embedder-unavailable", "The question could not be embedded"),
+    ProviderUnavailable: Kind(503, "embedder-unavailable", "The embedding provider is unavailable"),
+    ProviderError: Kind(503, "embedder-unavailable", "The question could not be embedded"),
     Overloaded: Kind(
         503, "overloaded", "More requests wait than can be answered soon", "ask again"
     ),
@@ -223,7 +224,7 @@ def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
             return {"WWW-Authenticate": 'Bearer realm="rag-assets"'}
         case TooManyRequests() | TooManyAttempts() | Overloaded():
             return {"Retry-After": str(error.retry_after)}
-        case EmbedderUnavailable() | ChatUnavailable() if error.retry_after is not None:
+        case ProviderUnavailable() | ChatUnavailable() if error.retry_after is not None:
             return {"Retry-After": str(math.ceil(error.retry_after))}
     return {"Retry-After": str(_RETRY_SECONDS)} if kind.status == 503 else {}  # noqa: PLR2004
 

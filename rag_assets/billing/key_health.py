@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
-from rag_assets.common.errors import ChatRefused, EmbedderRefused, ServiceUnavailable
+from rag_assets.common.errors import ChatRefused, ProviderRefused, ServiceUnavailable
 from rag_assets.models.chat.protocol import ChatModel, Completion
 from rag_assets.models.embedding.batch_api import BatchApi, BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
@@ -30,7 +30,7 @@ class _KeyHealth:
         """Observe the call in this block."""
         try:
             yield
-        except (EmbedderRefused, ChatRefused) as error:
+        except (ProviderRefused, ChatRefused) as error:
             # A refused model, quota or address tells nothing about the key; nor does a request
             # that was never sent.
             if error.fault == "key" and error.requests:

@@ -24,18 +24,19 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── DocumentVanished      removed after it was listed
     │   ├── DocumentTimeout
     │   └── DocumentTooCostly     it needs more memory than a document may use
-    ├── EmbeddingError
-    │   ├── EmbeddingStopped      nothing can be embedded for this tenant for now
-    │   │   ├── EmbedderUnavailable   transient: try again later
-    │   │   ├── EmbedderRefused       until a person changes the key, model or quota
+    ├── ProviderError             a model, or a request to its provider, failed
+    │   ├── RequestsStopped       no request of this tenant succeeds for now
+    │   │   ├── ProviderUnavailable   transient: try again later
+    │   │   ├── ProviderRefused       until a person changes the key, model or quota
     │   │   │   ├── NoProviderKey     the tenant has no key; HTTP 402
     │   │   │   └── KeyUnreadable     the stored key cannot be decrypted
     │   │   └── CapReached            the tenant's spending cap
-    │   ├── InputRejected         this text cannot be embedded: quarantine its documents
+    │   ├── InputRejected         this input is never accepted: quarantine its documents
     │   ├── BatchLost             the results of a provider's batch are gone
     │   ├── DeadlineExceeded      the deadline passed before the call began: nothing was sent
-    │   └── BadVectors            malformed, not finite, zeros: stop the tenant for now
-    │       └── WrongShape        wrong count or dimension: needs a person
+    │   └── MalformedResponse     the response cannot be used
+    │       └── BadVectors        malformed, not finite, zeros: stop the tenant for now
+    │           └── WrongShape    wrong count or dimension: needs a person
     ├── RerankFailed              the search continues without scores
     ├── ChatError                 a chat model returned no usable answer
     │   ├── ChatUnavailable       transient: try again later
@@ -161,8 +162,8 @@ class DocumentTooCostly(DocumentRejected):
     """The document exceeded the memory limit of one document."""
 
 
-class EmbeddingError(RagAssetsError):
-    """Texts could not be embedded.
+class ProviderError(RagAssetsError):
+    """A model, or a request to its provider, failed.
 
     Attributes:
         requests: attempts made before it was raised; 0 if nothing was sent.
@@ -173,12 +174,12 @@ class EmbeddingError(RagAssetsError):
     tokens: int = 0
 
 
-class EmbeddingStopped(EmbeddingError):
-    """No text of a tenant can be embedded for now."""
+class RequestsStopped(ProviderError):
+    """No request of a tenant succeeds for now."""
 
 
-class EmbedderUnavailable(EmbeddingStopped):
-    """The embedder is unavailable; a later run tries again.
+class ProviderUnavailable(RequestsStopped):
+    """The provider is unavailable; a later attempt may succeed.
 
     Args:
         message, hint: see RagAssetsError.
@@ -192,7 +193,7 @@ class EmbedderUnavailable(EmbeddingStopped):
         self.retry_after = retry_after
 
 
-class EmbedderRefused(EmbeddingStopped):
+class ProviderRefused(RequestsStopped):
     """The provider refuses until a person changes something: the key, the model, the quota.
 
     Args:
@@ -207,19 +208,19 @@ class EmbedderRefused(EmbeddingStopped):
         self.fault = fault
 
 
-class NoProviderKey(EmbedderRefused):
+class NoProviderKey(ProviderRefused):
     """The tenant has no key for its provider."""
 
     requests = 0
 
 
-class KeyUnreadable(EmbedderRefused):
+class KeyUnreadable(ProviderRefused):
     """The tenant's stored key cannot be decrypted: its master key or its row was replaced."""
 
     requests = 0
 
 
-class CapReached(EmbeddingStopped):
+class CapReached(RequestsStopped):
     """The tenant's spending cap is reached; completed work is kept.
 
     Args:
@@ -236,21 +237,25 @@ class CapReached(EmbeddingStopped):
         self.until = until
 
 
-class InputRejected(EmbeddingError):
-    """The embedder permanently rejects these texts."""
+class InputRejected(ProviderError):
+    """The provider permanently rejects this input."""
 
 
-class BatchLost(EmbeddingError):
+class BatchLost(ProviderError):
     """The results of a provider's batch are lost: its texts must be sent again."""
 
 
-class DeadlineExceeded(EmbeddingError):
+class DeadlineExceeded(ProviderError):
     """A call could not begin before its deadline; nothing was sent."""
 
     requests = 0
 
 
-class BadVectors(EmbeddingError):
+class MalformedResponse(ProviderError):
+    """The provider's response is malformed, or larger than allowed."""
+
+
+class BadVectors(MalformedResponse):
     """The embedder returned vectors that must not be stored."""
 
 

@@ -13,13 +13,13 @@ import numpy as np
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.spending import used_of
 from rag_assets.common.errors import (
-    BadVectors,
     BatchLost,
-    EmbedderRefused,
-    EmbedderUnavailable,
-    EmbeddingError,
-    EmbeddingStopped,
+    MalformedResponse,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
     RagAssetsError,
+    RequestsStopped,
     TenantGone,
 )
 from rag_assets.common.formatting import counted
@@ -60,7 +60,7 @@ class Collected:
 
     texts: int = 0
     tokens: int = 0
-    outage: EmbeddingStopped | None = None
+    outage: RequestsStopped | None = None
 
     def __add__(self, other: Collected) -> Collected:
         return Collected(
@@ -77,9 +77,9 @@ def collect(ctx: TenantContext) -> Collected:
                 _resolve_submission(ctx, batch)
             elif batch.state == "ENDED":
                 done += _fetch(ctx, batch)
-        except EmbeddingError as error:
+        except ProviderError as error:
             # Texts that may be under way, or came back unusable, must not be sent again.
-            halt = error if isinstance(error, EmbeddingStopped) else _transient(error)
+            halt = error if isinstance(error, RequestsStopped) else _transient(error)
             done += Collected(outage=halt)
     return done
 
@@ -158,12 +158,12 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
     """Resolve an interrupted submission before anything else is sent.
 
     Raises:
-        EmbedderUnavailable: its outcome is not known yet.
-        EmbeddingError: the provider does not answer.
+        ProviderUnavailable: its outcome is not known yet.
+        ProviderError: the provider does not answer.
     """
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     if not asyncio.run(closing(api, _recover(ctx.catalog, api, batch, locked=True))):
-        raise EmbedderUnavailable(
+        raise ProviderUnavailable(
             "the provider may have taken a batch whose submission was interrupted",
             hint="it will be looked up again before its texts are sent again",
             retry_after=_LISTED.total_seconds(),
@@ -205,7 +205,7 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
         the result; an empty one if the vectors are not available, now or permanently.
 
     Raises:
-        EmbedderRefused: the response is unusable.
+        ProviderRefused: the response is unusable.
     """
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     keys = ctx.catalog.batches.keys(ctx.ref.id, batch.embedder_id)[batch.id]
@@ -213,11 +213,11 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
     fetching = _Fetching(ctx, batch, keys, wanted, api.dimensions)
     try:
         asyncio.run(closing(api, fetching.run(api)))
-    except BadVectors as error:
+    except MalformedResponse as error:
         # The provider charges the whole batch, not only the part that was read.
         _charge(ctx, batch, max(fetching.tokens, batch.tokens), fetching.texts)
         ctx.catalog.batches.failed(ctx.ref, batch.id, error.message)
-        raise EmbedderRefused(
+        raise ProviderRefused(
             f"a batch came back unusable: {error.message}",
             hint="check the embedder's model and dimensions; resent texts are charged again",
         ) from None
@@ -225,7 +225,7 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
         ctx.catalog.batches.failed(ctx.ref, batch.id, error.message)
         ctx.log(f"embeddings: batch {batch.batch_id} failed: {error.message}")
         return Collected()
-    except EmbeddingStopped as error:
+    except RequestsStopped as error:
         # It can be fetched later, and its texts are not sent again: other work continues.
         ctx.catalog.batches.polled(ctx.ref, batch.id, error.advice)
         ctx.log(f"embeddings: batch {batch.batch_id} cannot be fetched: {error.advice}")
@@ -247,8 +247,8 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
     return None if price is None else used.cost
 
 
-def _transient(error: EmbeddingError) -> EmbedderUnavailable:
-    return EmbedderUnavailable(error.message, hint=error.hint)
+def _transient(error: ProviderError) -> ProviderUnavailable:
+    return ProviderUnavailable(error.message, hint=error.hint)
 
 
 class _Fetching:
@@ -275,8 +275,8 @@ class _Fetching:
         """Store every result; texts without a result stay without a vector.
 
         Raises:
-            BadVectors: one is unusable; those before it are kept, since they are charged.
-            EmbeddingError: as BatchApi.results does.
+            MalformedResponse: one is unusable; those before it are kept, since they are charged.
+            ProviderError: as BatchApi.results does.
         """
         try:
             async for result in api.results(self._batch.batch_id or ""):

@@ -16,10 +16,10 @@ from datetime import UTC, datetime, timedelta
 
 from rag_assets.billing.spending import Spending
 from rag_assets.common.errors import (
-    EmbedderRefused,
-    EmbedderUnavailable,
-    EmbeddingError,
-    EmbeddingStopped,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+    RequestsStopped,
 )
 from rag_assets.common.formatting import counted
 from rag_assets.models.embedding.batch_api import BATCH_WINDOW, closing, in_batches
@@ -40,7 +40,7 @@ def submit_batches(
     missing: Set[str],
     items_of: Callable[[Set[str]], list[EmbedItem]],
     budget: Spending,
-) -> EmbeddingStopped | None:
+) -> RequestsStopped | None:
     """Submit texts of a slice that lacks more of them than batch_above.
 
     Texts in batches are not sent again; texts over the limit are left for the embedder to reject.
@@ -70,7 +70,7 @@ def submit_batches(
         _require_no_fresh_failure(ctx)
         for group in in_batches(list(tokens_of)):
             _submit(ctx, group, sum(tokens_of[item] for item in group), budget)
-    except EmbeddingStopped as error:
+    except RequestsStopped as error:
         return error
     return None
 
@@ -135,14 +135,14 @@ def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget:
     )
     try:
         batch_id = asyncio.run(closing(api, api.submit(items, tag)))
-    except EmbedderUnavailable:
+    except ProviderUnavailable:
         # The provider may have accepted it: the next run looks up the tag.
         raise
-    except EmbeddingError as error:
+    except ProviderError as error:
         ctx.catalog.batches.forget(ctx.ref, id_)
-        if isinstance(error, EmbeddingStopped):
+        if isinstance(error, RequestsStopped):
             raise
-        raise EmbedderRefused(f"the provider rejected a batch: {error.message}") from None
+        raise ProviderRefused(f"the provider rejected a batch: {error.message}") from None
     ctx.catalog.batches.submitted(ctx.ref, id_, batch_id)
     ctx.log(f"embeddings: {counted(len(items), 'text')} in batch {batch_id}")
 
@@ -151,7 +151,7 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
     """Wait longer each time after a batch that failed.
 
     Raises:
-        EmbedderUnavailable: the delay is not over.
+        ProviderUnavailable: the delay is not over.
     """
     failures = ctx.catalog.batches.failures(ctx.ref.id, ctx.embedder.embedder_id)
     if failures is None:
@@ -159,7 +159,7 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
     pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * (1 << min(failures.count - 1, 10)))
     left = (failures.last_at + pause - datetime.now(UTC)).total_seconds()
     if left > 0:
-        raise EmbedderUnavailable(
+        raise ProviderUnavailable(
             f"the provider's batch failed: {failures.error}",
             hint="without embedder.batch_above, texts are sent one request after the other",
             retry_after=left,

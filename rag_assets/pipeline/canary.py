@@ -18,7 +18,7 @@ import numpy as np
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.spending import used_of
 from rag_assets.common.batches import batched
-from rag_assets.common.errors import EmbedderUnavailable, EmbeddingError, RagAssetsError, TenantGone
+from rag_assets.common.errors import ProviderError, ProviderUnavailable, RagAssetsError, TenantGone
 from rag_assets.models.embedding.canary import PROBES_KEY, distances, probe
 from rag_assets.models.embedding.prices import Price, provider_and_model
 from rag_assets.models.embedding.protocol import Answer, Charge, Embedder
@@ -143,13 +143,13 @@ async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagA
                 async with asyncio.timeout(_SECONDS):
                     return await probe(embedder)
             except TimeoutError:
-                return EmbedderUnavailable(f"no answer within {_SECONDS:.0f} s")
+                return ProviderUnavailable(f"no answer within {_SECONDS:.0f} s")
             except RagAssetsError as error:
                 return error.with_traceback(None)
             except (
                 Exception
             ) as error:  # A failure of one tenant's embedder must not stop the others.
-                return EmbeddingError(f"it failed unexpectedly: {type(error).__name__}")
+                return ProviderError(f"it failed unexpectedly: {type(error).__name__}")
 
     distinct = {id(embedder): embedder for embedder in embedders.values()}
     answers = await asyncio.gather(*map(ask, distinct.values()))
@@ -194,7 +194,7 @@ def _charge_of(answer: Answer | RagAssetsError | None) -> Charge | None:
     """The usage to record of an answer, usable or not."""
     if isinstance(answer, Answer):
         return Charge(answer.tokens, answer.requests, len(answer.vectors))
-    if isinstance(answer, EmbeddingError) and answer.tokens:
+    if isinstance(answer, ProviderError) and answer.tokens:
         return Charge(answer.tokens, answer.requests)
     return None
 

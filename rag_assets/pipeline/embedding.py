@@ -10,7 +10,12 @@ from datetime import datetime
 from functools import partial
 
 from rag_assets.billing.ledger import Ledger
-from rag_assets.common.errors import BadVectors, EmbeddingError, EmbeddingStopped, RagAssetsError
+from rag_assets.common.errors import (
+    MalformedResponse,
+    ProviderError,
+    RagAssetsError,
+    RequestsStopped,
+)
 from rag_assets.ingest.chunking.model import embedding_text
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
@@ -130,7 +135,7 @@ def _send(
     missing: set[str],
     ledger: Ledger,
     *,
-    outage: EmbeddingStopped | None,
+    outage: RequestsStopped | None,
 ) -> EmbeddingReport:
     """Embed at once, or submit as a batch; texts already in batches wait."""
     items_of = partial(_items, ctx, waiting)
@@ -181,7 +186,7 @@ def _embed(
                 budget=ledger.budget,
             )
         )
-    except BadVectors as error:
+    except MalformedResponse as error:
         failed = _fail_incomplete(ctx, work, waiting, {}, error)
         return _stopped(ctx, work, error, EmbeddingReport(failed=failed, used=ledger.total))
     progress.done()
@@ -193,7 +198,7 @@ def _embed(
 
 
 def _halted(
-    ctx: TenantContext, work: Work, waiting: Sequence[_Waiting], outage: EmbeddingStopped
+    ctx: TenantContext, work: Work, waiting: Sequence[_Waiting], outage: RequestsStopped
 ) -> EmbeddingReport:
     """Report an outage that forbids any request."""
     failed = _fail_incomplete(ctx, work, waiting, {}, outage)
@@ -201,7 +206,7 @@ def _halted(
 
 
 def _stopped(
-    ctx: TenantContext, work: Work, outage: EmbeddingError, report: EmbeddingReport
+    ctx: TenantContext, work: Work, outage: ProviderError, report: EmbeddingReport
 ) -> EmbeddingReport:
     """Report why nothing more could be embedded; a permanent reason stops other slices too."""
     held = quarantine_waiting(ctx, work, outage) if is_permanent(outage) else 0

@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import (
     CapReached,
-    EmbedderRefused,
-    EmbedderUnavailable,
+    ProviderRefused,
+    ProviderUnavailable,
     RagAssetsError,
     WrongShape,
 )
@@ -25,7 +25,7 @@ from rag_assets.storage.catalog.document_rows import NEVER, Document, Failure
 _FIRST_RETRY = timedelta(minutes=1)
 _LAST_RETRY = timedelta(hours=1)
 _LONGEST_WAIT = timedelta(days=1)
-_FOR_A_PERSON = (EmbedderRefused, WrongShape)
+_FOR_A_PERSON = (ProviderRefused, WrongShape)
 _BATCH = 2_000
 
 
@@ -42,7 +42,7 @@ def retry_at(document: Document, outage: RagAssetsError) -> datetime:
     if isinstance(outage, CapReached):
         return outage.until or NEVER
     wait = min(_LAST_RETRY, _FIRST_RETRY * (1 << min(document.attempts, 10)))
-    if isinstance(outage, EmbedderUnavailable) and outage.retry_after is not None:
+    if isinstance(outage, ProviderUnavailable) and outage.retry_after is not None:
         # Bounded before the conversion: a timedelta overflows.
         seconds = min(outage.retry_after, _LONGEST_WAIT.total_seconds())
         wait = max(wait, timedelta(seconds=seconds))

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.usage_meter import Meter
-from rag_assets.common.errors import BadVectors, IndexInconsistent
+from rag_assets.common.errors import IndexInconsistent, MalformedResponse
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Charge, Embedder
@@ -65,7 +65,7 @@ class QuestionVectors:
         """The question's vector, by exactly the embedder that built the generation.
 
         Raises:
-            EmbeddingError: it could not be embedded.
+            ProviderError: it could not be embedded.
             IndexInconsistent: that embedder cannot be cached any more.
         """
         key = (ref, serving.embedder_id, _digest(question))
@@ -89,7 +89,7 @@ class QuestionVectors:
         cached = await self._embedder(ref, tenant, serving)
         try:
             answer = await embed_query(cached.embedder, question)
-        except BadVectors as error:
+        except MalformedResponse as error:
             charge = Charge(error.tokens, error.requests)
             self._meter.count(ref, serving.embedder_id, charge, cached.price)
             raise

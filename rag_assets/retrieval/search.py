@@ -79,7 +79,7 @@ class AsyncRetriever:
         Raises:
             UnknownTenant: there is none of that id.
             NoReranker: the request wants reranking, and the tenant has no reranker.
-            EmbeddingError: the question could not be embedded.
+            ProviderError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
             ServiceUnavailable: a server does not answer.
         """

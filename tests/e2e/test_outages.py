@@ -15,7 +15,7 @@ import pytest
 from rag_assets import definitions
 from rag_assets.billing.embedders import Embedders
 from rag_assets.cli.commands.sync import sync
-from rag_assets.common.errors import EmbedderUnavailable
+from rag_assets.common.errors import ProviderUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
@@ -51,7 +51,7 @@ class FailingEmbedder(DeterministicEmbedder):
         if self._calls <= GOOD_CALLS:
             return answer
         if self._fault == "away":
-            raise EmbedderUnavailable(REASON)
+            raise ProviderUnavailable(REASON)
         return replace(answer, vectors=np.full_like(answer.vectors, np.nan))
 
 

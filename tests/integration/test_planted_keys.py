@@ -18,7 +18,7 @@ from pydantic import SecretStr
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.common.errors import EmbeddingError
+from rag_assets.common.errors import ProviderError
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.protocol import Embedder
 from tests.installation import CommandResult, Installation
@@ -147,7 +147,7 @@ def test_no_error_holds_a_key(
     for record in tenants:
         config = EmbedderConfig.model_validate(embedder(provider, fault, record.id))
         made = session.embedders.of(record.ref, config)
-        with caplog.at_level("DEBUG"), pytest.raises(EmbeddingError) as failed:
+        with caplog.at_level("DEBUG"), pytest.raises(ProviderError) as failed:
             asyncio.run(embed_in_time(made))
         error = failed.value
         told = "".join(traceback.format_exception(error, chain=True))

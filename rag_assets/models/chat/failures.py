@@ -7,17 +7,17 @@ from rag_assets.common.errors import (
     ChatFailed,
     ChatRefused,
     ChatUnavailable,
-    EmbedderRefused,
-    EmbedderUnavailable,
-    EmbeddingError,
     InputRejected,
     KeyUnreadable,
     NoProviderKey,
     PromptRejected,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
 )
 
 
-def failure_of_chat(error: EmbeddingError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
+def failure_of_chat(error: ProviderError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
     """Convert a connection's error into a chat model's.
 
     Args:
@@ -28,9 +28,9 @@ def failure_of_chat(error: EmbeddingError, model: str) -> ChatError | NoProvider
         return error.with_traceback(None)
     failure: ChatError
     match error:
-        case EmbedderUnavailable():
+        case ProviderUnavailable():
             failure = ChatUnavailable(error.message, retry_after=error.retry_after)
-        case EmbedderRefused():
+        case ProviderRefused():
             hint = "raise it at the provider" if error.fault == "quota" else error.hint
             failure = ChatRefused(error.message, hint=hint, fault=error.fault)
         case InputRejected():

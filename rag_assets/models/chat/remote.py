@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from rag_assets.common.errors import ChatTimeout, EmbeddingError, RagAssetsError
+from rag_assets.common.errors import ChatTimeout, ProviderError, RagAssetsError
 from rag_assets.common.tokens import count_text
 from rag_assets.models.chat.failures import failure_of_chat
 from rag_assets.models.chat.protocol import Completion, Prompt
@@ -51,7 +51,7 @@ class ChatEndpoint(Protocol):
         """Send a request, once.
 
         Raises:
-            EmbeddingError: the request failed; see SdkConnection.exchange.
+            ProviderError: the request failed; see SdkConnection.exchange.
         """
         ...
 
@@ -90,7 +90,7 @@ class RemoteChat:
             lambda: self._attempt(request, within),
             self._traffic,
             tokens=0,
-            patience=RetryPolicy(
+            policy=RetryPolicy(
                 _TURN_SECONDS, _TRIES, within, _LEAST_SECONDS, first_pause=self._first_pause
             ),
             source=self._id,
@@ -103,7 +103,7 @@ class RemoteChat:
         except TimeoutError:
             failure = ChatTimeout(f"{self._id} did not answer within {seconds:g} seconds")
             failure.requests = call.attempts
-        except EmbeddingError as error:
+        except ProviderError as error:
             failure = failure_of_chat(error, self._id)
         # Raised outside of the except block, so that its context is not the provider's error.
         raise failure

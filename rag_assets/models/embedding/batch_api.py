@@ -59,7 +59,7 @@ class BatchResult:
 class BatchApi(Protocol):
     """One model's batch API at one provider.
 
-    Every method may raise EmbedderUnavailable and EmbedderRefused as remote.Endpoint.request does;
+    Every method may raise ProviderUnavailable and ProviderRefused as SdkConnection.exchange does;
     none retries by itself.
     """
 
@@ -93,7 +93,7 @@ class BatchApi(Protocol):
 
         Raises:
             BatchLost: the provider does not know the batch, or has deleted its results.
-            BadVectors: a result is malformed.
+            MalformedResponse: a result is malformed.
         """
         ...
 

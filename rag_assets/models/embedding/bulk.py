@@ -23,12 +23,12 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from rag_assets.common.errors import (
-    BadVectors,
     DeadlineExceeded,
-    EmbedderRefused,
-    EmbeddingError,
-    EmbeddingStopped,
     InputRejected,
+    MalformedResponse,
+    ProviderError,
+    ProviderRefused,
+    RequestsStopped,
 )
 from rag_assets.models.embedding.batches import Batch, EmbedItem, Packer
 from rag_assets.models.embedding.outcome import EmbedOutcome, EmbedProgress
@@ -68,7 +68,8 @@ async def embed_all(
         budget: limits spending; None for no limit.
 
     Raises:
-        BadVectors: wrong count or dimension, not finite, or zero; none of that call is stored.
+        MalformedResponse: wrong count or dimension, not finite, or zero; nothing of that call is
+            stored.
         Exception: any other error of embedder or keep; earlier valid vectors are stored.
     """
     drive = _BulkRun(
@@ -106,8 +107,8 @@ class _BulkRun:
         self._queue: deque[Batch] = deque()
         self._calls: dict[_Call, Batch] = {}
         self._rejected: dict[str, str] = {}
-        self._outage: EmbeddingStopped | None = None
-        self._bad: BadVectors | None = None
+        self._outage: RequestsStopped | None = None
+        self._bad: MalformedResponse | None = None
         self._begun = self._late = False
         self._done = self._requests = self._retries = self._tokens = 0
         # Whether the embedder has accepted any text: before that, it may reject every text.
@@ -206,7 +207,7 @@ class _BulkRun:
         try:
             answer = await self._embedder.embed(texts, deadline=deadline)
             charge = Charge(answer.tokens, answer.requests, len(texts))
-        except EmbeddingError as error:
+        except ProviderError as error:
             charge = Charge(error.tokens, error.requests)
             raise
         finally:
@@ -217,7 +218,7 @@ class _BulkRun:
         """Check that the embedder accepts a harmless text, before a rejected batch is halved.
 
         Raises:
-            EmbedderRefused: it rejects every text.
+            ProviderRefused: it rejects every text.
         """
         async with self._probing:
             if self._trusted:
@@ -227,7 +228,7 @@ class _BulkRun:
                 [tokens] = self._embedder.count_tokens([_PROBE])
                 self._tokens += (await self._pay_for([_PROBE], tokens, deadline)).tokens
             except InputRejected:
-                raise EmbedderRefused(
+                raise ProviderRefused(
                     f"{self._embedder.embedder_id} rejects every text: {rejection.message}",
                     hint="check the embedder's model, dimensions and base_url",
                 ) from None
@@ -237,11 +238,11 @@ class _BulkRun:
         batch = self._calls.pop(call)
         try:
             answer = call.result()
-        except EmbeddingStopped as error:
+        except RequestsStopped as error:
             # Without its traceback, whose frames refer to the batch.
             self._outage = self._outage or error.with_traceback(None)
             self._count(error)
-        except BadVectors as error:
+        except MalformedResponse as error:
             # Calls in progress are charged too: they may end, and their charge is recorded.
             self._bad = self._bad or error.with_traceback(None)
             self._count(error)
@@ -256,7 +257,7 @@ class _BulkRun:
         if self.progress is not None:
             self.progress(self._state())
 
-    def _count(self, error: EmbeddingError) -> None:
+    def _count(self, error: ProviderError) -> None:
         self._tokens += error.tokens
         self._requests += error.requests
         self._retries += max(0, error.requests - 1)

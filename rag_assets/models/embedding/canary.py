@@ -30,7 +30,7 @@ async def probe(embedder: Embedder) -> Answer:
     """Embed the probes; vectors of shape (len(PROBES), dimensions). The embedder is closed.
 
     Raises:
-        EmbeddingError: see Embedder.embed.
+        ProviderError: see Embedder.embed.
     """
     try:
         answer = await embedder.embed(PROBES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rag_assets.common.errors import EmbeddingStopped
+from rag_assets.common.errors import RequestsStopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,5 +60,5 @@ class EmbedOutcome:
     requests: int
     retries: int
     tokens: int
-    outage: EmbeddingStopped | None
+    outage: RequestsStopped | None
     seconds: float

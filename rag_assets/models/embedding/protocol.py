@@ -88,9 +88,9 @@ class Embedder(Protocol):
 
         Raises:
             DeadlineExceeded: the call could not begin before the deadline.
-            EmbeddingStopped: nothing can be embedded for now, or until a person changes something.
+            RequestsStopped: nothing can be embedded for now, or until a person changes something.
             InputRejected: one of these texts can never be embedded.
-            BadVectors: the vectors are malformed, or do not match the texts.
+            MalformedResponse: the vectors are malformed, or do not match the texts.
         """
         ...
 

@@ -12,7 +12,7 @@ async def embed_query(embedder: Embedder, question: str) -> Answer:
     """Embed one question: vectors of shape (1, dimensions); connections are kept.
 
     Raises:
-        EmbeddingError: see Embedder.embed.
+        ProviderError: see Embedder.embed.
     """
     answer = await embedder.embed([question], purpose="query")
     vectors = checked_vectors(

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy.typing as npt
 
-from rag_assets.common.errors import BadVectors, InputRejected
+from rag_assets.common.errors import InputRejected, MalformedResponse
 from rag_assets.common.tokens import count_tokens
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose
 from rag_assets.models.embedding.vectors import checked_vectors
@@ -46,12 +46,11 @@ class Endpoint(Protocol):
         """Send one request for the vectors of these texts.
 
         Raises:
-            EmbedderUnavailable: transient: no response, a broken connection, too many requests, a
-                provider's error; with the provider's retry_after.
-            EmbedderRefused: permanent until a person changes the key, the model or the quota.
+            ProviderUnavailable: see SdkConnection.exchange.
+            ProviderRefused: see SdkConnection.exchange.
             InputRejected: one of these texts can never be embedded.
-            BadVectors: the response is malformed, or does not have one vector for each text; with
-                the tokens charged, if it has them.
+            MalformedResponse: it has not one vector for each text, or is malformed otherwise;
+                with the tokens charged, if it has them.
         """
         ...
 
@@ -79,8 +78,8 @@ class RemoteEmbedder:
         limits: of a call; the concurrency is the traffic's.
         traffic: of this tenant at this provider, shared with its other embedders there.
         count: estimates the provider's tokens of each text.
-        patience: retries of documents.
-        prompt: retries of questions.
+        document_retries: limits of retries for documents.
+        query_retries: likewise, for questions.
     """
 
     def __init__(
@@ -92,8 +91,8 @@ class RemoteEmbedder:
         limits: CallLimits,
         traffic: Traffic,
         count: Callable[[Sequence[str]], list[int]] = count_tokens,
-        patience: RetryPolicy = DOCUMENT_RETRIES,
-        prompt: RetryPolicy = QUERY_RETRIES,
+        document_retries: RetryPolicy = DOCUMENT_RETRIES,
+        query_retries: RetryPolicy = QUERY_RETRIES,
     ) -> None:
         self._embedder_id = embedder_id
         self._dimensions = dimensions
@@ -103,7 +102,10 @@ class RemoteEmbedder:
             self._limits = replace(self._limits, tokens=most)
         self._traffic = traffic
         self._count = count
-        self._patience: Mapping[Purpose, RetryPolicy] = {"document": patience, "query": prompt}
+        self._retries: Mapping[Purpose, RetryPolicy] = {
+            "document": document_retries,
+            "query": query_retries,
+        }
         self._connections = LoopClients(connect)
 
     @property
@@ -138,7 +140,7 @@ class RemoteEmbedder:
             lambda: self._attempt(texts, purpose),
             self._traffic,
             tokens=self._weight(texts),
-            patience=self._patience[purpose],
+            policy=self._retries[purpose],
             source=self._embedder_id,
         )
         answer = await call.answer(deadline)
@@ -165,7 +167,7 @@ class RemoteEmbedder:
                 dimensions=self._dimensions,
                 source=self._embedder_id,
             )
-        except BadVectors as error:
+        except MalformedResponse as error:
             error.tokens = error.tokens or charged or self._tokens_of(texts)
             raise
         return Answer(vectors, self._tokens_of(texts) if charged is None else charged)

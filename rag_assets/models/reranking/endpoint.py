@@ -23,10 +23,10 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from rag_assets.common.errors import (
-    BadVectors,
-    EmbedderRefused,
-    EmbeddingError,
     InputRejected,
+    MalformedResponse,
+    ProviderError,
+    ProviderRefused,
     RerankFailed,
     RerankFault,
 )
@@ -47,7 +47,7 @@ _MOST_BYTES = 8 * 1024 * 1024
 class RerankEndpoint:
     """A reranker over the network, with one request for all passages of a question.
 
-    Connections follow the rules of embedders: public, encrypted, only to validated addresses,
+    Connections follow the rules of all providers: public, encrypted, only to validated addresses,
     without redirects, unless the operator allows the server. No error quotes its response.
 
     Args:
@@ -83,7 +83,7 @@ class RerankEndpoint:
             return scores_of(answer, len(passages))
         except TimeoutError:
             failure = RerankFailed(f"{self._id} did not answer in time", "late")
-        except EmbeddingError as error:
+        except ProviderError as error:
             failure = RerankFailed(error.message, _fault(error), hint=error.hint)
         except ValueError as error:
             failure = RerankFailed(f"{self._id} sent a malformed response: {error}", "malformed")
@@ -129,11 +129,11 @@ def scores_of(answer: object, count: int) -> list[float]:
     return [scores[index] for index in range(count)]
 
 
-def _fault(error: EmbeddingError) -> RerankFault:
+def _fault(error: ProviderError) -> RerankFault:
     match error:
-        case EmbedderRefused() | InputRejected():
+        case ProviderRefused() | InputRejected():
             return "refused"
-        case BadVectors():
+        case MalformedResponse():
             return "malformed"
     return "unavailable"
 
@@ -154,7 +154,7 @@ class _Connection(SdkConnection["httpx2.AsyncClient"]):
         """Send a request; returns the response's JSON.
 
         Raises:
-            EmbeddingError: see SdkConnection.exchange.
+            ProviderError: see SdkConnection.exchange.
         """
         return await self.exchange(lambda http: self._post(http, body))
 
@@ -173,5 +173,5 @@ class _Connection(SdkConnection["httpx2.AsyncClient"]):
             http.headers["authorization"] = f"Bearer {key.get_secret_value()}"
         return http
 
-    def _refusal(self, error: Exception) -> EmbeddingError | None:
+    def _refusal(self, error: Exception) -> ProviderError | None:
         return failure_of(error.refusal, self.server.id) if isinstance(error, _Refused) else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
-from rag_assets.common.errors import EmbedderRefused
+from rag_assets.common.errors import ProviderRefused
 from rag_assets.common.private_endpoints import Address, PrivateEndpoints
 
 _UNICAST = IPv6Network("2000::/3")  # all global unicast addresses that IANA has assigned
@@ -87,7 +87,7 @@ def permitted(
         allowed: by the operator.
 
     Raises:
-        EmbedderRefused: one of them is not public, or the connection would not be encrypted, and
+        ProviderRefused: one of them is not public, or the connection would not be encrypted, and
             the operator does not allow it.
     """
     if allowed.names(host, port):
@@ -108,8 +108,8 @@ def permitted(
     return resolved
 
 
-def refused(message: str, *, hint: str | None = None) -> EmbedderRefused:
+def refused(message: str, *, hint: str | None = None) -> ProviderRefused:
     """An error for a request that was not sent."""
-    error = EmbedderRefused(message, hint=hint)
+    error = ProviderRefused(message, hint=hint)
     error.requests = 0
     return error

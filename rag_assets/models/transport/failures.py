@@ -14,11 +14,11 @@ from http import HTTPStatus
 from ssl import SSLCertVerificationError
 
 from rag_assets.common.errors import (
-    EmbedderRefused,
-    EmbedderUnavailable,
-    EmbeddingError,
     Fault,
     InputRejected,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
 )
 
 _LONGEST_WAIT = 86_400.0
@@ -47,49 +47,49 @@ class Refusal:
     retry_after: float | None = None
 
 
-def failure_of(refusal: Refusal, embedder: str) -> EmbeddingError:
+def failure_of(refusal: Refusal, model: str) -> ProviderError:
     """Convert a refusal into an error.
 
     Args:
         refusal: the provider's response.
-        embedder: the embedder's id, for the message.
+        model: provider and model, for the message.
     """
     status = refusal.status
     fault = refusal.fault or _FAULTS.get(status)
     if fault is not None:
-        return _refused(fault, status, embedder)
+        return _refused(fault, status, model)
     if status in _INPUT_REJECTED:
-        return InputRejected(f"{embedder} rejects a text (HTTP {status})")
+        return InputRejected(f"{model} rejects a text (HTTP {status})")
     if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _transient(refusal, embedder)
+        return _transient(refusal, model)
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-        return EmbedderRefused(
-            f"{embedder} redirects to another address (HTTP {status}), which is not followed",
+        return ProviderRefused(
+            f"{model} redirects to another address (HTTP {status}), which is not followed",
             hint="set base_url to that address if this is intended",
         )
-    return EmbedderRefused(
-        f"{embedder} refuses the request (HTTP {status})",
+    return ProviderRefused(
+        f"{model} refuses the request (HTTP {status})",
         hint="check its model and base_url in tenants.yaml",
     )
 
 
-def interruption_of(error: BaseException, embedder: str) -> EmbeddingError:
+def interruption_of(error: BaseException, model: str) -> ProviderError:
     """Convert a connection's failure into an error, which is transient as a rule.
 
     An error of the project among its causes, such as an address that is not permitted, is returned
     itself; a certificate that cannot be verified needs a person.
     """
     for cause in _causes(error):
-        if isinstance(cause, EmbeddingError):
+        if isinstance(cause, ProviderError):
             return cause
         if isinstance(cause, SSLCertVerificationError):
-            return EmbedderRefused(
-                f"{embedder} has a certificate that cannot be verified",
+            return ProviderRefused(
+                f"{model} has a certificate that cannot be verified",
                 hint="check base_url, and the certificate of the server",
             )
         if isinstance(cause, TimeoutError) or "Timeout" in type(cause).__name__:
-            return EmbedderUnavailable(f"{embedder} did not answer in time")
-    return EmbedderUnavailable(f"{embedder} cannot be reached, or closed the connection")
+            return ProviderUnavailable(f"{model} did not answer in time")
+    return ProviderUnavailable(f"{model} cannot be reached, or closed the connection")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -111,28 +111,28 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _transient(refusal: Refusal, embedder: str) -> EmbedderUnavailable:
+def _transient(refusal: Refusal, model: str) -> ProviderUnavailable:
     stated = refusal.retry_after
     wait = retry_after(refusal.headers) if stated is None else stated
     wait = None if wait is None else min(wait, _LONGEST_WAIT)
     slow = refusal.status == HTTPStatus.TOO_MANY_REQUESTS
     what = "limits requests" if slow else "is unavailable"
-    return EmbedderUnavailable(f"{embedder} {what} (HTTP {refusal.status})", retry_after=wait)
+    return ProviderUnavailable(f"{model} {what} (HTTP {refusal.status})", retry_after=wait)
 
 
-def _refused(fault: Fault, status: int, embedder: str) -> EmbedderRefused:
+def _refused(fault: Fault, status: int, model: str) -> ProviderRefused:
     if fault == "key":
-        return EmbedderRefused(
-            f"the key for {embedder} is refused (HTTP {status})", hint=_KEY_HINT, fault=fault
+        return ProviderRefused(
+            f"the key for {model} is refused (HTTP {status})", hint=_KEY_HINT, fault=fault
         )
     if fault == "quota":
-        return EmbedderRefused(
-            f"the quota for {embedder} is exhausted (HTTP {status})",
+        return ProviderRefused(
+            f"the quota for {model} is exhausted (HTTP {status})",
             hint="raise it at the provider, then run `rag-assets sync`",
             fault=fault,
         )
-    return EmbedderRefused(
-        f"the provider has no such model: {embedder} (HTTP {status})",
+    return ProviderRefused(
+        f"the provider has no such model: {model} (HTTP {status})",
         hint="check its model and base_url in tenants.yaml",
         fault=fault,
     )

@@ -14,7 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
-from rag_assets.common.errors import BadVectors, EmbedderUnavailable
+from rag_assets.common.errors import MalformedResponse, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.transport.addresses import permitted, refused
 
@@ -63,7 +63,7 @@ def tenants_client(
         most_bytes: limit of a response.
 
     Raises:
-        EmbedderRefused: it is not a URL.
+        ProviderRefused: it is not a URL.
     """
     try:
         url = httpx2.URL(base_url)
@@ -129,7 +129,9 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             if good:
-                raise BadVectors("a provider's response is compressed, which the request excluded")
+                raise MalformedResponse(
+                    "a provider's response is compressed, which the request excluded"
+                )
             return httpx2.Response(response.status_code, headers=taken)
         stream = _BoundedStream(response, self._most_bytes if good else _MOST_REFUSAL_BYTES)
         return httpx2.Response(response.status_code, headers=taken, stream=stream)
@@ -152,7 +154,9 @@ class _BoundedStream(httpx2.AsyncByteStream):
             if taken > self._most_bytes:
                 if not self._response.is_success:
                     return
-                raise BadVectors(f"a provider's response is longer than {self._most_bytes:,} bytes")
+                raise MalformedResponse(
+                    f"a provider's response is longer than {self._most_bytes:,} bytes"
+                )
             yield part
 
     async def aclose(self) -> None:
@@ -194,7 +198,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
                 except OSError:
                     found = []
                 if not found:
-                    raise EmbedderUnavailable(
+                    raise ProviderUnavailable(
                         f"base_url has no address: {host}",
                         hint="check its spelling and this machine's name resolution",
                     )

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from rag_assets.common.errors import DeadlineExceeded, EmbedderUnavailable, EmbeddingError
+from rag_assets.common.errors import DeadlineExceeded, ProviderError, ProviderUnavailable
 from rag_assets.models.transport.traffic import Traffic
 
 _LONGEST_SHARED_PAUSE = 300.0
@@ -73,7 +73,7 @@ class RetriedCall(Generic[AnswerT]):
         send: makes one attempt.
         traffic: limits attempts, and observes the pauses that the provider requires.
         tokens: of an attempt, estimated.
-        patience: limits of attempts and time.
+        policy: limits of attempts and time.
         source: provider and model, for messages.
     """
 
@@ -83,17 +83,17 @@ class RetriedCall(Generic[AnswerT]):
         traffic: Traffic,
         *,
         tokens: int,
-        patience: RetryPolicy,
+        policy: RetryPolicy,
         source: str,
     ) -> None:
         self._send = send
         self._traffic = traffic
         self._tokens = tokens
-        self._patience = patience
+        self._policy = policy
         self._source = source
         self._attempts = 0
         self._give_up = 0.0
-        self._failure: EmbedderUnavailable | None = None
+        self._failure: ProviderUnavailable | None = None
 
     @property
     def attempts(self) -> int:
@@ -108,9 +108,9 @@ class RetriedCall(Generic[AnswerT]):
 
         Raises:
             DeadlineExceeded: the first attempt could not be sent before the deadline.
-            EmbeddingError: what the last attempt raised, with the number of attempts.
+            ProviderError: what the last attempt raised, with the number of attempts.
         """
-        until = time.monotonic() + self._patience.turn
+        until = time.monotonic() + self._policy.turn
         try:
             answer = await self._attempt(until if deadline is None else min(until, deadline))
         except DeadlineExceeded:
@@ -120,7 +120,7 @@ class RetriedCall(Generic[AnswerT]):
         while answer is None:
             await self._wait()
             try:
-                answer = await self._attempt(self._give_up - self._patience.least)
+                answer = await self._attempt(self._give_up - self._policy.least)
             except DeadlineExceeded:
                 raise self._failed() from None
         return answer
@@ -130,19 +130,19 @@ class RetriedCall(Generic[AnswerT]):
         try:
             async with self._traffic.turn(self._tokens, until) as turn:
                 if not self._attempts:
-                    self._give_up = time.monotonic() + self._patience.seconds
+                    self._give_up = time.monotonic() + self._policy.seconds
                 self._attempts += 1
                 async with asyncio.timeout(self._give_up - time.monotonic()):
                     answer = await self._send()
                 turn.tokens = answer.tokens
                 return answer
         except TimeoutError:
-            self._failure = EmbedderUnavailable(f"{self._source} did not answer in time")
-        except EmbedderUnavailable as error:
+            self._failure = ProviderUnavailable(f"{self._source} did not answer in time")
+        except ProviderUnavailable as error:
             self._failure = error
         except DeadlineExceeded:
             raise
-        except EmbeddingError as error:  # without a key no attempt was made
+        except ProviderError as error:  # without a key no attempt was made
             error.requests += self._attempts - 1
             raise
         return None
@@ -151,26 +151,26 @@ class RetriedCall(Generic[AnswerT]):
         """Wait before the next attempt.
 
         Raises:
-            EmbedderUnavailable: no further attempt is allowed.
+            ProviderUnavailable: no further attempt is allowed.
         """
         failure = self._failed()
-        pause = self._patience.pause(self._attempts)
+        pause = self._policy.pause(self._attempts)
         if failure.retry_after is not None:
             pause = max(pause, failure.retry_after)
             self._traffic.pause(min(pause, _LONGEST_SHARED_PAUSE))
-        latest = self._give_up - self._patience.least
-        if self._attempts >= self._patience.tries or time.monotonic() + pause > latest:
+        latest = self._give_up - self._policy.least
+        if self._attempts >= self._policy.tries or time.monotonic() + pause > latest:
             raise failure
         await asyncio.sleep(pause)
 
-    def _failed(self) -> EmbedderUnavailable:
-        failure = self._failure or EmbedderUnavailable(f"{self._source} does not answer")
+    def _failed(self) -> ProviderUnavailable:
+        failure = self._failure or ProviderUnavailable(f"{self._source} does not answer")
         failure.requests = self._attempts
         return failure
 
-    def _never_sent(self) -> EmbedderUnavailable:
+    def _never_sent(self) -> ProviderUnavailable:
         pause = self._traffic.pause_left
         reason = "accepts no requests for now" if pause else "has reached its request limits"
-        error = EmbedderUnavailable(f"{self._source} {reason}", retry_after=pause or None)
+        error = ProviderUnavailable(f"{self._source} {reason}", retry_after=pause or None)
         error.requests = 0
         return error

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import SecretStr
 
-from rag_assets.common.errors import BadVectors, EmbedderRefused, EmbeddingError, NoProviderKey
+from rag_assets.common.errors import (
+    MalformedResponse,
+    NoProviderKey,
+    ProviderError,
+    ProviderRefused,
+)
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.transport.credentials import Credentials
 from rag_assets.models.transport.failures import interruption_of
@@ -67,7 +72,7 @@ class SdkConnection(ABC, Generic[Sdk]):
     own_server: str
     """The provider's own address; used unless the server has a base_url."""
     most_bytes: int | None = None
-    """Limit of a response, if it differs from that of vectors."""
+    """Limit of a response, if it is not MAX_RESPONSE_BYTES."""
 
     def __init__(self, server: Server, credentials: Credentials, allowed: PrivateEndpoints) -> None:
         self.server = server
@@ -86,7 +91,11 @@ class SdkConnection(ABC, Generic[Sdk]):
             seconds: time limit, if it is not REQUEST_SECONDS.
 
         Raises:
-            EmbeddingError: see remote.Endpoint.request.
+            ProviderUnavailable: transient: no response, a broken connection, too many requests, a
+                provider's error; with the provider's retry_after.
+            ProviderRefused: permanent until a person changes the key, the model or the quota.
+            InputRejected: the provider never accepts this input.
+            MalformedResponse: the response is malformed, or longer than allowed.
         """
         async with self._client() as client:
             try:
@@ -94,12 +103,15 @@ class SdkConnection(ABC, Generic[Sdk]):
                     return await send(client.sdk)
             except Exception as error:  # of the SDK, its HTTP client, its parsers
                 failure = self._classified(error)
-            client.retired |= isinstance(failure, EmbedderRefused)
+            client.retired |= isinstance(failure, ProviderRefused)
         # Raised outside of the except block: the context would quote the provider's response.
         raise failure
 
     async def close(self) -> None:
-        """Close connections once no request uses them; see remote.Endpoint."""
+        """Close connections once no request uses them, in the event loop of its requests.
+
+        A later request opens them again.
+        """
         if self._current is not None:
             self._current.retired = True
             await self._close_if_done(self._current)
@@ -109,7 +121,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         """The SDK's client; the one place where the key is unwrapped."""
 
     @abstractmethod
-    def _refusal(self, error: Exception) -> EmbeddingError | None:
+    def _refusal(self, error: Exception) -> ProviderError | None:
         """Convert the SDK's error; None if it is not about a response of the provider."""
 
     def _shut(self, sdk: Sdk) -> None:
@@ -152,15 +164,15 @@ class SdkConnection(ABC, Generic[Sdk]):
             return http_client.providers_client(self.own_server, most_bytes=most)
         return http_client.tenants_client(self.server.base_url, self._allowed, most_bytes=most)
 
-    def _classified(self, error: Exception) -> EmbeddingError:
-        if isinstance(error, EmbeddingError):
+    def _classified(self, error: Exception) -> ProviderError:
+        if isinstance(error, ProviderError):
             return error.with_traceback(None)
         refusal = self._refusal(error)
         if refusal is not None:
             return refusal
         if isinstance(error, ValueError | TypeError | AttributeError | LookupError | OverflowError):
             kind = type(error).__name__
-            return BadVectors(f"{self.server.id} returned a malformed response ({kind})")
+            return MalformedResponse(f"{self.server.id} returned a malformed response ({kind})")
         return interruption_of(error, self.server.id)
 
 

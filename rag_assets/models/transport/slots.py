@@ -26,53 +26,53 @@ class Slots:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @asynccontextmanager
-    async def hold(self, patience: float) -> AsyncIterator[None]:
+    async def hold(self, seconds: float) -> AsyncIterator[None]:
         """Hold a slot for the time of the block.
 
         Args:
-            patience: longest wait, in seconds.
+            seconds: longest wait.
 
         Raises:
             DeadlineExceeded: none became free in time.
         """
-        await self._acquire(patience)
+        await self._acquire(seconds)
         try:
             yield
         finally:
             with self._lock:
-                self._hand_on()
+                self._release()
 
-    async def _acquire(self, patience: float) -> None:
+    async def _acquire(self, seconds: float) -> None:
         with self._lock:
             if self._free:
                 self._free -= 1
                 return
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
         try:
-            async with asyncio.timeout(patience):
-                await turn
+            async with asyncio.timeout(seconds):
+                await waiter
         except BaseException as error:
             with self._lock:
-                if turn in self._waiting:
-                    self._waiting.remove(turn)
+                if waiter in self._waiting:
+                    self._waiting.remove(waiter)
                 else:  # it was handed over at the same moment
-                    self._hand_on()
+                    self._release()
             if isinstance(error, TimeoutError):
                 raise DeadlineExceeded("no call in progress ended in time") from None
             raise
 
-    def _hand_on(self) -> None:
+    def _release(self) -> None:
         while self._waiting:
-            turn = self._waiting.popleft()
+            waiter = self._waiting.popleft()
             try:
-                turn.get_loop().call_soon_threadsafe(_give, turn)
+                waiter.get_loop().call_soon_threadsafe(_grant, waiter)
             except RuntimeError:  # its loop was closed while it waited
                 continue
             return
         self._free += 1
 
 
-def _give(turn: asyncio.Future[None]) -> None:
-    if not turn.done():
-        turn.set_result(None)
+def _grant(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

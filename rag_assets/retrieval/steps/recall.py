@@ -42,7 +42,7 @@ class Recall:
         """Add the index's rankings to the state's.
 
         Raises:
-            EmbeddingError: the question could not be embedded.
+            ProviderError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
         """
         progress = await self._embedded(progress)

@@ -22,9 +22,9 @@ from rag_assets.api.service_tokens import create_token
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import (
-    EmbedderUnavailable,
     IndexInconsistent,
     NoProviderKey,
+    ProviderUnavailable,
     RagAssetsError,
 )
 from rag_assets.retrieval import AsyncRetriever
@@ -180,7 +180,7 @@ def test_a_disabled_tenant_says_so(api: Api) -> None:
     [
         (NoProviderKey("no key", hint="set one"), 402, "no-provider-key", True),
         (
-            EmbedderUnavailable("host z is off", retry_after=7.2),
+            ProviderUnavailable("host z is off", retry_after=7.2),
             503,
             "embedder-unavailable",
             False,
@@ -212,7 +212,7 @@ def test_failures_are_problems_that_tell_what_to_do_and_nothing_of_our_servers(
     assert (str(error) in response.text) == told
     assert ("set one" in response.text) == told
     assert "the text of a document" not in caplog.text
-    if isinstance(error, EmbedderUnavailable):
+    if isinstance(error, ProviderUnavailable):
         assert response.headers["retry-after"] == "8"
 
 

@@ -10,11 +10,11 @@ from pytest_httpserver import HTTPServer
 
 from rag_assets.billing.key_health import KeyReportingBatchApi, KeyReportingEmbedder
 from rag_assets.common.errors import (
-    EmbedderRefused,
-    EmbedderUnavailable,
-    EmbeddingError,
     KeyUnreadable,
     NoProviderKey,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
     ServiceUnavailable,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
@@ -24,13 +24,13 @@ from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.protocol import Answer, Purpose
 from rag_assets.models.factory import build_batch_api
 
-REFUSED = EmbedderRefused("401", fault="key")
+REFUSED = ProviderRefused("401", fault="key")
 
 
 class Scripted(DeterministicEmbedder):
     """Fails as it is told, call by call."""
 
-    def __init__(self, *script: EmbeddingError | None) -> None:
+    def __init__(self, *script: ProviderError | None) -> None:
         super().__init__()
         self._script = list(script)
 
@@ -46,7 +46,7 @@ class Scripted(DeterministicEmbedder):
         return await super().embed(texts, purpose=purpose, deadline=deadline)
 
 
-def noted_after(*script: EmbeddingError | None, closes: int = 1) -> list[bool]:
+def noted_after(*script: ProviderError | None, closes: int = 1) -> list[bool]:
     noted: list[bool] = []
     embedder = KeyReportingEmbedder(Scripted(*script), noted.append)
 
@@ -71,20 +71,20 @@ def noted_after(*script: EmbeddingError | None, closes: int = 1) -> list[bool]:
         ([REFUSED], [False]),
         ([REFUSED, None], [True]),
         ([None, REFUSED], [False]),
-        ([EmbedderRefused("unknown", fault="model")], []),
-        ([EmbedderRefused("used up", fault="quota")], []),
-        ([EmbedderRefused("a redirect, a certificate")], []),
-        ([None, EmbedderRefused("used up", fault="quota")], [True]),
-        ([REFUSED, EmbedderRefused("unknown", fault="model")], [False]),
-        ([None, EmbedderUnavailable("500")], [True]),
-        ([EmbedderUnavailable("500")], []),
+        ([ProviderRefused("unknown", fault="model")], []),
+        ([ProviderRefused("used up", fault="quota")], []),
+        ([ProviderRefused("a redirect, a certificate")], []),
+        ([None, ProviderRefused("used up", fault="quota")], [True]),
+        ([REFUSED, ProviderRefused("unknown", fault="model")], [False]),
+        ([None, ProviderUnavailable("500")], [True]),
+        ([ProviderUnavailable("500")], []),
         ([NoProviderKey("none")], []),
         ([KeyUnreadable("altered")], []),
         ([], []),
     ],
 )
 def test_what_became_of_the_key_is_noted_once(
-    script: list[EmbeddingError | None], noted: list[bool]
+    script: list[ProviderError | None], noted: list[bool]
 ) -> None:
     assert noted_after(*script, closes=3) == noted
 
@@ -124,7 +124,7 @@ def test_calls_about_batches_tell_of_the_key_as_well(
             ),
             told.append,
         )
-        with suppress(EmbeddingError):
+        with suppress(ProviderError):
             await closing(api, api.status("batch_1"))
 
     asyncio.run(look())

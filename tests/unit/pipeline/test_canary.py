@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.common.errors import EmbeddingError, WrongShape
+from rag_assets.common.errors import ProviderError, WrongShape
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Answer
@@ -51,5 +51,5 @@ def test_an_embedder_that_fails_unforeseen_leaves_the_others_measured() -> None:
     answers = asyncio.run(_answers({"bad": Surprising(), "good": DeterministicEmbedder()}))
     assert isinstance(answers["good"], Answer)
     trouble = answers["bad"]
-    assert isinstance(trouble, EmbeddingError)
+    assert isinstance(trouble, ProviderError)
     assert trouble.advice == "it failed unexpectedly: OverflowError"

@@ -10,8 +10,8 @@ import pytest
 
 from rag_assets.common.errors import (
     BadVectors,
-    EmbedderRefused,
-    EmbedderUnavailable,
+    ProviderRefused,
+    ProviderUnavailable,
     RagAssetsError,
     WrongShape,
 )
@@ -34,7 +34,7 @@ FAILED_TWICE = cast("Document", SimpleNamespace(attempts=2))
 def test_what_passes_is_tried_again_when_the_provider_says_but_within_a_day(
     asked: float | None, wait: timedelta
 ) -> None:
-    outage = EmbedderUnavailable("busy", retry_after=asked)
+    outage = ProviderUnavailable("busy", retry_after=asked)
     left = retry_at(FAILED_TWICE, outage) - datetime.now(UTC)
     assert wait - timedelta(seconds=5) < left <= wait
     assert not is_permanent(outage)
@@ -46,7 +46,7 @@ def test_bad_vectors_may_be_better_ones_next_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "outage", [EmbedderRefused("no such model"), WrongShape("of 384 dimensions")]
+    "outage", [ProviderRefused("no such model"), WrongShape("of 384 dimensions")]
 )
 def test_what_a_person_must_repair_is_not_tried_again_by_itself(outage: RagAssetsError) -> None:
     assert is_permanent(outage)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from rag_assets.common.errors import EmbeddingError, Fault
+from rag_assets.common.errors import Fault, ProviderError
 from rag_assets.models.transport.failures import Refusal, failure_of
 from rag_assets.models.transport.sdk_connection import SdkConnection
 
@@ -49,7 +49,7 @@ class GeminiConnection(SdkConnection["Client"]):
     def _shut(self, sdk: Client) -> None:
         sdk.close()
 
-    def _refusal(self, error: Exception) -> EmbeddingError | None:
+    def _refusal(self, error: Exception) -> ProviderError | None:
         from google.genai.errors import APIError
 
         if not isinstance(error, APIError):

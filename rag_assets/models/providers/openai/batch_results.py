@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.common.errors import BadVectors, BatchLost, EmbeddingError
+from rag_assets.common.errors import BatchLost, MalformedResponse, ProviderError
 from rag_assets.models.embedding.batch_api import BatchResult
 from rag_assets.models.providers.openai.embedding import OpenAIEndpoint
 
@@ -36,8 +36,8 @@ class ResultFiles(OpenAIEndpoint):
 
         Raises:
             BatchLost: the provider no longer has the file.
-            BadVectors: a line is malformed, or too long.
-            EmbeddingError: see SdkConnection.exchange.
+            MalformedResponse: a line is malformed, or too long.
+            ProviderError: see SdkConnection.exchange.
         """
         async with self._client() as client:
             try:
@@ -50,7 +50,7 @@ class ResultFiles(OpenAIEndpoint):
                 return
         raise failure
 
-    def _error_of_file(self, error: Exception) -> EmbeddingError:
+    def _error_of_file(self, error: Exception) -> ProviderError:
         from openai import NotFoundError
 
         if isinstance(error, NotFoundError):
@@ -63,7 +63,7 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
     Raises:
         TimeoutError: the stream takes too long.
-        BadVectors: a line is too long.
+        MalformedResponse: a line is too long.
     """
     until = time.monotonic() + _READ_SECONDS
     line = bytearray()
@@ -80,7 +80,9 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             line.clear()
         line += rest
         if len(line) > _LINE_BYTES:
-            raise BadVectors(f"a batch's results have a line of more than {_LINE_BYTES:,} bytes")
+            raise MalformedResponse(
+                f"a batch's results have a line of more than {_LINE_BYTES:,} bytes"
+            )
     if line.strip():
         yield bytes(line)
 
@@ -89,7 +91,7 @@ def _result(line: bytes, embedder_id: str) -> BatchResult:
     """Parse one line of a result file.
 
     Raises:
-        BadVectors: it is malformed.
+        MalformedResponse: it is malformed.
     """
     try:
         answer = json.loads(line)
@@ -101,7 +103,9 @@ def _result(line: bytes, embedder_id: str) -> BatchResult:
         [data] = body["data"]
         return BatchResult(key, _vector(data["embedding"]), _tokens(body))
     except Exception:  # huge numbers, deep nesting: a line can fail in any way
-        raise BadVectors(f"the results of a batch of {embedder_id} have a malformed line") from None
+        raise MalformedResponse(
+            f"the results of a batch of {embedder_id} have a malformed line"
+        ) from None
 
 
 def _vector(embedding: Any) -> npt.ArrayLike:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from rag_assets.common.errors import BadVectors, BatchLost, EmbedderUnavailable
+from rag_assets.common.errors import BatchLost, MalformedResponse, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
@@ -127,8 +127,8 @@ class OpenAIBatches(OpenAIEndpoint):
         """Send a request about a batch; a malformed response is a transient failure."""
         try:
             return await self.exchange(send, seconds=seconds)
-        except BadVectors as error:
-            failure = EmbedderUnavailable(f"{error.message} to a request about a batch")
+        except MalformedResponse as error:
+            failure = ProviderUnavailable(f"{error.message} to a request about a batch")
         raise failure
 
     def _lines_of(self, items: Sequence[EmbedItem]) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from rag_assets.common.errors import BadVectors, EmbeddingError, Fault
+from rag_assets.common.errors import Fault, MalformedResponse, ProviderError
 from rag_assets.models.transport.failures import Refusal, failure_of
 from rag_assets.models.transport.sdk_connection import REQUEST_SECONDS, SdkConnection
 
@@ -45,11 +45,11 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
             max_retries=0,
         )
 
-    def _refusal(self, error: Exception) -> EmbeddingError | None:
+    def _refusal(self, error: Exception) -> ProviderError | None:
         from openai import APIResponseValidationError, APIStatusError
 
         if isinstance(error, APIResponseValidationError):
-            return BadVectors(f"{self.server.id} returned a malformed response")
+            return MalformedResponse(f"{self.server.id} returned a malformed response")
         if not isinstance(error, APIStatusError):
             return None
         faults = (_FAULTS.get(str(code)) for code in (error.code, error.type))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.common.errors import CapReached, EmbedderRefused, InputRejected
+from rag_assets.common.errors import CapReached, InputRejected, ProviderRefused
 from rag_assets.models.embedding import bulk
 from rag_assets.models.embedding.batches import Batch, EmbedItem, pack
 from rag_assets.models.embedding.bulk import embed_all
@@ -140,7 +140,7 @@ def test_an_embedder_that_rejects_everything_is_found_out_by_one_probe(count: in
     embedder = Wrong(CallLimits(texts=64, concurrency=1))
     outcome = run(embedder, [f"text {n}" for n in range(count)])
     assert len(embedder.calls) == 2
-    assert isinstance(outcome.outage, EmbedderRefused)
+    assert isinstance(outcome.outage, ProviderRefused)
     assert "rejects every text: no such model" in outcome.outage.message
     assert outcome.rejected == {}
     assert outcome.remaining == count

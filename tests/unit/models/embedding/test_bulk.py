@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.common.errors import BadVectors, EmbedderUnavailable, InputRejected
+from rag_assets.common.errors import BadVectors, InputRejected, ProviderUnavailable
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
@@ -215,7 +215,7 @@ def test_a_slow_lake_slows_the_embedding_down_instead_of_filling_memory():
 
 
 def test_an_outage_is_reported_and_what_was_done_is_kept():
-    embedder = Recorder(fail_from(4, EmbedderUnavailable("gone", hint="wait")), concurrent=1)
+    embedder = Recorder(fail_from(4, ProviderUnavailable("gone", hint="wait")), concurrent=1)
     lake = Lake()
     outcome = run(embedder, lake, 20)
     assert_holds(lake, {f"key-{n}" for n in range(12)})
@@ -229,7 +229,7 @@ def test_after_an_outage_calls_under_way_may_end():
         async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
             answer = await super().embed(texts)
             if "text 0" in texts:
-                raise EmbedderUnavailable("gone")
+                raise ProviderUnavailable("gone")
             await asyncio.sleep(0.05)
             return answer
 

@@ -13,11 +13,12 @@ import pytest
 from rag_assets.common.errors import (
     BadVectors,
     DeadlineExceeded,
-    EmbedderRefused,
-    EmbedderUnavailable,
-    EmbeddingError,
     InputRejected,
+    MalformedResponse,
     NoProviderKey,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
     WrongShape,
 )
 from rag_assets.models.embedding.batches import EmbedItem
@@ -86,8 +87,8 @@ class FakeEndpoint:
 def embedder(
     service: Service,
     *,
-    patience: RetryPolicy = QUICK,
-    prompt: RetryPolicy = QUICK,
+    retries: RetryPolicy = QUICK,
+    query_retries: RetryPolicy = QUICK,
     traffic: Traffic | None = None,
     limits: CallLimits | None = None,
 ) -> RemoteEmbedder:
@@ -97,8 +98,8 @@ def embedder(
         dimensions=2,
         limits=limits or CallLimits(texts=10, concurrency=1),
         traffic=traffic or Traffic(concurrency=4),
-        patience=patience,
-        prompt=prompt,
+        document_retries=retries,
+        query_retries=query_retries,
     )
 
 
@@ -136,21 +137,21 @@ def test_tokens_that_the_provider_does_not_name_are_counted():
 
 
 def test_passing_failures_are_tried_again_and_counted():
-    service = Service(failing(3, lambda: EmbedderUnavailable("away")))
+    service = Service(failing(3, lambda: ProviderUnavailable("away")))
     assert ask(embedder(service)).requests == 4
     assert service.requests == [["one", "two"]] * 4
 
 
 def test_after_so_many_tries_the_last_failure_is_what_is_said():
-    service = Service(failing(99, lambda: EmbedderUnavailable("away", hint="wait")))
-    with pytest.raises(EmbedderUnavailable, match="away") as caught:
+    service = Service(failing(99, lambda: ProviderUnavailable("away", hint="wait")))
+    with pytest.raises(ProviderUnavailable, match="away") as caught:
         ask(embedder(service))
     assert (caught.value.requests, caught.value.hint) == (4, "wait")
     assert len(service.requests) == 4
 
 
-@pytest.mark.parametrize("kind", [EmbedderRefused, InputRejected, BadVectors])
-def test_what_does_not_pass_is_never_tried_again(kind: type[EmbeddingError]):
+@pytest.mark.parametrize("kind", [ProviderRefused, InputRejected, MalformedResponse])
+def test_what_does_not_pass_is_never_tried_again(kind: type[ProviderError]):
     service = Service(failing(99, lambda: kind("no")))
     with pytest.raises(kind, match="no") as caught:
         ask(embedder(service))
@@ -159,9 +160,9 @@ def test_what_does_not_pass_is_never_tried_again(kind: type[EmbeddingError]):
 
 def test_a_permanent_failure_after_passing_ones_tells_all_attempts():
     def act(number: int, texts: Sequence[str]) -> Reply | None:
-        raise EmbedderUnavailable("away") if number < 3 else EmbedderRefused("no")
+        raise ProviderUnavailable("away") if number < 3 else ProviderRefused("no")
 
-    with pytest.raises(EmbedderRefused) as caught:
+    with pytest.raises(ProviderRefused) as caught:
         ask(embedder(Service(act)))
     assert caught.value.requests == 3
 
@@ -206,8 +207,8 @@ def test_an_answer_that_is_not_taken_is_charged_for(said, charged):
 
 
 def test_an_answer_that_nobody_can_read_is_charged_as_its_texts_are_counted():
-    with pytest.raises(BadVectors) as caught:
-        ask(embedder(Service(failing(1, lambda: BadVectors("malformed")))))
+    with pytest.raises(MalformedResponse) as caught:
+        ask(embedder(Service(failing(1, lambda: MalformedResponse("malformed")))))
     assert caught.value.tokens == 2
 
 
@@ -219,7 +220,7 @@ def test_an_empty_text_is_refused_without_a_request():
 
 
 def test_retry_after_is_waited_for_by_every_call():
-    service = Service(failing(1, lambda: EmbedderUnavailable("busy", retry_after=0.3)))
+    service = Service(failing(1, lambda: ProviderUnavailable("busy", retry_after=0.3)))
     remote = embedder(service)
 
     async def several() -> None:
@@ -233,16 +234,16 @@ def test_retry_after_is_waited_for_by_every_call():
     assert min(service.times[1:]) - service.times[0] >= 0.3
 
 
-def test_a_retry_after_beyond_its_patience_is_handed_on_at_once():
-    service = Service(failing(99, lambda: EmbedderUnavailable("busy", retry_after=100.0)))
+def test_a_retry_after_beyond_the_time_limit_is_raised_at_once():
+    service = Service(failing(99, lambda: ProviderUnavailable("busy", retry_after=100.0)))
     traffic = Traffic(concurrency=4)
     remote = embedder(service, traffic=traffic)
     started = time.monotonic()
-    with pytest.raises(EmbedderUnavailable) as caught:
+    with pytest.raises(ProviderUnavailable) as caught:
         ask(remote)
     assert caught.value.retry_after == 100.0
     # Nor does anybody else ask again meanwhile.
-    with pytest.raises(EmbedderUnavailable, match="accepts no requests for now") as second:
+    with pytest.raises(ProviderUnavailable, match="accepts no requests for now") as second:
         ask(remote)
     assert second.value.requests == 0
     assert second.value.retry_after == pytest.approx(100.0, abs=1)
@@ -251,15 +252,15 @@ def test_a_retry_after_beyond_its_patience_is_handed_on_at_once():
 
 
 def test_a_pause_of_hours_does_not_outlast_what_a_person_may_mend():
-    service = Service(failing(99, lambda: EmbedderUnavailable("quota", retry_after=86_400.0)))
+    service = Service(failing(99, lambda: ProviderUnavailable("quota", retry_after=86_400.0)))
     traffic = Traffic(concurrency=4)
-    with pytest.raises(EmbedderUnavailable) as caught:
+    with pytest.raises(ProviderUnavailable) as caught:
         ask(embedder(service, traffic=traffic))
     assert caught.value.retry_after == 86_400.0
     assert traffic.pause_left <= 300
 
 
-def test_an_attempt_that_hangs_ends_with_the_patience():
+def test_an_attempt_that_hangs_ends_with_the_time_limit():
     class Hanging(Service):
         async def serve(self, texts: Sequence[str], purpose: Purpose) -> Reply:
             self.requests.append(list(texts))
@@ -268,21 +269,21 @@ def test_an_attempt_that_hangs_ends_with_the_patience():
 
     service = Hanging()
     started = time.monotonic()
-    with pytest.raises(EmbedderUnavailable, match="did not answer in time") as caught:
-        ask(embedder(service, patience=replace(QUICK, seconds=0.2)))
+    with pytest.raises(ProviderUnavailable, match="did not answer in time") as caught:
+        ask(embedder(service, retries=replace(QUICK, seconds=0.2)))
     assert time.monotonic() - started < 1
     assert caught.value.requests == len(service.requests) == 1
 
 
-def test_a_question_has_a_patience_of_its_own():
-    service = Service(failing(99, lambda: EmbedderUnavailable("away")))
-    remote = embedder(service, prompt=replace(QUICK, tries=2))
-    with pytest.raises(EmbedderUnavailable):
+def test_a_question_has_retries_of_its_own():
+    service = Service(failing(99, lambda: ProviderUnavailable("away")))
+    remote = embedder(service, query_retries=replace(QUICK, tries=2))
+    with pytest.raises(ProviderUnavailable):
         ask(remote, "why?", purpose="query")
     assert service.purposes == ["query"] * 2
 
 
-def test_patience_as_it_is_bounds_a_question_to_ten_seconds_and_a_stage_to_a_minute_more():
+def test_default_retries_bound_a_question_to_ten_seconds_and_a_stage_to_a_minute_more():
     assert QUERY_RETRIES.turn + QUERY_RETRIES.seconds == 10
     assert DOCUMENT_RETRIES.seconds < 70
     # A Retry-After of a minute, the most usual of all, is waited for.
@@ -290,9 +291,9 @@ def test_patience_as_it_is_bounds_a_question_to_ten_seconds_and_a_stage_to_a_min
 
 
 def test_pauses_grow_are_bounded_and_begin_at_zero():
-    patience = replace(DOCUMENT_RETRIES, first_pause=1.0, longest_pause=8.0)
+    policy = replace(DOCUMENT_RETRIES, first_pause=1.0, longest_pause=8.0)
     for attempts, bound in ((1, 1.0), (2, 2.0), (4, 8.0), (9, 8.0)):
-        drawn = [patience.pause(attempts) for _ in range(400)]
+        drawn = [policy.pause(attempts) for _ in range(400)]
         assert 0 <= min(drawn) < 0.1 * bound
         assert 0.9 * bound < max(drawn) <= bound
 
@@ -315,7 +316,7 @@ def test_a_turn_after_the_deadline_is_not_waited_for():
     started = time.monotonic()
     with pytest.raises(DeadlineExceeded):
         ask(remote, deadline=started + 1)
-    with pytest.raises(EmbedderUnavailable, match="has reached its request limits") as caught:
+    with pytest.raises(ProviderUnavailable, match="has reached its request limits") as caught:
         ask(remote)
     assert caught.value.requests == 0
     assert time.monotonic() - started < 0.5
@@ -328,7 +329,7 @@ def items(count: int) -> list[EmbedItem]:
 def test_a_drive_leaves_over_what_its_deadline_does_not_let_it_send_and_calls_it_no_outage():
     service = Service()
     traffic = Traffic(concurrency=2, requests_per_minute=3)
-    remote = embedder(service, traffic=traffic, patience=replace(QUICK, turn=70))
+    remote = embedder(service, traffic=traffic, retries=replace(QUICK, turn=70))
     kept: list[str] = []
     started = time.monotonic()
     outcome = asyncio.run(

@@ -16,7 +16,7 @@ import pytest
 from pydantic import SecretStr
 
 from rag_assets.billing.spending import Cap, Spending
-from rag_assets.common.errors import BadVectors, EmbedderRefused, EmbedderUnavailable
+from rag_assets.common.errors import MalformedResponse, ProviderRefused, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batches import EmbedItem
@@ -71,8 +71,8 @@ class Drive:
         )
         self.kept: dict[str, Vectors] = {}
 
-    def embedder(self, patience: RetryPolicy = QUICK, concurrency: int = 2) -> RemoteEmbedder:
-        """As the registry makes it, with less patience."""
+    def embedder(self, retries: RetryPolicy = QUICK, concurrency: int = 2) -> RemoteEmbedder:
+        """As the registry makes it, with shorter retries."""
         model = remote_model(self._config)
         sdk: type[SdkEndpoint[Any]] = (
             GeminiEndpoint if self._config.provider == "gemini" else OpenAIEndpoint
@@ -84,8 +84,8 @@ class Drive:
             dimensions=model.dimensions,
             limits=model.limits,
             traffic=Traffic(concurrency=concurrency),
-            patience=patience,
-            prompt=patience,
+            document_retries=retries,
+            query_retries=retries,
         )
 
     def run(
@@ -155,11 +155,11 @@ def test_retry_after_is_honoured_by_all_calls(drive: Drive):
     assert min(others) - first >= 1.0
 
 
-def test_a_retry_after_beyond_all_patience_is_an_outage_at_once(drive: Drive):
+def test_a_retry_after_beyond_the_time_limit_is_an_outage_at_once(drive: Drive):
     drive.server.always = Status(429, retry_after="3600")
     started = time.monotonic()
     outcome = drive.run(concurrency=1)
-    assert isinstance(outcome.outage, EmbedderUnavailable)
+    assert isinstance(outcome.outage, ProviderUnavailable)
     assert outcome.outage.retry_after == 3600
     assert (outcome.embedded, outcome.requests) == (0, 1)
     assert time.monotonic() - started < 2
@@ -169,7 +169,7 @@ def test_a_server_that_stays_away_is_an_outage_and_what_was_done_is_kept(drive: 
     drive.run(BATCH)
     drive.server.always = Status(503)
     outcome = drive.run(concurrency=1)
-    assert isinstance(outcome.outage, EmbedderUnavailable)
+    assert isinstance(outcome.outage, ProviderUnavailable)
     assert (outcome.embedded, outcome.remaining) == (0, 24)
     assert (outcome.requests, outcome.retries) == (QUICK.tries, QUICK.tries - 1)
     assert drive.kept.keys() == keys(BATCH)
@@ -179,7 +179,7 @@ def test_slow_answers_are_waited_for_and_too_slow_ones_are_an_outage(drive: Driv
     drive.server.faults.append(Slow(0.3))
     assert drive.run(BATCH).requests == 1
     drive.server.always = Slow(1.0)
-    outcome = drive.run(BATCH, patience=replace(QUICK, seconds=0.3))
+    outcome = drive.run(BATCH, retries=replace(QUICK, seconds=0.3))
     assert outcome.outage is not None
     assert "in time" in outcome.outage.message
     assert outcome.requests == 1
@@ -202,8 +202,8 @@ def test_what_only_a_person_can_mend_is_never_tried_again(
     drive.run(BATCH)
     server.always = status
     outcome = drive.run(concurrency=1)
-    assert isinstance(outcome.outage, EmbedderRefused)
-    with pytest.raises(EmbedderRefused, match=words):
+    assert isinstance(outcome.outage, ProviderRefused)
+    with pytest.raises(ProviderRefused, match=words):
         raise outcome.outage
     assert (outcome.requests, outcome.retries, len(server.requests)) == (1, 0, 2)
     assert drive.kept.keys() == keys(BATCH)
@@ -250,7 +250,7 @@ def test_an_answer_that_is_not_what_was_asked_for_stops_the_drive_and_is_not_kep
 ):
     drive.run(BATCH)
     drive.server.always = Spoilt(SPOILT[how])
-    with pytest.raises(BadVectors) as caught:
+    with pytest.raises(MalformedResponse) as caught:
         drive.run(concurrency=1)
     assert len(drive.server.requests) == 2
     assert drive.kept.keys() == keys(BATCH)
@@ -266,7 +266,7 @@ def test_every_answer_that_is_not_kept_is_paid_for_and_held_against_the_cap(
     cap = Cap("per_day", 2.5 * BATCH * 1_100e-6, 0.0, None)
     for _ in range(4):
         budget = Spending("acme", price, [cap])
-        with suppress(BadVectors):
+        with suppress(MalformedResponse):
             Drive(server, "openai-compatible").run(concurrency=2, budget=budget)
         cap = cap.after(budget.total.cost)
     paid = price.of(sum(tokens_of(texts) for texts in server.requests))
@@ -278,7 +278,7 @@ def test_every_answer_that_is_not_kept_is_paid_for_and_held_against_the_cap(
 
 def test_the_same_position_twice_is_not_taken(server: EmbeddingServer):
     server.always = Spoilt(openai_or_gemini(each(index=0), lambda rows: rows))
-    with pytest.raises(BadVectors, match="did not assign them to the texts"):
+    with pytest.raises(MalformedResponse, match="did not assign them to the texts"):
         Drive(server, "openai-compatible").run()
 
 
@@ -297,7 +297,7 @@ def test_one_bad_text_among_many_is_found_and_the_others_are_kept(drive: Drive):
 def test_a_server_that_rejects_everything_is_found_out_by_one_probe(drive: Drive):
     drive.server.rejects = lambda text: True
     outcome = drive.run(10 * BATCH, concurrency=1)
-    assert isinstance(outcome.outage, EmbedderRefused)
+    assert isinstance(outcome.outage, ProviderRefused)
     assert "rejects every text" in outcome.outage.message
     assert dict(outcome.rejected) == {}
     assert len(drive.server.requests) == 2
@@ -326,5 +326,5 @@ def test_a_connection_refused_is_an_outage(drive: Drive):
         drive.server.port = gone.port
     moved = Drive(drive.server, drive._config.provider)
     outcome = moved.run(concurrency=1)
-    assert isinstance(outcome.outage, EmbedderUnavailable)
+    assert isinstance(outcome.outage, ProviderUnavailable)
     assert outcome.requests == QUICK.tries

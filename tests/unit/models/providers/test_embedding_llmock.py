@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from pydantic import SecretStr
 
-from rag_assets.common.errors import EmbedderRefused, EmbedderUnavailable
+from rag_assets.common.errors import ProviderRefused, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batches import EmbedItem
@@ -48,7 +48,7 @@ def drive(
         dimensions=model.dimensions,
         limits=model.limits,
         traffic=Traffic(concurrency=4, requests_per_minute=requests_per_minute),
-        patience=QUICK,
+        document_retries=QUICK,
     )
     items = [EmbedItem(f"key-{n}", f"passage number {n}") for n in range(count)]
     deadline = time.monotonic() + seconds
@@ -87,7 +87,7 @@ def test_a_quota_it_does_not_know_of_is_waited_for_as_long_as_the_server_says(ll
 def test_an_outage_is_told_after_a_bounded_number_of_tries(llmock: LLMock):
     llmock.outage(status=503)
     outcome = drive(llmock, 10)
-    assert isinstance(outcome.outage, EmbedderUnavailable)
+    assert isinstance(outcome.outage, ProviderUnavailable)
     assert outcome.requests <= QUICK.tries
     llmock.assert_resilient()
 
@@ -95,7 +95,7 @@ def test_an_outage_is_told_after_a_bounded_number_of_tries(llmock: LLMock):
 def test_what_will_not_pass_is_not_tried_again(llmock: LLMock):
     llmock.fail(401, times=None)
     outcome = drive(llmock, 10)
-    assert isinstance(outcome.outage, EmbedderRefused)
+    assert isinstance(outcome.outage, ProviderRefused)
     assert len(llmock.requests) == outcome.requests == 1
     llmock.assert_resilient(strict=True)
 

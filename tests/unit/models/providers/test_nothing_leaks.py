@@ -9,7 +9,7 @@ import traceback
 import pytest
 from werkzeug import Request, Response
 
-from rag_assets.common.errors import EmbeddingError
+from rag_assets.common.errors import ProviderError
 
 from .conftest import KEY
 
@@ -41,7 +41,7 @@ def test_neither_key_nor_text_is_said_anywhere(httpserver, ask, caplog, capfd, o
     path = "/v1/embeddings" if options is OPENAI else GEMINI_PATH
     httpserver.expect_request(path).respond_with_handler(echo(status))
     caplog.set_level(logging.DEBUG)
-    with pytest.raises(EmbeddingError) as caught:
+    with pytest.raises(ProviderError) as caught:
         ask(**options, texts=[TEXT])
     assert httpserver.log
     ours = [r for r in caplog.records if not r.name.startswith("werkzeug")]

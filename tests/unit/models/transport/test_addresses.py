@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from rag_assets.common.errors import ConfigurationError, EmbedderRefused
+from rag_assets.common.errors import ConfigurationError, ProviderRefused
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.transport.addresses import is_public, normal_base_url, permitted
 
@@ -117,7 +117,7 @@ def test_what_the_operator_lets_through(allowed, url, resolved, refusal):
     if refusal is None:
         assert judge() == resolved
     else:
-        with pytest.raises(EmbedderRefused, match=refusal) as caught:
+        with pytest.raises(ProviderRefused, match=refusal) as caught:
             judge()
         assert "RAG_ASSETS_PRIVATE_ENDPOINTS" in caught.value.hint
         assert caught.value.requests == 0

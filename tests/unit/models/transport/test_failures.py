@@ -6,7 +6,12 @@ from email.utils import format_datetime
 
 import pytest
 
-from rag_assets.common.errors import BadVectors, EmbedderRefused, EmbedderUnavailable, InputRejected
+from rag_assets.common.errors import (
+    InputRejected,
+    MalformedResponse,
+    ProviderRefused,
+    ProviderUnavailable,
+)
 from rag_assets.models.transport.failures import (
     Refusal,
     failure_of,
@@ -14,7 +19,7 @@ from rag_assets.models.transport.failures import (
     retry_after,
 )
 
-REFUSED, TRANSIENT, REJECTED = EmbedderRefused, EmbedderUnavailable, InputRejected
+REFUSED, TRANSIENT, REJECTED = ProviderRefused, ProviderUnavailable, InputRejected
 
 
 @pytest.mark.parametrize(
@@ -73,7 +78,7 @@ def test_every_status_has_its_meaning(status, fault, kind, message):
 )
 def test_a_refusal_tells_what_is_at_fault(status, said, fault):
     failure = failure_of(Refusal(status, {}, said), "openai/m@3")
-    assert isinstance(failure, EmbedderRefused)
+    assert isinstance(failure, ProviderRefused)
     assert failure.fault == fault
 
 
@@ -105,7 +110,7 @@ def test_a_date_to_wait_for_is_understood():
 def test_what_the_body_asks_for_goes_before_headers():
     refusal = Refusal(429, {"retry-after": "1"}, retry_after=30.0)
     failure = failure_of(refusal, "gemini/m@3")
-    assert isinstance(failure, EmbedderUnavailable)
+    assert isinstance(failure, ProviderUnavailable)
     assert failure.retry_after == 30.0
 
 
@@ -115,7 +120,7 @@ def test_nobody_is_left_alone_for_more_than_a_day():
         Refusal(429, {}, retry_after=float("1" * 400)),
     ):
         failure = failure_of(refusal, "gemini/m@3")
-        assert isinstance(failure, EmbedderUnavailable)
+        assert isinstance(failure, ProviderUnavailable)
         assert failure.retry_after == 86_400
 
 
@@ -132,8 +137,8 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (ConnectionResetError("sk-key"), TRANSIENT, "closed the connection"),
         (caused(OSError(), ssl.SSLCertVerificationError("sk-key")), REFUSED, "cannot be verified"),
         (caused(OSError(), ssl.SSLError("sk-key")), TRANSIENT, "closed the connection"),
-        (caused(OSError(), BadVectors("too long")), BadVectors, "too long"),
-        (caused(OSError(), EmbedderRefused("not public")), REFUSED, "not public"),
+        (caused(OSError(), MalformedResponse("too long")), MalformedResponse, "too long"),
+        (caused(OSError(), ProviderRefused("not public")), REFUSED, "not public"),
     ],
 )
 def test_an_interruption_is_passing_unless_it_is_for_a_person(error, kind, message):

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from rag_assets.common.errors import BadVectors, EmbedderRefused, EmbedderUnavailable
+from rag_assets.common.errors import MalformedResponse, ProviderRefused, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.transport.http_client import providers_client, resolve, tenants_client
 
@@ -79,7 +79,7 @@ def test_a_name_is_judged_again_when_its_server_is_gone(inside):
         async with tenants_client(url, LOOPBACK, resolver=resolver) as client:
             with pytest.raises(httpx2.ConnectError):
                 await client.get(url)
-            with pytest.raises(EmbedderRefused, match=r"rebinding\.example"):
+            with pytest.raises(ProviderRefused, match=r"rebinding\.example"):
                 await client.get(url)
 
     asyncio.run(run())
@@ -107,7 +107,7 @@ def test_of_several_addresses_the_next_is_tried(httpserver):
 def test_this_machine_is_not_reached_however_it_is_written(httpserver, host):
     """By the system's own resolver, which understands them all."""
     url = f"https://{host}:{httpserver.port}"
-    with pytest.raises((EmbedderRefused, EmbedderUnavailable)) as caught:
+    with pytest.raises((ProviderRefused, ProviderUnavailable)) as caught:
         get(url, allowed=PrivateEndpoints())
     assert any(why in caught.value.message for why in ("not public", "no address", "not a URL"))
     assert httpserver.log == []
@@ -120,7 +120,7 @@ def test_the_system_understands_unusual_notations():
 
 
 def test_a_name_without_addresses_may_get_some_later():
-    with pytest.raises(EmbedderUnavailable, match=r"nowhere\.invalid"):
+    with pytest.raises(ProviderUnavailable, match=r"nowhere\.invalid"):
         get("https://nowhere.invalid")
 
 
@@ -141,7 +141,7 @@ def test_a_request_to_another_server_is_held_back(httpserver, inside):
         async with tenants_client(f"http://127.0.0.1:{httpserver.port}", LOOPBACK) as client:
             await client.get(f"http://127.0.0.2:{inside.port}/")
 
-    with pytest.raises(EmbedderRefused, match="another server"):
+    with pytest.raises(ProviderRefused, match="another server"):
         asyncio.run(run())
     assert inside.log == []
 
@@ -177,7 +177,7 @@ def test_a_body_is_read_no_further_than_its_bound(httpserver):
         return Response((b"0" * 1024 for _ in range(1_000_000)), mimetype="application/json")
 
     httpserver.expect_request("/").respond_with_handler(endless)
-    with pytest.raises(BadVectors, match="longer than 65,536 bytes"):
+    with pytest.raises(MalformedResponse, match="longer than 65,536 bytes"):
         get(f"http://127.0.0.1:{httpserver.port}", most_bytes=65_536)
     httpserver.expect_request("/fits").respond_with_data(b"0" * 65_536)
     assert len(get(f"http://127.0.0.1:{httpserver.port}", path="/fits")[0].content) == 65_536
@@ -187,7 +187,7 @@ def test_a_compressed_body_is_not_unpacked(httpserver):
     httpserver.expect_request("/").respond_with_data(
         b"\x1f\x8b", headers={"Content-Encoding": "gzip"}
     )
-    with pytest.raises(BadVectors, match="compressed"):
+    with pytest.raises(MalformedResponse, match="compressed"):
         get(f"http://127.0.0.1:{httpserver.port}")
     assert httpserver.log[0][0].headers["Accept-Encoding"] == "identity"
 

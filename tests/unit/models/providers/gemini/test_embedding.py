@@ -9,11 +9,11 @@ import pytest
 from pydantic import SecretStr
 
 from rag_assets.common.errors import (
-    BadVectors,
-    EmbedderRefused,
-    EmbedderUnavailable,
     InputRejected,
+    MalformedResponse,
     NoProviderKey,
+    ProviderRefused,
+    ProviderUnavailable,
 )
 from tests.unit.models.providers.conftest import KEY
 
@@ -88,7 +88,7 @@ def test_the_former_model_is_filled_up_with_zeros(httpserver, ask):
 
 def test_what_cannot_be_filled_up_is_refused(httpserver, ask):
     httpserver.expect_request(path("text-embedding-004")).respond_with_json(answer(2, 700))
-    with pytest.raises(BadVectors, match="768"):
+    with pytest.raises(MalformedResponse, match="768"):
         ask("gemini", model="text-embedding-004", dimensions=1536)
 
 
@@ -133,14 +133,14 @@ INVALID_KEY = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "A
     ("status", "body", "headers", "kind", "message", "retry_after"),
     [
         (400, failed("INVALID_ARGUMENT"), {}, InputRejected, "rejects a text", None),
-        (400, failed("INVALID_ARGUMENT", INVALID_KEY), {}, EmbedderRefused, "the key", None),
-        (403, failed("PERMISSION_DENIED"), {}, EmbedderRefused, "the key", None),
-        (404, failed("NOT_FOUND"), {}, EmbedderRefused, "no such model", None),
+        (400, failed("INVALID_ARGUMENT", INVALID_KEY), {}, ProviderRefused, "the key", None),
+        (403, failed("PERMISSION_DENIED"), {}, ProviderRefused, "the key", None),
+        (404, failed("NOT_FOUND"), {}, ProviderRefused, "no such model", None),
         (
             429,
             failed("RESOURCE_EXHAUSTED", RETRY),
             {},
-            EmbedderUnavailable,
+            ProviderUnavailable,
             "limits requests",
             37.0,
         ),
@@ -148,7 +148,7 @@ INVALID_KEY = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "A
             429,
             failed("RESOURCE_EXHAUSTED", quota("EmbedRequestsPerMinutePerProject"), RETRY),
             {"Retry-After": "1"},
-            EmbedderUnavailable,
+            ProviderUnavailable,
             "limits requests",
             37.0,
         ),
@@ -156,16 +156,16 @@ INVALID_KEY = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "A
             429,
             failed("RESOURCE_EXHAUSTED", quota("EmbedRequestsPerDayPerProject"), RETRY),
             {},
-            EmbedderRefused,
+            ProviderRefused,
             "exhausted",
             None,
         ),
-        (429, "slow", {"Retry-After": "2"}, EmbedderUnavailable, "limits requests", 2.0),
-        (500, failed("INTERNAL"), {}, EmbedderUnavailable, "HTTP 500", None),
-        (503, [failed("UNAVAILABLE", RETRY)], {}, EmbedderUnavailable, "HTTP 503", 37.0),
-        (302, "moved", {"Location": "http://127.0.0.1:1/"}, EmbedderRefused, "redirects", None),
-        (418, {"error": "a teapot"}, {}, EmbedderRefused, "refuses the request", None),
-        (500, {"error": {"details": "none"}}, {}, EmbedderUnavailable, "HTTP 500", None),
+        (429, "slow", {"Retry-After": "2"}, ProviderUnavailable, "limits requests", 2.0),
+        (500, failed("INTERNAL"), {}, ProviderUnavailable, "HTTP 500", None),
+        (503, [failed("UNAVAILABLE", RETRY)], {}, ProviderUnavailable, "HTTP 503", 37.0),
+        (302, "moved", {"Location": "http://127.0.0.1:1/"}, ProviderRefused, "redirects", None),
+        (418, {"error": "a teapot"}, {}, ProviderRefused, "refuses the request", None),
+        (500, {"error": {"details": "none"}}, {}, ProviderUnavailable, "HTTP 500", None),
     ],
 )
 def test_refusals_get_their_names_and_are_not_tried_again(
@@ -201,5 +201,5 @@ def test_refusals_get_their_names_and_are_not_tried_again(
 )
 def test_a_malformed_answer_is_no_vectors(httpserver, ask, body):
     httpserver.expect_request(path()).respond_with_data(body, content_type="application/json")
-    with pytest.raises(BadVectors):
+    with pytest.raises(MalformedResponse):
         ask("gemini")

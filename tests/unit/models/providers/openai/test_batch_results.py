@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-from rag_assets.common.errors import BadVectors, BatchLost, EmbedderUnavailable
+from rag_assets.common.errors import BatchLost, MalformedResponse, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, closing
@@ -75,7 +75,7 @@ def test_no_key_passes_for_the_id_of_a_batch(
         lambda api: api.submit([EmbedItem("key", "text")], "tag"),
         lambda api: api.find("tag", now),
     ):
-        with pytest.raises(EmbedderUnavailable) as caught:
+        with pytest.raises(ProviderUnavailable) as caught:
             ask_api(what)
         assert KEY not in repr(caught.value) + caplog.text
 
@@ -85,7 +85,7 @@ def test_a_state_that_is_none_is_no_statement(
     httpserver: HTTPServer, ask_api: Ask[Any], status: object
 ) -> None:
     httpserver.expect_request(BATCH).respond_with_json({"id": "batch_1", "status": status})
-    with pytest.raises(EmbedderUnavailable, match="malformed response") as caught:
+    with pytest.raises(ProviderUnavailable, match="malformed response") as caught:
         ask_api(lambda api: api.status("batch_1"))
     assert KEY not in repr(caught.value)
 
@@ -122,7 +122,7 @@ def test_results_that_are_gone_are_lost_and_not_refused(
 def test_a_line_of_any_kind_has_a_name(httpserver: HTTPServer, ask_api: Ask[Any], bad: str) -> None:
     httpserver.expect_request(BATCH).respond_with_json(ENDED)
     httpserver.expect_request(CONTENT).respond_with_data(f"{line()}\n{bad}")
-    with pytest.raises(BadVectors, match="malformed"):
+    with pytest.raises(MalformedResponse, match="malformed"):
         results(ask_api)
 
 
@@ -132,13 +132,13 @@ def test_only_results_may_be_large_and_none_of_their_lines(
     monkeypatch.setattr(http_client, "MAX_RESPONSE_BYTES", 1_000)
     monkeypatch.setattr(batch_results, "_LINE_BYTES", 2_000)
     httpserver.expect_oneshot_request(BATCH).respond_with_json({**ENDED, "x": "x" * 1_000})
-    with pytest.raises(EmbedderUnavailable, match="longer than 1,000 bytes"):
+    with pytest.raises(ProviderUnavailable, match="longer than 1,000 bytes"):
         ask_api(lambda api: api.status("batch_1"))
     httpserver.expect_request(BATCH).respond_with_json(ENDED)
     httpserver.expect_oneshot_request(CONTENT).respond_with_data("\n".join([line()] * 100))
     assert [result.key for result in results(ask_api)] == ["key"] * 100
     httpserver.expect_request(CONTENT).respond_with_data("x" * 200_000)
-    with pytest.raises(BadVectors, match="a line of more than 2,000 bytes"):
+    with pytest.raises(MalformedResponse, match="a line of more than 2,000 bytes"):
         results(ask_api)
 
 
@@ -154,5 +154,5 @@ def test_results_come_in_time_or_later(
 
     httpserver.expect_request(BATCH).respond_with_json(ENDED)
     httpserver.expect_request(CONTENT).respond_with_handler(lambda _: Response(drip()))
-    with pytest.raises(EmbedderUnavailable, match="in time"):
+    with pytest.raises(ProviderUnavailable, match="in time"):
         results(ask_api)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from rag_assets.common.errors import BadVectors, EmbedderRefused, EmbedderUnavailable
+from rag_assets.common.errors import MalformedResponse, ProviderRefused, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, closing, in_batches
@@ -143,12 +143,12 @@ def test_a_malformed_line_is_bad_vectors(server: BatchServer) -> None:
     batch_id = submit(server)
     server.finish()
     server.change_results(lambda lines: ["{passage number 0"])
-    with pytest.raises(BadVectors) as caught:
+    with pytest.raises(MalformedResponse) as caught:
         results(server, batch_id)
     assert "passage" not in caught.value.message
 
 
-@pytest.mark.parametrize(("status", "kind"), [(401, EmbedderRefused), (503, EmbedderUnavailable)])
+@pytest.mark.parametrize(("status", "kind"), [(401, ProviderRefused), (503, ProviderUnavailable)])
 def test_failures_have_the_names_they_have_elsewhere(
     server: BatchServer, status: int, kind: type[Exception]
 ) -> None:

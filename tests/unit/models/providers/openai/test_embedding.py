@@ -13,11 +13,11 @@ from pydantic import SecretStr
 from werkzeug import Request, Response
 
 from rag_assets.common.errors import (
-    BadVectors,
-    EmbedderRefused,
-    EmbedderUnavailable,
     InputRejected,
+    MalformedResponse,
     NoProviderKey,
+    ProviderRefused,
+    ProviderUnavailable,
 )
 from rag_assets.models.config.embedder import EmbedderConfig
 from tests.unit.models.providers.conftest import KEY, endpoint_of
@@ -132,20 +132,20 @@ def failed(code: str | None = None, kind: str | None = None) -> dict:
     ("status", "body", "headers", "kind", "message", "retry_after"),
     [
         (400, failed(), {}, InputRejected, "rejects a text", None),
-        (400, failed("billing_hard_limit_reached"), {}, EmbedderRefused, "exhausted", None),
-        (401, failed("invalid_api_key"), {}, EmbedderRefused, "the key", None),
-        (403, failed(), {}, EmbedderRefused, "the key", None),
-        (404, failed("model_not_found"), {}, EmbedderRefused, "no such model", None),
+        (400, failed("billing_hard_limit_reached"), {}, ProviderRefused, "exhausted", None),
+        (401, failed("invalid_api_key"), {}, ProviderRefused, "the key", None),
+        (403, failed(), {}, ProviderRefused, "the key", None),
+        (404, failed("model_not_found"), {}, ProviderRefused, "no such model", None),
         (413, failed(), {}, InputRejected, "rejects a text", None),
         (422, failed(), {}, InputRejected, "rejects a text", None),
-        (429, failed(), {"Retry-After": "3"}, EmbedderUnavailable, "limits requests", 3.0),
-        (429, failed(), {"retry-after-ms": "250"}, EmbedderUnavailable, "limits requests", 0.25),
-        (429, failed("insufficient_quota"), {"Retry-After": "3"}, EmbedderRefused, "quota", None),
-        (429, failed(None, "insufficient_quota"), {}, EmbedderRefused, "quota", None),
-        (500, failed(), {}, EmbedderUnavailable, "HTTP 500", None),
-        (503, "not JSON", {"Retry-After": "1"}, EmbedderUnavailable, "HTTP 503", 1.0),
-        (302, failed(), {"Location": "http://127.0.0.1:1/"}, EmbedderRefused, "redirects", None),
-        (307, failed(), {"Location": "/v2"}, EmbedderRefused, "redirects", None),
+        (429, failed(), {"Retry-After": "3"}, ProviderUnavailable, "limits requests", 3.0),
+        (429, failed(), {"retry-after-ms": "250"}, ProviderUnavailable, "limits requests", 0.25),
+        (429, failed("insufficient_quota"), {"Retry-After": "3"}, ProviderRefused, "quota", None),
+        (429, failed(None, "insufficient_quota"), {}, ProviderRefused, "quota", None),
+        (500, failed(), {}, ProviderUnavailable, "HTTP 500", None),
+        (503, "not JSON", {"Retry-After": "1"}, ProviderUnavailable, "HTTP 503", 1.0),
+        (302, failed(), {"Location": "http://127.0.0.1:1/"}, ProviderRefused, "redirects", None),
+        (307, failed(), {"Location": "/v2"}, ProviderRefused, "redirects", None),
     ],
 )
 def test_refusals_get_their_names_and_are_not_tried_again(
@@ -188,7 +188,7 @@ def test_refusals_get_their_names_and_are_not_tried_again(
 @pytest.mark.parametrize("content_type", ["application/json", "text/html"])
 def test_a_malformed_answer_is_no_vectors(httpserver, ask, body, content_type):
     httpserver.expect_request(PATH).respond_with_data(body, content_type=content_type)
-    with pytest.raises(BadVectors) as caught:
+    with pytest.raises(MalformedResponse) as caught:
         ask(**COMPATIBLE)
     assert "text" not in caught.value.message.replace("texts", "")
 
@@ -197,7 +197,7 @@ def test_a_malformed_answer_is_no_vectors(httpserver, ask, body, content_type):
 def test_vectors_that_cannot_be_read_are_charged_for_all_the_same(httpserver, ask, vectors):
     said = answer(vectors, usage={"total_tokens": 500})
     httpserver.expect_request(PATH).respond_with_json(said)
-    with pytest.raises(BadVectors) as caught:
+    with pytest.raises(MalformedResponse) as caught:
         ask(**COMPATIBLE)
     assert caught.value.tokens == 500
     assert caught.value.__context__ is None
@@ -205,7 +205,7 @@ def test_vectors_that_cannot_be_read_are_charged_for_all_the_same(httpserver, as
 
 def test_packed_vectors_that_cannot_be_unpacked_are_none(httpserver, ask):
     httpserver.expect_request(PATH).respond_with_json(answer(["!!!", "AAA"]))
-    with pytest.raises(BadVectors, match="malformed"):
+    with pytest.raises(MalformedResponse, match="malformed"):
         ask("openai", dimensions=2)
 
 
@@ -243,7 +243,7 @@ def test_connections_that_are_cut_are_tried_again_later():
         writer.close()
 
     for behaviour in (cut_at_once, cut_in_the_middle, nonsense):
-        with pytest.raises(EmbedderUnavailable, match="cannot be reached, or closed"):
+        with pytest.raises(ProviderUnavailable, match="cannot be reached, or closed"):
             asyncio.run(raw_server(behaviour)())
 
 
@@ -262,12 +262,12 @@ def test_an_answer_that_drips_is_given_up(monkeypatch):
         finally:
             writer.close()
 
-    with pytest.raises(EmbedderUnavailable, match="in time"):
+    with pytest.raises(ProviderUnavailable, match="in time"):
         asyncio.run(raw_server(drip)())
 
 
 def test_nobody_listening_is_passing(ask):
-    with pytest.raises(EmbedderUnavailable, match="cannot be reached"):
+    with pytest.raises(ProviderUnavailable, match="cannot be reached"):
         ask(**COMPATIBLE, base_url="http://127.0.0.1:9/v1")
 
 
@@ -285,7 +285,7 @@ def test_a_refused_key_is_asked_for_again(httpserver):
     endpoint = endpoint_of(config, lambda: SecretStr(keys.pop(0)))
 
     async def run() -> None:
-        with pytest.raises(EmbedderRefused):
+        with pytest.raises(ProviderRefused):
             await endpoint.request(["one"], "document")
         for _ in range(2):
             assert (await endpoint.request(["one"], "document")).vectors == [[1, 0]]
