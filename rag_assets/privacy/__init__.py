@@ -1,5 +1,5 @@
-"""Credentials kept out of names, addresses, questions and messages: short texts, many at once.
+"""Masking of credentials in names, addresses, questions and messages: many short texts.
 
-Belongs here: masking what is stored, logged or sent beside the texts of documents. Does not:
-finding credentials (secrets), and documents' own texts, which are masked as they are parsed.
+Belongs here: finding credentials (secrets), masking whatever is stored, logged or sent beside the
+texts of documents. Does not: masking documents, which the parsers do (ingest).
 """

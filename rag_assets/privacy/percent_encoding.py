@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 _ENCODED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _TRIPLE = 3
-_DEEPEST = 3
-"""An encoded percent sign makes a text that is encoded twice; deeper than this nobody decodes."""
+_MAX_DECODINGS = 3
+"""Limit of repeated decoding, as of a percent sign that is encoded itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A text, decoded.
+    """A decoded text.
 
     Attributes:
-        text: as it reads.
+        text: after decoding.
         places: for each of its characters, its start and end in the original.
     """
 
@@ -26,13 +26,13 @@ class Decoded:
 
 
 def decodings(text: str) -> Iterator[Decoded]:
-    """What a text reads as when it is decoded once, twice, and so on, while that changes it."""
-    now = Decoded(text, tuple((at, at + 1) for at in range(len(text))))
-    for _ in range(_DEEPEST):
-        if _ENCODED.search(now.text) is None:
+    """A text decoded once, twice, and so on, as long as that changes it."""
+    decoded = Decoded(text, tuple((at, at + 1) for at in range(len(text))))
+    for _ in range(_MAX_DECODINGS):
+        if _ENCODED.search(decoded.text) is None:
             return
-        now = _decoded(now)
-        yield now
+        decoded = _decoded(decoded)
+        yield decoded
 
 
 def _decoded(whole: Decoded) -> Decoded:
@@ -43,7 +43,7 @@ def _decoded(whole: Decoded) -> Decoded:
         start, end = found.span()
         parts.append(whole.text[at:start])
         places += whole.places[at:start]
-        # Bytes that are no UTF-8 become one lone surrogate each.
+        # Each byte that is no UTF-8 becomes a lone surrogate.
         read = bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "surrogateescape")
         for character in read:
             width = _TRIPLE * len(character.encode("utf-8", "surrogateescape"))

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
-from rag_assets.privacy.secrets.names import ANCHORS, promise_of
-from rag_assets.privacy.secrets.values import Promise, is_cell_secret
+from rag_assets.privacy.secrets.names import ANCHORS, value_kind
+from rag_assets.privacy.secrets.values import ValueKind, is_cell_secret
 
 VERSION = 2
 """Increased whenever other cells are found than before; a part of keys."""
@@ -31,11 +31,11 @@ class _Columns(NamedTuple):
     """The positions of columns with credentials, and the separator of cells."""
 
     delimiter: str
-    named: dict[int, Promise]
+    named: dict[int, ValueKind]
 
 
 def credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
-    """Find the cells below a column, or beside a label, whose name promises a credential."""
+    """Find the cells below a column, or beside a label, that has the name of a credential."""
     columns: _Columns | None = None
     for block in parsed.blocks:
         if block.kind == "heading":
@@ -71,9 +71,9 @@ def _columns(text: str, start: int, end: int) -> _Columns | None:
     return None
 
 
-def _named(text: str, cells: Sequence[_Cell]) -> dict[int, Promise]:
-    promises = ((n, promise_of(text[cell.start : cell.end])) for n, cell in enumerate(cells))
-    return {n: promise for n, promise in promises if promise is not None}
+def _named(text: str, cells: Sequence[_Cell]) -> dict[int, ValueKind]:
+    kinds = ((n, value_kind(text[cell.start : cell.end])) for n, cell in enumerate(cells))
+    return {n: kind for n, kind in kinds if kind is not None}
 
 
 def _mentions(text: str, place: _Cell) -> bool:
@@ -84,8 +84,8 @@ def _mentions(text: str, place: _Cell) -> bool:
 
 def _below(text: str, row: _Cell, columns: _Columns) -> Iterator[MaskedSpan]:
     for number, cell in enumerate(_cells(text, row.start, row.end, columns.delimiter)):
-        promise = columns.named.get(number)
-        if promise is not None and is_cell_secret(promise, text[cell.start : cell.end]):
+        kind = columns.named.get(number)
+        if kind is not None and is_cell_secret(kind, text[cell.start : cell.end]):
             yield MaskedSpan(cell.start, cell.end, _RULE)
 
 
@@ -95,9 +95,9 @@ def _beside(text: str, row: _Cell) -> Iterator[MaskedSpan]:
         cells = [c for c in _cells(text, row.start, row.end, delimiter) if c.end > c.start]
         if len(cells) < _PAIR:
             continue
-        promise = promise_of(text[cells[0].start : cells[0].end])
+        kind = value_kind(text[cells[0].start : cells[0].end])
         value = text[cells[1].start : cells[1].end]
-        if promise is not None and is_cell_secret(promise, value, described=len(cells) > _PAIR):
+        if kind is not None and is_cell_secret(kind, value, described=len(cells) > _PAIR):
             yield MaskedSpan(cells[1].start, cells[1].end, _RULE)
         return
 

@@ -1,5 +1,4 @@
 """Finding credentials in text, and masking them.
 
-Belongs here: rules, scanners, ways to read a text. Does not: what is done with a document that
-holds one.
+Belongs here: rules, scanners, views of a text. Does not: the handling of documents that hold one.
 """

@@ -1,8 +1,8 @@
 """`password = literal`, in the notations of configuration, code and notes.
 
-A name that promises a credential, a separator, and a value that is one: no placeholder, no type,
-no expression. Letters alone are a password only where nothing says that they are code or a word
-about passwords.
+The name of a credential, a separator, and a value that is one: no placeholder, no type, no
+expression. Letters alone are a password only where they are neither code nor a word about
+passwords.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from rag_assets.privacy.secrets.names import Name
 from rag_assets.privacy.secrets.placeholders import is_placeholder
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.privacy.secrets.values import (
-    Promise,
+    ValueKind,
+    is_alphabetic_password,
     is_bare_password,
     is_phrase,
     is_pin,
     is_secret_value,
-    is_title,
-    is_worded_password,
+    is_type_name,
 )
 
 _RULE = "assigned-secret"
 _REACH = 420
 _NEAR = 400
 
-_CLOSED = r"(?:\\?[\"'`]|&quot;|[\])}*_~”’»]){0,6}"
+_CLOSING = r"(?:\\?[\"'`]|&quot;|[\])}*_~”’»]){0,6}"
 _NOTE = r"(?:[ \t]?(?:\([^()\n]{1,48}\)|\[[^\[\]\n]{1,48}\]))?"
 _TYPE = (
     r"(?:[ \t]*:[ \t]*(?:&(?:'\w+[ \t])?)?[A-Za-z_][\w.]*(?:\[[\w, .|]*\]|<[\w, .|]*>)?(?:[ \t]?\|[ \t]?\w+)*\??(?=[ \t]+=[^=>])"
     r"|[ \t]+(?:string|str|\[\]byte|String|As[ \t]+String|varchar)(?=[ \t]*=))?"
 )
-_WHOSE = (
+_OWNER = (
     r"(?:[ \t](?:for|of|to|on|at|für|fuer|von|vom|des|der|del|de|du|da|do|para|pour|per|voor|in|im)"
     r"[ \t][^\n:=|\"'`]{1,48}?)?"
 )
@@ -61,39 +61,39 @@ _VALUE = (
     r")"
 )
 _ASSIGNED = re.compile(
-    _CLOSED
+    _CLOSING
     + _NOTE
-    + _WHOSE
-    + _CLOSED
+    + _OWNER
+    + _CLOSING
     + _TYPE
     + _SEPARATOR
     + r"(?:!!\w+[ \t]+)?"
     + _WRAPPED
     + _VALUE
 )
-_BELOW = re.compile(
-    _CLOSED
+_ON_NEXT_LINE = re.compile(
+    _CLOSING
     + r"[ \t]?:[*_]{0,2}[ \t]*(?:[>|][+-]?)?[ \t]*\r?\n(?:[ \t>]*(?:```\w*)?\r?\n){0,2}[ \t>]*[`\"']?(?P<bare>[^\s\"'`]{6,128})[`\"']?[ \t]*(?=\r?\n|$)"
 )
 _LISTED = re.compile(
-    _CLOSED + r"[ \t]*[:=][ \t]*(?:\[(?P<row>[^\[\]\r\n]{3,400})\]"
+    _CLOSING + r"[ \t]*[:=][ \t]*(?:\[(?P<row>[^\[\]\r\n]{3,400})\]"
     r"|(?P<lines>(?:\r?\n[ \t]*-[ \t]+[\"']?[^\s\"':=]{3,256}[\"']?[ \t]*(?=[\r\n]|$)){1,100}))"
 )
 _ITEM = re.compile(r"[\"'](?P<quoted>[^\"'\r\n]{3,256})[\"']|(?P<bare>[^\s,\"'\[\]]{3,256})")
 _NESTED = re.compile(
-    _CLOSED + r"[ \t]*[:=][ \t]*\{?\s{0,20}[\"']?(?i:value|default|data)[\"']?[ \t]*[:=][ \t]*"
+    _CLOSING + r"[ \t]*[:=][ \t]*\{?\s{0,20}[\"']?(?i:value|default|data)[\"']?[ \t]*[:=][ \t]*"
     r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|(?P<bare>[^\s\"',{}]{3,256}))"
 )
 _PHRASED = re.compile(
-    _CLOSED
+    _CLOSING
     + _NOTE
-    + _WHOSE
-    + _CLOSED
+    + _OWNER
+    + _CLOSING
     + _SEPARATOR
     + r"(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7})[ \t]*(?=[\r\n<|]|$)"
 )
 _PAIR = re.compile(
-    _CLOSED + _NOTE + r"(?:[ \t]{0,8}[:=][ \t*`\"']{0,6}[\w.@+-]{1,64}[`\"']?[ \t]?[/|:][ \t]?"
+    _CLOSING + _NOTE + r"(?:[ \t]{0,8}[:=][ \t*`\"']{0,6}[\w.@+-]{1,64}[`\"']?[ \t]?[/|:][ \t]?"
     r"|(?:[ \t](?:are|sind|is|son|sont))?[ \t*`\"']{1,6}[\w.@+-]{1,64}[`\"']?[ \t]?/[ \t]?)"
     r"[`\"']?(?P<bare>[^\s\"'`,;<>|]{6,128})"
 )
@@ -118,7 +118,7 @@ _TYPED = re.compile(
 
 
 def assigned(text: str, name: Name) -> Iterator[SecretSpan]:
-    """Find what a name is assigned, if it is a credential."""
+    """Find the value assigned to a name, if it is a credential."""
     found = _value_of(text, name)
     if found is not None:
         yield found
@@ -134,27 +134,27 @@ def _listed(text: str, name: Name) -> Iterator[SecretSpan]:
     for item in _ITEM.finditer(text, *found.span(found.lastgroup or 0)):
         quoted = item["quoted"] is not None
         value = item[0].strip("\"'")
-        if value != "-" and is_secret_value(name.promise, value, quoted=quoted):
+        if value != "-" and is_secret_value(name.kind, value, quoted=quoted):
             start = item.start(item.lastgroup or 0)
             yield SecretSpan(start, start + len(value), _RULE)
 
 
 def _value_of(text: str, name: Name) -> SecretSpan | None:
-    if name.promise is Promise.PAIR:
+    if name.kind is ValueKind.PAIR:
         return _paired(text, name)
     whole = _phrase(text, name) or _directive(text, name)
     if whole is not None:
         return whole
-    for pattern in (_NESTED, _ASSIGNED, _BELOW):
+    for pattern in (_NESTED, _ASSIGNED, _ON_NEXT_LINE):
         found = pattern.match(text, name.end, name.end + _REACH)
         if found is not None:
-            return _judged(text, name, found)
+            return _accepted(text, name, found)
     return None
 
 
 def _paired(text: str, name: Name) -> SecretSpan | None:
     """The password of `Login: admin / X`."""
-    pair = _PAIR.match(text, name.end, name.end + _REACH) if name.written.isalpha() else None
+    pair = _PAIR.match(text, name.end, name.end + _REACH) if name.text.isalpha() else None
     if pair is None or not _is_paired(text, pair):
         return None
     return SecretSpan(pair.start("bare"), _trimmed(text, *pair.span("bare")), _RULE)
@@ -163,14 +163,14 @@ def _paired(text: str, name: Name) -> SecretSpan | None:
 def _phrase(text: str, name: Name) -> SecretSpan | None:
     """Several plain words up to the end of the line."""
     found = _PHRASED.match(text, name.end, name.end + _REACH)
-    if found is None or name.promise is not Promise.PASSWORD or not is_phrase(found["bare"]):
+    if found is None or name.kind is not ValueKind.PASSWORD or not is_phrase(found["bare"]):
         return None
     return SecretSpan(*found.span("bare"), _RULE)
 
 
 def _directive(text: str, name: Name) -> SecretSpan | None:
-    """What stands after a blank where nothing else can: `ENV DB_PASSWORD X`, `requirepass X`."""
-    known = name.written.lower() in _DIRECTIVES
+    """The value after a blank in a directive: `ENV DB_PASSWORD X`, `requirepass X`."""
+    known = name.text.lower() in _DIRECTIVES
     if not known and not _COMMAND.search(text, max(0, name.start - 20), name.end):
         return None
     found = _SET.match(text, name.end, name.end + _REACH)
@@ -185,10 +185,10 @@ def _is_paired(text: str, pair: re.Match[str]) -> bool:
         return False
     if is_bare_password(value):
         return True
-    return is_worded_password(value) and _LINE_END.match(text, pair.end()) is not None
+    return is_alphabetic_password(value) and _LINE_END.match(text, pair.end()) is not None
 
 
-def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
+def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     group = found.lastgroup or ""
     start, end = found.span(group)
     if group in {"bare", "emphasis"}:
@@ -200,21 +200,21 @@ def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
 
 
 def _is_credential(text: str, name: Name, value: str, group: str, found: re.Match[str]) -> bool:
-    if name.promise is Promise.PIN:
+    if name.kind is ValueKind.PIN:
         return is_pin(value)
-    due = name.promise if name.promise in {Promise.PASSWORD, Promise.RANDOM} else Promise.KEY
+    expected = name.kind if name.kind in {ValueKind.PASSWORD, ValueKind.RANDOM} else ValueKind.KEY
     quoted = group not in {"bare"}
     if quoted and _is_label(text, name, value):
         return False
-    if is_secret_value(due, value, quoted=quoted):
+    if is_secret_value(expected, value, quoted=quoted):
         return True
-    if name.promise is Promise.PASSWORD and not quoted:
-        return is_worded_password(value) and _may_be_worded(text, name, value, found)
+    if name.kind is ValueKind.PASSWORD and not quoted:
+        return is_alphabetic_password(value) and _allows_letters_only(text, name, value, found)
     return False
 
 
 def _is_label(text: str, name: Name, value: str) -> bool:
-    """Whether letters are the translation of a title: `"Repeat Password": "Heslo znovu"`."""
+    """Whether letters are the translation of a label: `"Repeat Password": "Heslo znovu"`."""
     if (
         any(c.isdigit() or c in "!@#$%^&*" for c in value)
         or text[name.end : name.end + 1] not in "\"'"
@@ -225,8 +225,8 @@ def _is_label(text: str, name: Name, value: str) -> bool:
     return " " in key or (key[:1].isupper() and not key.isupper() and "_" not in key)
 
 
-def _may_be_worded(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
-    """Whether letters alone are a password here: the line says nothing else, and it is no code."""
+def _allows_letters_only(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
+    """Whether letters alone are a password here: the line has nothing else, and is no code."""
     begin = text.rfind("\n", 0, name.start) + 1
     end = text.find("\n", found.end())
     line = text[begin : end if end >= 0 else len(text)]
@@ -236,14 +236,14 @@ def _may_be_worded(text: str, name: Name, value: str, found: re.Match[str]) -> b
     if rest and not _FOLLOWED.match(rest) and not _ENVIRONMENT.search(text, begin, name.end):
         return False
     if _ENVIRONMENT.search(text, begin, name.end):
-        return not is_title(value)
-    if is_title(value) and "=" not in found[0] and _TYPED.search(_around(text, begin, end)):
+        return not is_type_name(value)
+    if is_type_name(value) and "=" not in found[0] and _TYPED.search(_around(text, begin, end)):
         return False
     return not _is_code(text, begin, end, line, value)
 
 
 def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
-    """Whether a line is code: by its looks, its neighbours, or a value that is a variable."""
+    """Whether a line is code: by its form, its neighbours, or a value that is a variable."""
     near = _around(text, begin, end)
     if _LINE_CODE.search(line) or _TYPED.search(near):
         return True
@@ -254,7 +254,7 @@ def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
 
 
 def _around(text: str, begin: int, end: int) -> str:
-    """The lines about a line that belong to it, up to the next blank ones."""
+    """The paragraph of a line: up to the next blank lines."""
     low, high = max(0, begin - _NEAR), (end if end >= 0 else len(text)) + _NEAR
     first = text.rfind("\n\n", low, begin)
     last = text.find("\n\n", begin, high)
@@ -262,7 +262,7 @@ def _around(text: str, begin: int, end: int) -> str:
 
 
 def _trimmed(text: str, start: int, end: int) -> int:
-    """Where a bare value ends without what closes the sentence, the brackets or the emphasis."""
+    """The end of a bare value without punctuation, closing brackets and marks of emphasis."""
     while end > start + 1:
         last = text[end - 1]
         opened = {")": "(", "]": "[", "}": "{"}.get(last)

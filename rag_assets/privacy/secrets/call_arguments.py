@@ -1,4 +1,4 @@
-"""Credentials as arguments of calls that take one at a known place: `login("jane", "X")`."""
+"""Credentials as arguments of calls, at a known position: `login("jane", "X")`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from functools import partial
 
 from rag_assets.privacy.secrets.rules import Anchor, Rule
 from rag_assets.privacy.secrets.spans import SecretSpan
-from rag_assets.privacy.secrets.values import Promise, is_secret_value
+from rag_assets.privacy.secrets.values import ValueKind, is_secret_value
 
 _REACH = 400
 _ARGUMENT = re.compile(
     r"\s{0,40}(?:[A-Za-z_]\w*\s?=\s?)?(?:[bruBRU]?(?P<quote>[\"'])(?P<text>(?:(?!(?P=quote))[^\r\n\\]|\\.){0,256})(?P=quote)"
     r"|[^,()\"'\r\n]{0,120}(?:\([^()\r\n]{0,120}\))?)\s{0,40}(?P<end>[,)])"
 )
-_AN_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.\w+|\w+://.*|sha\d+|hs\d+|utf-?8", re.IGNORECASE)
+_ADDRESS_OR_ALGORITHM = re.compile(
+    r"[^@\s]+@[^@\s]+\.\w+|\w+://.*|sha\d+|hs\d+|utf-?8", re.IGNORECASE
+)
 
 
 def _find(argument: int, text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
@@ -28,20 +30,20 @@ def _find(argument: int, text: str, anchors: Sequence[Anchor]) -> Iterator[Secre
             at = found.end()
             if number == argument and found["text"]:
                 value = found["text"]
-                good = is_secret_value(Promise.PASSWORD, value, quoted=True)
-                if good and not _AN_ADDRESS.fullmatch(value):
+                good = is_secret_value(ValueKind.PASSWORD, value, quoted=True)
+                if good and not _ADDRESS_OR_ALGORITHM.fullmatch(value):
                     yield SecretSpan(*found.span("text"), "argument-secret")
             if found["end"] == ")":
                 break
 
 
-def _taking(argument: int, *anchors: str) -> Rule:
+def _rule(argument: int, *anchors: str) -> Rule:
     return Rule(anchors, partial(_find, argument))
 
 
 RULES: Sequence[Rule] = (
-    _taking(0, "hmac.new(", "fernet("),
-    _taking(1, "basicauth(", ".auth(", "auth=(", ".login(", "createhmac(", "jwt.encode(", "jwt.sign(",
+    _rule(0, "hmac.new(", "fernet("),
+    _rule(1, "basicauth(", ".auth(", "auth=(", ".login(", "createhmac(", "jwt.encode(", "jwt.sign(",
             "jwt.verify(", "jwt.decode(", "networkcredential(", "usernamepassword("),
-    _taking(2, "getconnection(", "mysqli(", "new pdo(", "mysqldb.connect(", "sequelize("),
+    _rule(2, "getconnection(", "mysqli(", "new pdo(", "mysqldb.connect(", "sequelize("),
 )  # fmt: skip

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from rag_assets.privacy.secrets.names import promise_of
+from rag_assets.privacy.secrets.names import value_kind
 from rag_assets.privacy.secrets.placeholders import is_placeholder
 from rag_assets.privacy.secrets.rules import Anchor, Rule
 from rag_assets.privacy.secrets.spans import SecretSpan
-from rag_assets.privacy.secrets.values import Promise, is_bare_password, is_key, is_secret_value
+from rag_assets.privacy.secrets.values import ValueKind, is_bare_password, is_key, is_secret_value
 
 _RULE = "command-line-secret"
 _WORD = r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|(?P<bare>[^\s\"'`;|&<>,)]{3,256}))"
@@ -60,7 +60,7 @@ _STDIN = re.compile(
     + _WORD
     + r"[ \t]*\|[^\n|]{0,80}--(?:password|passphrase|token)-?(?:stdin|fd)"
 )
-# What follows the last word of a sentence is no part of a command.
+# A value followed by further words is part of a sentence, not of a command.
 _ENDS = re.compile(
     r"[\"'`)]{0,2}[ \t]*(?:$|[\r\n\\|&;>`]|--?\w|\S*[./@:=]\S|\S+[ \t]*(?:$|[\r\n]))"
 )
@@ -71,7 +71,7 @@ _GROUPS = ("double", "single", "bare")
 
 
 def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """A flag whose name promises a credential, whatever follows it."""
+    """The value of a flag with the name of a credential."""
     done = 0
     for anchor in anchors:
         if anchor.start < done or (anchor.start and text[anchor.start - 1] not in _BEFORE_FLAG):
@@ -79,19 +79,19 @@ def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         found = _FLAG.match(text, anchor.start)
         if found is None or found["name"].lower().startswith(_NO_VALUE):
             continue
-        promise = promise_of(found["name"])
-        if promise is None:
+        kind = value_kind(found["name"])
+        if kind is None:
             continue
         done = found.end()
-        if promise not in {Promise.PASSWORD, Promise.KEY}:
+        if kind not in {ValueKind.PASSWORD, ValueKind.KEY}:
             continue
-        span = _judged(found, password=promise is Promise.PASSWORD, strict=True)
+        span = _accepted(found, password=kind is ValueKind.PASSWORD, strict=True)
         if span is not None:
             yield span
 
 
 def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """`-u user:X`, as programs that speak HTTP take it."""
+    """`-u user:X` of HTTP clients."""
     for anchor in anchors:
         if anchor.start and not (
             text[anchor.start - 1].isspace() or text[anchor.start - 1] in "\"'`("
@@ -113,7 +113,7 @@ def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """`-pX` and `-p X` on the command lines of programs that read a password so."""
+    """`-pX` and `-p X` of programs that take a password this way."""
     for anchor in anchors:
         if not anchor.start or not text[anchor.start - 1].isspace():
             continue
@@ -124,17 +124,17 @@ def _attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             found = _SPACED.match(text, anchor.start) if _PASSED.search(line) else None
         if found is None:
             continue
-        span = _judged(found, password=True, strict=True, known=True)
+        span = _accepted(found, password=True, strict=True, known=True)
         if span is not None and not text[span.start : span.end].isdigit():
             yield span
 
 
-def _told(
+def _by_pattern(
     pattern: re.Pattern[str], strict: bool, text: str, anchors: Sequence[Anchor]
 ) -> Iterator[SecretSpan]:
     for anchor in anchors:
         if found := pattern.match(text, anchor.start):
-            span = _judged(found, password=True, strict=strict)
+            span = _accepted(found, password=True, strict=strict)
             if span is not None:
                 yield span
 
@@ -143,13 +143,13 @@ def _netrc(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         found = _NETRC.match(text, anchor.start)
         if found is not None and _LOGIN.search(text[max(0, anchor.start - 160) : anchor.start]):
-            span = _judged(found, password=True, strict=True)
+            span = _accepted(found, password=True, strict=True)
             if span is not None:
                 yield span
 
 
 def _pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """`host:port:database:user:X`, as .pgpass has it."""
+    """`host:port:database:user:X`, as in .pgpass."""
     for anchor in anchors:
         found = _PGPASS.match(text, anchor.start)
         if found is None or not _HOST.search(text, max(0, anchor.start - 256), anchor.start):
@@ -158,16 +158,16 @@ def _pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             yield SecretSpan(*found.span("bare"), "pgpass-password")
 
 
-def _judged(
+def _accepted(
     found: re.Match[str], *, password: bool, strict: bool, known: bool = False
 ) -> SecretSpan | None:
     """The value of a match, where it is a credential.
 
     Args:
         found: a match with one of the value groups.
-        password: whether a password is due, else a key.
-        strict: whether nothing but a credential can stand there.
-        known: whether the program is known to take one there, so that it is no sentence.
+        password: whether a password is expected, else a key.
+        strict: whether only a credential is possible at this position.
+        known: whether the program takes a credential there, so that it is no sentence.
     """
     start, end = _span(found)
     value = found.string[start:end]
@@ -185,7 +185,9 @@ def _judged(
     elif strict:
         good = len(value) > 5 and any(map(str.isdigit, value))  # noqa: PLR2004
     else:
-        good = is_secret_value(Promise.PASSWORD, value, quoted=False) if password else is_key(value)
+        good = (
+            is_secret_value(ValueKind.PASSWORD, value, quoted=False) if password else is_key(value)
+        )
     return SecretSpan(start, end, _RULE) if good else None
 
 
@@ -195,7 +197,7 @@ def _span(found: re.Match[str]) -> tuple[int, int]:
 
 
 def _rule(pattern: re.Pattern[str], *anchors: str, strict: bool = True) -> Rule:
-    return Rule(anchors, partial(_told, pattern, strict))
+    return Rule(anchors, partial(_by_pattern, pattern, strict))
 
 
 RULES: Sequence[Rule] = (

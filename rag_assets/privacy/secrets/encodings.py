@@ -1,4 +1,4 @@
-"""What an encoding hides: percent signs, escapes, base64, hexadecimal digits, each undone once."""
+"""Encoded parts of a text, decoded once: percent signs, escapes, base64, hexadecimal digits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REACH = 240
 
 
 def decoded(text: str, places: Sequence[tuple[int, int]]) -> View | None:
-    """What percent signs, base64 and hexadecimal digits stand for, where it is text."""
+    """The encoded parts of a text, decoded where the result is text; None if there are none."""
     builder = ViewBuilder()
     for word, at in _words_with(text, _PERCENT):
         _unquote(builder, word, at)
@@ -39,8 +39,8 @@ def decoded(text: str, places: Sequence[tuple[int, int]]) -> View | None:
         for pattern, decode in ((_BASE64, _from_base64), (_HEX, _from_hex)):
             for found in pattern.finditer(text, first, last):
                 if len(found[0]) <= _MOST_ENCODED and (plain := decode(found[0])):
-                    builder.put(plain, *found.span())
-                    builder.put("\n\n", *found.span())
+                    builder.replace(plain, *found.span())
+                    builder.replace("\n\n", *found.span())
     view = builder.view()
     return view if view.text else None
 
@@ -48,24 +48,24 @@ def decoded(text: str, places: Sequence[tuple[int, int]]) -> View | None:
 def _unquote(builder: ViewBuilder, word: str, offset: int) -> None:
     at = 0
     for found in re.finditer(r"(?:%[0-9A-Fa-f]{2})+", word):
-        builder.keep(word[at : found.start()], offset + at)
+        builder.copy(word[at : found.start()], offset + at)
         raw = unquote_to_bytes(found[0])
         for n, byte in enumerate(raw):
             place = offset + found.start() + 3 * n
-            builder.put(chr(byte), place, place + 3)
+            builder.replace(chr(byte), place, place + 3)
         at = found.end()
-    builder.keep(word[at:], offset + at)
-    builder.put("\n\n", offset, offset)
+    builder.copy(word[at:], offset + at)
+    builder.replace("\n\n", offset, offset)
 
 
 def _unescape(builder: ViewBuilder, text: str, start: int, end: int) -> None:
     at = start
     for found in _ESCAPES.finditer(text, start, end):
-        builder.keep(text[at : found.start()], at)
-        builder.put(_character(found[0]), *found.span())
+        builder.copy(text[at : found.start()], at)
+        builder.replace(_character(found[0]), *found.span())
         at = found.end()
-    builder.keep(text[at:end], at)
-    builder.put("\n\n", end, end)
+    builder.copy(text[at:end], at)
+    builder.replace("\n\n", end, end)
 
 
 def _character(escape: str) -> str:
@@ -92,7 +92,7 @@ def _from_hex(word: str) -> str | None:
 
 
 def _readable(raw: bytes) -> str | None:
-    """The text that bytes are; None where they are none."""
+    """The text of bytes; None if they are none."""
     try:
         plain = raw.decode()
     except UnicodeDecodeError:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from kingfisher_sdk import Scanner
 
 _CONTINUATION = re.compile(rb"[\x80-\xbf]")  # bytes that start no character of UTF-8
-# Greedy over lines and quotation marks; commands.py reads the same flags one by one.
-_OURS = ("curl-auth-user",)
+# Greedy over lines and quotation marks; commands.py has a rule for each of its flags.
+_REPLACED_RULES = ("curl-auth-user",)
 _WINDOW = 8_192
 _OVERLAP = 2_048
 _ADDRESS = re.compile(r"://[^/\s]*@")
@@ -24,7 +24,7 @@ _ADDRESS = re.compile(r"://[^/\s]*@")
 class Kingfisher:
     """Kingfisher's scanner, loaded when it is first needed.
 
-    It never asks anyone whether a credential is valid: nothing leaves the process.
+    Credentials are not verified with their services: nothing leaves the process.
 
     Args:
         cache_dir: a private folder for its compiled rules; without one they are compiled anew.
@@ -61,7 +61,9 @@ class Kingfisher:
         found = [
             (at["start_offset"], at["end_offset"], finding.rule_id)
             for finding in self._scanner.scan(raw, timeout=self._timeout)
-            if finding.visible and not finding.rule_id.endswith(_OURS) and (at := finding.location)
+            if finding.visible
+            and not finding.rule_id.endswith(_REPLACED_RULES)
+            and (at := finding.location)
         ]
         if not found:
             return
@@ -77,7 +79,7 @@ class Kingfisher:
 
 
 def _windows(length: int) -> Iterator[tuple[int, int]]:
-    """Parts of a text that overlap: some rules take time that grows as the square of a text."""
+    """Overlapping parts of a text: some rules take time quadratic in its length."""
     start = 0
     while start + _WINDOW < length:
         yield start, start + _WINDOW
@@ -86,7 +88,7 @@ def _windows(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _character_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:
-    """For byte offsets, the characters they belong to; one within a character is its start."""
+    """The character offsets of byte offsets; within a character, that of the character."""
     characters: dict[int, int] = {}
     at = count = 0
     for offset in sorted(offsets):

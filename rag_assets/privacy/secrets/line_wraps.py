@@ -20,12 +20,12 @@ _REACH = 240
 
 @dataclass(frozen=True, slots=True)
 class Seam:
-    """A place of a view at which two lines were put together.
+    """A place in a view at which two lines were joined.
 
     Attributes:
-        at: where the second line begins, as a place in the view.
-        end: where the piece of a token ends that it begins with.
-        certain: whether that piece is no word of a language.
+        at: offset in the view at which the second line begins.
+        end: end of its first word, which may continue a token.
+        certain: whether that word is no word of a language.
     """
 
     at: int
@@ -34,14 +34,14 @@ class Seam:
 
 
 def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
-    """Lines put together over which a token may run, with the places where they were joined."""
+    """Lines joined across which a token may continue, with their seams."""
     done = 0
     for gap in _gaps(text):
         if gap.start() < done:
             continue
         builder = ViewBuilder()
         start = max(text.rfind("\n", 0, gap.start()) + 1, gap.start() - _REACH)
-        builder.keep(text[start : gap.start()], start)
+        builder.copy(text[start : gap.start()], start)
         length = gap.start() - start
         seams: list[Seam] = []
         following: re.Match[str] | None = gap
@@ -51,7 +51,7 @@ def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
             end = piece.end() if piece else at
             rest = text[at:end]
             certain = is_mixed_word(rest) and "=" not in rest.rstrip("=")
-            builder.keep(text[at:end], at)
+            builder.copy(text[at:end], at)
             seams.append(Seam(length, length + end - at, certain))
             length += end - at
             following = _WRAPPED.match(text, end) if certain else None
@@ -60,10 +60,10 @@ def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
 
 
 def _gaps(text: str) -> Iterator[re.Match[str]]:
-    """Ends of lines whose last word looks like a piece of a token."""
+    """Ends of lines whose last word looks like a part of a token."""
     for found in _LINE_END.finditer(text):
         end = found.end(1)
-        # Backwards, since looking for what ends somewhere tries every beginning.
+        # Backwards: a pattern for what ends here would be tried from every beginning.
         word = _WORD.match(text[max(0, end - _REACH) : end][::-1])
         if word is not None and is_mixed_word(word[0][::-1]):
             gap = _WRAPPED.match(text, end)

@@ -1,4 +1,4 @@
-"""Credentials that markup parts from their names: elements, attributes, `name:`/`value:`, calls."""
+"""Credentials that markup separates from their names: elements, attributes, calls, tables."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from rag_assets.privacy.secrets.names import Name
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.privacy.secrets.values import (
-    Promise,
+    ValueKind,
+    is_alphabetic_password,
     is_bare_password,
     is_cell_secret,
     is_generated,
     is_phrase,
     is_pin,
     is_secret_value,
-    is_worded_password,
 )
 
 _RULE = "assigned-secret"
@@ -68,12 +68,12 @@ _SQL_WORDS = frozenset({"password", "passwd"})
 _TEXTS = ("text", "bare", "double", "single", "tick")
 
 
-def marked(text: str, name: Name) -> Iterator[SecretSpan]:
-    """Find the value that markup, a call or a table puts beside a name."""
+def in_markup(text: str, name: Name) -> Iterator[SecretSpan]:
+    """Find the value of a name in markup, a call or a table."""
     limit = name.end + _REACH
     for pattern in _patterns(text, name):
         found = pattern.match(text, name.end, limit)
-        span = _judged(name, found, pattern) if found is not None else None
+        span = _accepted(name, found, pattern) if found is not None else None
         if span is not None:
             yield span
             break
@@ -83,13 +83,13 @@ def marked(text: str, name: Name) -> Iterator[SecretSpan]:
     yield from _below(text, name)
     if _EXPANSION.search(text, max(0, name.start - 60), name.end):
         found = _DEFAULT.match(text, name.end, limit)
-        span = _judged(name, found, _DEFAULT) if found is not None else None
+        span = _accepted(name, found, _DEFAULT) if found is not None else None
         if span is not None:
             yield span
 
 
 def _beside(text: str, name: Name) -> SecretSpan | None:
-    """The cell beside a label at the beginning of a row, in a text that was not parsed."""
+    """The cell beside a label at the start of a row, in plain text."""
     label = _LABEL_END.match(text, name.end)
     parting = _PARTING.match(text, label.end() if label else name.end)
     if parting is None or not _FIRST_CELL.search(text, max(0, name.start - 80), name.start):
@@ -102,14 +102,14 @@ def _beside(text: str, name: Name) -> SecretSpan | None:
     described = any(cell.strip(_CELL_MARKS) for cell in cells[1:])
     if aligned and (value.endswith(",") or " " in value or ":" in text[name.end : parting.start()]):
         return None
-    if name.promise is Promise.PAIR or not is_cell_secret(name.promise, value, described=described):
+    if name.kind is ValueKind.PAIR or not is_cell_secret(name.kind, value, described=described):
         return None
     start = parting.end() + row.index(value)
     return SecretSpan(start, start + len(value), _RULE)
 
 
 def _below(text: str, name: Name) -> Iterator[SecretSpan]:
-    """Cells below a name in the first row of a table that was not parsed: wiki markup, plain text."""
+    """Cells below a name in the first row of a table, in wiki markup and plain text."""
     low = max(0, name.start - _LONGEST_ROW)
     begin = text.rfind("\n", low, name.start) + 1 or low
     if begin and text[begin - 1] != "\n":
@@ -125,7 +125,7 @@ def _below(text: str, name: Name) -> Iterator[SecretSpan]:
         if at < 0 or not line.lstrip(" \t>").startswith(("|", "^")):
             return
         cell = _cell_at(line, column)
-        if cell is not None and is_cell_secret(name.promise, line[slice(*cell)]):
+        if cell is not None and is_cell_secret(name.kind, line[slice(*cell)]):
             yield SecretSpan(at + 1 + cell[0], at + 1 + cell[1], _RULE)
         at = end
 
@@ -145,7 +145,7 @@ def _cell_at(line: str, column: int) -> tuple[int, int] | None:
 
 
 def _patterns(text: str, name: Name) -> Iterator[re.Pattern[str]]:
-    """The forms that what follows a name may have."""
+    """The patterns for what follows a name."""
     yield _ELEMENT
     if _FIRST_IN_ELEMENT.search(text, max(0, name.start - 60), name.start):
         yield _LABELLED
@@ -153,33 +153,33 @@ def _patterns(text: str, name: Name) -> Iterator[re.Pattern[str]]:
     if _GETTER.search(text, max(0, name.start - 40), name.start):
         yield _SECOND
     yield _CALL
-    if name.written.lower() in _SQL_WORDS:
+    if name.text.lower() in _SQL_WORDS:
         yield _SQL
 
 
-def _judged(name: Name, found: re.Match[str], pattern: re.Pattern[str]) -> SecretSpan | None:
+def _accepted(name: Name, found: re.Match[str], pattern: re.Pattern[str]) -> SecretSpan | None:
     group = next(g for g in _TEXTS if g in found.re.groupindex and found[g] is not None)
     start, end = found.span(group)
     value = found[group].strip()
     start += len(found[group]) - len(found[group].lstrip())
     end = start + len(value)
     if any(map(str.isspace, value)):
-        phrase = name.promise is Promise.PASSWORD and is_phrase(value)
+        phrase = name.kind is ValueKind.PASSWORD and is_phrase(value)
         return SecretSpan(start, end, _RULE) if phrase else None
-    if name.promise is Promise.PAIR:
+    if name.kind is ValueKind.PAIR:
         return None
-    if name.promise is Promise.RANDOM:
+    if name.kind is ValueKind.RANDOM:
         return SecretSpan(start, end, _RULE) if is_generated(value) else None
-    if name.promise is Promise.PIN:
+    if name.kind is ValueKind.PIN:
         good = is_pin(value)
-    elif name.promise is Promise.PASSWORD:
+    elif name.kind is ValueKind.PASSWORD:
         quoted = group in {"double", "single", "tick"}
-        good = is_secret_value(Promise.PASSWORD, value, quoted=quoted)
+        good = is_secret_value(ValueKind.PASSWORD, value, quoted=quoted)
         if pattern is _CALL and value.replace("_", "").isalpha():
-            good = is_worded_password(value) and _takes_password(name, found)
-        good = good or (group in {"text", "bare"} and is_worded_password(value))
+            good = is_alphabetic_password(value) and _takes_password(name, found)
+        good = good or (group in {"text", "bare"} and is_alphabetic_password(value))
     else:
-        good = is_secret_value(Promise.KEY, value, quoted=True) or (
+        good = is_secret_value(ValueKind.KEY, value, quoted=True) or (
             pattern is _ELEMENT and is_bare_password(value) and not value.isdigit()
         )
     return SecretSpan(start, end, _RULE) if good else None
@@ -189,5 +189,5 @@ def _takes_password(name: Name, found: re.Match[str]) -> bool:
     """Whether a call takes a password and nothing about one: `setPassword("X")`, `PASSWORD || "X"`."""
     if "(" not in found[0]:
         return True
-    method = found.string[name.start - 1 : name.start] in {".", ">", ":"} or "." in name.written
-    return method or name.written.lower().startswith(("set", "with"))
+    method = found.string[name.start - 1 : name.start] in {".", ">", ":"} or "." in name.text
+    return method or name.text.lower().startswith(("set", "with"))

@@ -1,4 +1,4 @@
-"""Masking of credentials, which leaves every other offset as it is."""
+"""Masking of credentials, which keeps all offsets."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Span(Protocol):
 
 
 def mask(text: str, spans: Iterable[Span]) -> str:
-    """Cover up each span of a text.
+    """Mask each span of a text.
 
-    It keeps its number of characters, its number of UTF-8 bytes and its line breaks, so that
-    every offset stays true.
+    Its number of characters, its number of UTF-8 bytes and its line breaks stay the same, so that
+    all offsets remain valid.
 
     Args:
         text: any text.
@@ -42,7 +42,7 @@ def mask(text: str, spans: Iterable[Span]) -> str:
 
 
 def redact(text: str, scanner: SecretScanner) -> str:
-    """Cover up the credentials in a short text: title, file name, URI, logged query."""
+    """Mask the credentials in a short text: a title, file name, URI or logged query."""
     return mask(text, scanner.scan(text))
 
 

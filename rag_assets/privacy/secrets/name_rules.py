@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rag_assets.privacy.secrets.assignments import assigned
-from rag_assets.privacy.secrets.markup import marked
+from rag_assets.privacy.secrets.markup import in_markup
 from rag_assets.privacy.secrets.names import ANCHORS, find_names
-from rag_assets.privacy.secrets.prose import told
+from rag_assets.privacy.secrets.prose import stated
 from rag_assets.privacy.secrets.rules import Anchor, Rule
 from rag_assets.privacy.secrets.spans import SecretSpan
 
@@ -17,7 +17,7 @@ def _named(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for name in find_names(text, anchors):
         if name.end <= done:
             continue
-        for span in (*assigned(text, name), *marked(text, name), *told(text, name)):
+        for span in (*assigned(text, name), *in_markup(text, name), *stated(text, name)):
             if span.start >= name.end:
                 done = span.end
             yield span

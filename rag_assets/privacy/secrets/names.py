@@ -1,4 +1,4 @@
-"""Names that promise a credential: `DB_PASSWORD`, `client secret`, `Kennwort`."""
+"""Names of credentials: `DB_PASSWORD`, `client secret`, `Kennwort`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rag_assets.privacy.secrets.rules import Anchor
-from rag_assets.privacy.secrets.values import Promise
+from rag_assets.privacy.secrets.values import ValueKind
 
 ANCHORS = (
     "pass", "pwd", "pw", "kennwort", "contrase", "senha", "wachtwoord", "parola", "clave",
@@ -20,7 +20,7 @@ ANCHORS = (
     "秘密鍵", "キー", "トークン", "토큰", "키", "暗証番号", "口令", "_auth", "login", "anmeldung", "acceso",
     "psk", "identifiants", "schlüssel", "jeton",
 )  # fmt: skip
-"""What a name that promises a credential contains, in small letters."""
+"""Literals, one of which is in every name of a credential, in small letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Name:
 
     Attributes:
         start, end: character offsets.
-        promise: what its value is.
-        written: the name as it is written.
+        kind: of its value.
+        text: the name as it is written.
     """
 
     start: int
     end: int
-    promise: Promise
-    written: str
+    kind: ValueKind
+    text: str
 
 
 _PASSWORDS = frozenset(
@@ -55,7 +55,7 @@ _KEYS = frozenset(
     zugangsschlüssel apischlüssel schlüssel secretaccesskey webhooksecret токен 密钥 令牌 秘密鍵 토큰
     sharedsecret consumersecret""".split()  # noqa: SIM905 - as above
 )
-_KEYED = frozenset(
+_KEY_QUALIFIERS = frozenset(
     """api access secret private encryption encrypt signing sign account shared auth authentication
     master service storage app application client webhook subscription deploy deployment license
     session admin integration write routing ingest function signature hmac jwt cookie consumer bot
@@ -65,7 +65,7 @@ _KEYED = frozenset(
     pagerduty fastly snyk sentry newrelic unseal seal fernet aes aes256 crypt product current""".split()  # noqa: SIM905 - as above
 )
 _SESSIONS = frozenset({"sessionid", "jsessionid", "phpsessid", "csrftoken", "sid"})
-_AFTER = frozenset(
+_ADJECTIVES = frozenset(
     """temporal temporaire temporanea provisoire provvisoria provisional inicial initiale iniziale initial
     secreta secreto secrète segreta segreto secreta wifi wlan api actual actuelle attuale nueva nuevo
     nouveau nouvelle nuova nova atual vorläufig temporär wlan-gast""".split()  # noqa: SIM905
@@ -108,7 +108,7 @@ _KEY_ENDS = (
     "accesskey",
     "secretkey",
 )
-_NEUTRAL = frozenset(
+_IGNORED_ENDINGS = frozenset(
     """prod production dev development test testing staging stage live default value text plain old
     new root admin user db database base base64 b64 primary secondary temp temporary current raw env
     main backup local remote here now es is readonly ro rw write read master slave replica app web
@@ -116,8 +116,8 @@ _NEUTRAL = frozenset(
     confirm again repeat""".split()  # noqa: SIM905
 )
 _IDEOGRAPHIC = "\u3000"
-"""From here on words are written without blanks: a name is where it stands, whatever touches it."""
-_NO_PASSWORDS = frozenset(
+"""From here on scripts have no blanks between words: a name needs no boundary."""
+_PASS_QUALIFIERS = frozenset(
     {"proxy", "first", "second", "two", "single", "one", "multi", "render", "ask"}
 )
 _IDENTIFIER = re.compile(r"[\w.$-]*")
@@ -130,99 +130,99 @@ _PIN = re.compile(r"(?:PIN|Pin|pin|PUK|ПИН|暗証番号)(?:[ -]?(?:code|Code|
 
 
 def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
-    """Find the names that promise a credential, in order, each once."""
+    """Find the names of credentials, in order, each once."""
     done = 0
     for anchor in anchors:
         if anchor.start < done:
             continue
         if text[anchor.start] >= _IDEOGRAPHIC:
             done = anchor.end
-            promise = _promise_of_word(text[anchor.start : anchor.end].lower())
-            if promise is not None:
-                yield Name(anchor.start, anchor.end, promise, text[anchor.start : anchor.end])
+            kind = _kind_of_word(text[anchor.start : anchor.end].lower())
+            if kind is not None:
+                yield Name(anchor.start, anchor.end, kind, text[anchor.start : anchor.end])
             continue
-        start = _begin(text, anchor.start)
+        start = _name_start(text, anchor.start)
         found = _IDENTIFIER.match(text, anchor.start, anchor.end + _LEFT_REACH)
         end = found.end() if found else anchor.end
         while end > anchor.end and text[end - 1] in ".-_$":
             end -= 1
         done = end
-        promise, start = _promise(text, start, end)
-        if promise is not None:
+        kind, start = _kind_in(text, start, end)
+        if kind is not None:
             after = _ADJECTIVE.match(text, end)
-            if after is not None and (after[1].isdigit() or after[1].lower() in _AFTER):
+            if after is not None and (after[1].isdigit() or after[1].lower() in _ADJECTIVES):
                 end = done = after.end()
-            yield Name(start, end, promise, text[start:end])
+            yield Name(start, end, kind, text[start:end])
 
 
-def promise_of(name: str) -> Promise | None:
-    """Tell what a name by itself promises, as of a column or an attribute; None: nothing."""
+def value_kind(name: str) -> ValueKind | None:
+    """The kind of the value that a name alone announces, as of a column; None if of no credential."""
     bare = name.strip(" \t*_`\"':")
     bare = re.sub(r"\s*\([^()]*\)$", "", bare)
-    return _promise(bare, 0, len(bare))[0] if len(bare) <= _LEFT_REACH else None
+    return _kind_in(bare, 0, len(bare))[0] if len(bare) <= _LEFT_REACH else None
 
 
-def _begin(text: str, at: int) -> int:
+def _name_start(text: str, at: int) -> int:
     low = max(0, at - _LEFT_REACH)
     while at > low and (text[at - 1].isalnum() or text[at - 1] in "_.-$"):
         at -= 1
     return at
 
 
-def _promise(text: str, start: int, end: int) -> tuple[Promise | None, int]:
-    """What the name between two offsets promises, and where it begins with the word before."""
+def _kind_in(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
+    """The kind of value of the name between two offsets, and its start with the word before it."""
     words = [word.lower() for word in _WORDS.findall(text[start:end])]
-    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _NEUTRAL):
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _IGNORED_ENDINGS):
         words.pop()
-    if not words or _is_another(text[start:end], words):
+    if not words or _is_other_term(text[start:end], words):
         return None, start
     if words[-1] in {"key", "keys"}:
-        return _keyed(text, start, words)
+        return _kind_of_key(text, start, words)
     if words[-1] in _KEY_NOUNS and (words[-1] != "clave" or _KEY_AFTER.match(text, end)):
         return _of_noun(text, start, end), start
     if words[-1] == "passe" and not _OF_PASSE.search(text, 0, start):
         return None, start
-    return _promise_of_words(text[start:end], words), start
+    return _kind_of_words(text[start:end], words), start
 
 
-def _is_another(written: str, words: list[str]) -> bool:
-    """Whether a name is that of something else: 1Password, a first pass, the verdict PASS."""
+def _is_other_term(name: str, words: list[str]) -> bool:
+    """Whether a name is another term: 1Password, a first pass, the verdict PASS."""
     if words[:2] == ["1", "password"]:
         return True
-    verdict = written.isupper() and len(words) == 1
-    return words[-1] == "pass" and (verdict or words[0] in _NO_PASSWORDS)
+    verdict = name.isupper() and len(words) == 1
+    return words[-1] == "pass" and (verdict or words[0] in _PASS_QUALIFIERS)
 
 
-def _promise_of_words(written: str, words: list[str]) -> Promise | None:
-    if _PIN.search(written):
-        return Promise.PIN
-    if written in {"_auth", ":_auth"} or words[-2:] == ["secret", "id"]:
-        return Promise.KEY
+def _kind_of_words(name: str, words: list[str]) -> ValueKind | None:
+    if _PIN.search(name):
+        return ValueKind.PIN
+    if name in {"_auth", ":_auth"} or words[-2:] == ["secret", "id"]:
+        return ValueKind.KEY
     if words[-1] in _SESSIONS or words[-1] == "auth" or words[-2:] == ["session", "id"]:
-        return Promise.RANDOM
-    return _promise_of_word(words[-1])
+        return ValueKind.RANDOM
+    return _kind_of_word(words[-1])
 
 
-def _of_noun(text: str, start: int, end: int) -> Promise | None:
-    """What a noun for a key promises in languages that say of what it is beside it."""
+def _of_noun(text: str, start: int, end: int) -> ValueKind | None:
+    """The kind of value of a noun for a key, in languages that qualify it by words beside it."""
     beside = {
         word.lower() for word in re.findall(r"[^\W\d_]+", text[max(0, start - 16) : end + 16])
     }
     if beside & {"wifi", "wlan"}:
-        return Promise.PASSWORD
-    return Promise.KEY if beside & _SECRET_WORDS else None
+        return ValueKind.PASSWORD
+    return ValueKind.KEY if beside & _SECRET_WORDS else None
 
 
 _KEY_AFTER = re.compile(r"[ \t](?:de[ \t])?(?i:api|secreta|privada)\b")
 
 
-def _promise_of_word(word: str) -> Promise | None:
+def _kind_of_word(word: str) -> ValueKind | None:
     if word in _PASSWORDS or word.endswith(_PASSWORD_ENDS):
-        return Promise.PASSWORD
+        return ValueKind.PASSWORD
     if word in _PAIRS:
-        return Promise.PAIR
+        return ValueKind.PAIR
     if word in _KEYS or word.endswith(_KEY_ENDS):
-        return Promise.KEY
+        return ValueKind.KEY
     return None
 
 
@@ -233,14 +233,14 @@ _GENERIC_BEFORE = frozenset(
 )
 
 
-def _keyed(text: str, start: int, words: list[str]) -> tuple[Promise | None, int]:
-    """Whether a key is one that opens something, by the word before it."""
+def _kind_of_key(text: str, start: int, words: list[str]) -> tuple[ValueKind | None, int]:
+    """The kind of value of a key, by the word before it: an API key, not a primary key."""
     if len(words) > 1:
-        promise = Promise.KEY if words[-2] in _KEYED else Promise.RANDOM
-        return (None if words[-2] in _GENERIC_BEFORE else promise), start
+        kind = ValueKind.KEY if words[-2] in _KEY_QUALIFIERS else ValueKind.RANDOM
+        return (None if words[-2] in _GENERIC_BEFORE else kind), start
     before = _BEFORE.search(text, max(0, start - 20), start)
     if before is None:
-        return Promise.RANDOM, start
-    if before[1].lower() in _KEYED:
-        return Promise.KEY, before.start(1)
-    return (None if before[1].lower() in _GENERIC_BEFORE else Promise.RANDOM), start
+        return ValueKind.RANDOM, start
+    if before[1].lower() in _KEY_QUALIFIERS:
+        return ValueKind.KEY, before.start(1)
+    return (None if before[1].lower() in _GENERIC_BEFORE else ValueKind.RANDOM), start

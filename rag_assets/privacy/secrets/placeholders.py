@@ -1,4 +1,4 @@
-"""Placeholders that documentation writes in place of a credential."""
+"""Placeholders for credentials, as documentation has them."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _EXPRESSION = re.compile(r"\^.*\$")
 
 
 def is_placeholder(value: str) -> bool:
-    """Tell whether a value stands for another: `$VAR`, `<your-password>`, `changeme`, `****`."""
+    """Whether a value is a placeholder: `$VAR`, `<your-password>`, `changeme`, `****`."""
     bare = value.strip("\"'`“”‘’«» \t")
     lowered = bare.strip("()[]{}.,;:!?*_").lower()
     if not lowered:
         return len(set(bare)) <= _FEW
     if bare.endswith(("...", "…")) or bare.lower().startswith(_STARTS):
         return True
-    return _is_reference(bare) or _is_worded(lowered)
+    return _is_reference(bare) or _is_description(lowered)
 
 
 def _is_reference(bare: str) -> bool:
-    """Whether a value names another: a variable, a template, something in brackets."""
+    """Whether a value refers to another: a variable, a template, a name in brackets."""
     if _VARIABLE.match(bare) or _MENTIONED.search(bare) or _ESCAPED_LETTERS.search(bare):
         return True
     if any(form.fullmatch(bare) for form in (_BRACKETED, _EXPRESSION, _NAMES)):
@@ -53,8 +53,8 @@ def _is_reference(bare: str) -> bool:
     return len(parts) > 1 and bare.isupper() and bare.isascii() and not _CAPITALS.isdisjoint(parts)
 
 
-def _is_worded(lowered: str) -> bool:
-    """Whether a value says what belongs in its place, or is one letter again and again."""
+def _is_description(lowered: str) -> bool:
+    """Whether a value describes what belongs there, or repeats one or two characters."""
     if len(set(lowered)) < _FEW or is_made_of_words(lowered) or lowered.endswith(_ENDS):
         return True
     if "|" in lowered and lowered.partition("|")[0] in WORDS:
@@ -63,6 +63,6 @@ def _is_worded(lowered: str) -> bool:
 
 
 def is_token_placeholder(body: str) -> bool:
-    """Tell whether what follows a token's prefix stands for a token: `ghp_xxxxxxxx`."""
+    """Whether what follows a token's prefix is a placeholder: `ghp_xxxxxxxx`."""
     lowered = body.lower()
     return len(set(lowered)) < _DISTINCT or any(part in lowered for part in _TOKEN_PARTS)

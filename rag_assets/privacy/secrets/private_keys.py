@@ -1,4 +1,4 @@
-"""Private keys: blocks between BEGIN and END, PuTTY's, and bodies that lost their lines."""
+"""Private keys: blocks between BEGIN and END, PuTTY's, and bodies without these lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINE_REACH = 1_000
 _BEGIN = re.compile(r"BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY")
 _RSA_LINE = re.compile("BEGIN RSA")
 _END = re.compile(r"END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?[ ]?[-‐-―]{0,8}")
-_SOMETHING = re.compile(r"[A-Za-z0-9+/=]{12,}")
+_KEY_CHARACTERS = re.compile(r"[A-Za-z0-9+/=]{12,}")
 _DASHES = "-‐‑‒–—―"
 _KEY_BODY = re.compile(
     r"(?: BLOCK)?[ ]?[-‐-―]{0,8}"
@@ -57,7 +57,7 @@ def _blocks(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         while text[start] == " ":
             start += 1
         done = _key_end(text, begin.end())
-        if _SOMETHING.search(text, begin.end(), done):
+        if _KEY_CHARACTERS.search(text, begin.end(), done):
             yield SecretSpan(start, done, _NAME)
 
 
@@ -88,7 +88,7 @@ def _rsa_lines(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _putty(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """The private lines of a PuTTY key, with the code that vouches for them."""
+    """The private lines of a PuTTY key, with their message authentication code."""
     for anchor in anchors:
         if head := _PUTTY.match(text, anchor.start):
             body = _PUTTY_BODY.match(text, head.end(), head.end() + _KEY_REACH)
@@ -96,8 +96,8 @@ def _putty(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
                 yield SecretSpan(head.end(), body.end(), "putty-key")
 
 
-def _headless(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Bodies of keys without BEGIN and END, told by what they decode to."""
+def _bodies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """Bodies of keys without BEGIN and END, recognised by what they decode to."""
     done = 0
     for anchor in anchors:
         if anchor.start < done:
@@ -112,7 +112,7 @@ def _headless(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _begins_key(head: str) -> bool:
-    """Tell whether base64 begins a private key: PKCS#1, PKCS#8, SEC 1 or OpenSSH."""
+    """Whether base64 begins a private key: PKCS#1, PKCS#8, SEC 1 or OpenSSH."""
     try:
         raw = base64.b64decode(head)
     except (binascii.Error, ValueError):
@@ -132,7 +132,7 @@ def _begins_key(head: str) -> bool:
 
 
 def _inside(der: bytes) -> bytes:
-    """What a sequence holds; nothing where there is none."""
+    """The content of a DER sequence; empty if it is none."""
     if len(der) < _INTEGER or der[0] != _SEQUENCE:
         return b""
     size = der[1]
@@ -143,5 +143,5 @@ RULES: Sequence[Rule] = (
     Rule(("begin ",), _blocks),
     Rule(("begin rsa",), _rsa_lines),
     Rule(("private-lines:",), _putty),
-    Rule(("mii", "mhcc", "migh", "mc4c", "mgsc", "mihc", "b3blbnnzac1rzxkt"), _headless),
+    Rule(("mii", "mhcc", "migh", "mc4c", "mgsc", "mihc", "b3blbnnzac1rzxkt"), _bodies),
 )

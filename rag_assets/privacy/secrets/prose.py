@@ -9,10 +9,11 @@ from rag_assets.privacy.secrets.names import Name
 from rag_assets.privacy.secrets.placeholders import is_placeholder
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.privacy.secrets.values import (
-    Promise,
+    ValueKind,
+    has_inner_capitals,
+    is_alphabetic_password,
     is_bare_password,
     is_generated,
-    is_humped,
     is_key,
     is_mixed,
     is_phrase,
@@ -21,7 +22,6 @@ from rag_assets.privacy.secrets.values import (
     is_secret_value,
     is_strong,
     is_symbols,
-    is_worded_password,
 )
 from rag_assets.privacy.secrets.vocabulary import is_predicate
 
@@ -38,26 +38,26 @@ _LINK = (
     r"|(?:set|changed|reset|updated|rotated|geändert|cambiada|changé)[ \t](?:to|as|auf|in|a|à|en)(?=[ \t:])"
     r"|(?P<to>(?:to|as|auf|a|à)(?=[ \t:]))|=>|→|->|–|—|-(?=[ \t]))"
 )
-_WHOSE = (
+_OWNER = (
     r"(?:[ \t](?:for|of|to|on|at|für|fuer|von|vom|des|der|del|de|du|da|do|para|pour|per|voor|in|im|zum|zur|al|au)"
     r"[ \t](?:[\w'’.@/-]+[ \t]?){1,5}?)?"
 )
-_CLOSED = r"(?:\\?[\"'`]|[\])}*_~”’»]){0,4}"
+_CLOSING = r"(?:\\?[\"'`]|[\])}*_~”’»]){0,4}"
 _NOTE = r"(?:[ \t]?\([^()\n]{1,48}\))?"
-_TOLD = re.compile(
-    rf"{_CLOSED}{_NOTE}{_WHOSE}[ \t]{{1,3}}{_LINK}[ \t]{{0,3}}\n?[ \t]{{0,8}}"
+_STATED = re.compile(
+    rf"{_CLOSING}{_NOTE}{_OWNER}[ \t]{{1,3}}{_LINK}[ \t]{{0,3}}\n?[ \t]{{0,8}}"
     r"(?:[*_]{0,3}[\"'`“„«‹‘‚](?P<marked>[^\s\"'`“”„«»‹›‘’][^\n\"'`“”„«»‹›]{2,120}?)[\"'`”“»›’]"
     r"|(?P<stars>[*_]{1,3})(?P<starred>[^\s*_][^\n]{2,120}?)(?P=stars)(?![\w*])"
     r"|(?P<bare>[^\s\"'`“”„«»<>|]{4,200}))"
 )
 _BESIDE = re.compile(
-    rf"{_CLOSED}[ \t]{{1,4}}(?:[*_]{{0,3}}[\"'`“„«](?P<marked>[^\s\"'`“”„«»]{{4,121}})[\"'`”“»]"
+    rf"{_CLOSING}[ \t]{{1,4}}(?:[*_]{{0,3}}[\"'`“„«](?P<marked>[^\s\"'`“”„«»]{{4,121}})[\"'`”“»]"
     r"|(?P<stars>[*_]{1,3})(?P<starred>[^\s*_][^\s]{3,120}?)(?P=stars)(?![\w*])"
     r"|\(?(?P<bare>[^\s\"'`“”„«»<>|()]{4,200}))"
 )
 _SENTENCE_END = re.compile(r"[.!?)*_~]*[ \t]*(?:[\r\n]|$|(?<=[.!?][ \t])[A-ZÄÖÜ¿¡])")
 _PHRASED = re.compile(
-    rf"{_CLOSED}{_NOTE}{_WHOSE}[ \t]{{1,3}}{_LINK}[ \t]{{1,3}}"
+    rf"{_CLOSING}{_NOTE}{_OWNER}[ \t]{{1,3}}{_LINK}[ \t]{{1,3}}"
     r"(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7})[.!?]?[ \t]*(?=[\r\n<|]|$)"
 )
 _PRECEDING = re.compile(
@@ -74,20 +74,20 @@ _STRONG = 8
 _TOKEN = 20
 
 
-def told(text: str, name: Name) -> Iterator[SecretSpan]:
-    """Find what a sentence tells of a name, if it is a credential."""
+def stated(text: str, name: Name) -> Iterator[SecretSpan]:
+    """Find the value that a sentence states for a name, if it is a credential."""
     limit = name.end + _REACH
-    if name.written.lower() == "pass":
+    if name.text.lower() == "pass":
         return
-    if name.written[0] >= _IDEOGRAPHIC:
+    if name.text[0] >= _IDEOGRAPHIC:
         yield from _ideographic(text, name)
         return
     phrase = _PHRASED.match(text, name.end, limit)
-    if phrase is not None and name.promise is Promise.PASSWORD and is_phrase(phrase["bare"]):
+    if phrase is not None and name.kind is ValueKind.PASSWORD and is_phrase(phrase["bare"]):
         yield SecretSpan(*phrase.span("bare"), _RULE)
         return
-    found = _TOLD.match(text, name.end, limit)
-    span = _judged(text, name, found) if found is not None else None
+    found = _STATED.match(text, name.end, limit)
+    span = _accepted(text, name, found) if found is not None else None
     if span is None and (beside := _BESIDE.match(text, name.end, limit)) is not None:
         span = _beside(text, name, beside)
     if span is None:
@@ -97,61 +97,61 @@ def told(text: str, name: Name) -> Iterator[SecretSpan]:
 
 
 def _ideographic(text: str, name: Name) -> Iterator[SecretSpan]:
-    """What is told in a script without blanks: `パスワードはXです`, `密码是X`."""
+    """A value stated in a script without blanks: `パスワードはXです`, `密码是X`."""
     found = _GLUED.match(text, name.end, name.end + _REACH)
     if found is None:
         return
     value = found["bare"].rstrip(".,;:")
-    if is_secret_value(name.promise, value, quoted=False) and not is_placeholder(value):
+    if is_secret_value(name.kind, value, quoted=False) and not is_placeholder(value):
         yield SecretSpan(found.start("bare"), found.start("bare") + len(value), _RULE)
 
 
-def _judged(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
+def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     group = next(g for g in _GROUPS if found[g] is not None)
     marked = group != "bare"
     start, end = found.span(group)
     end = _trimmed(text, start, end)
     value = text[start:end]
-    if is_placeholder(value) or name.promise is Promise.PAIR:
+    if is_placeholder(value) or name.kind is ValueKind.PAIR:
         return None
-    if name.promise is Promise.RANDOM:
+    if name.kind is ValueKind.RANDOM:
         return SecretSpan(start, end, _RULE) if is_generated(value) else None
-    if name.promise is Promise.PIN:
+    if name.kind is ValueKind.PIN:
         return SecretSpan(start, end, _RULE) if is_pin(value) else None
     if found["to"] and not marked and not _stands_alone(value) and not is_key(value):
         return None
-    if name.promise is Promise.KEY:
+    if name.kind is ValueKind.KEY:
         good = is_key(value, quoted=marked)
     elif marked:
-        good = is_secret_value(Promise.PASSWORD, value, quoted=True) and not (
+        good = is_secret_value(ValueKind.PASSWORD, value, quoted=True) and not (
             value.isalpha() and value.istitle()
         )
     else:
         good = (is_bare_password(value) and _is_unlike_words(value)) or (
-            is_worded_password(value) and _is_told(text, end, value)
+            is_alphabetic_password(value) and _is_stated(text, end, value)
         )
     return SecretSpan(start, end, _RULE) if good else None
 
 
 def _beside(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
-    """A value with nothing between it and its name, where it can be nothing else."""
+    """A value directly after its name, if its form alone shows a credential."""
     group = next(g for g in _GROUPS if found[g] is not None)
     start, end = found.span(group)
     end = _trimmed(text, start, end)
     value = text[start:end]
     if is_placeholder(value) or "://" in value or "=" in value[:-2] or value[0] in "/-.(}":
         return None
-    if name.promise is Promise.KEY:
+    if name.kind is ValueKind.KEY:
         good = len(value) >= _TOKEN and is_key(value)
-    elif name.promise is Promise.PASSWORD:
+    elif name.kind is ValueKind.PASSWORD:
         good = _stands_alone(value)
     else:
-        good = name.promise is Promise.PIN and is_pin(value)
+        good = name.kind is ValueKind.PIN and is_pin(value)
     return SecretSpan(start, end, _RULE) if good else None
 
 
 def _stands_alone(value: str) -> bool:
-    """Whether a value is a password by its looks alone."""
+    """Whether the form of a value alone shows a password."""
     if is_symbols(value) or is_strong(value) or is_scrambled_word(value):
         return True
     return len(value) >= _STRONG and is_bare_password(value) and is_mixed(value)
@@ -160,15 +160,15 @@ def _stands_alone(value: str) -> bool:
 def _before(text: str, name: Name) -> SecretSpan | None:
     """`X is the password`, `use X as the token`."""
     found = _PRECEDING.search(text, max(0, name.start - _REACH), name.start)
-    if found is None or is_placeholder(found["bare"]) or name.promise is Promise.RANDOM:
+    if found is None or is_placeholder(found["bare"]) or name.kind is ValueKind.RANDOM:
         return None
     value = found["bare"]
-    good = is_key(value) if name.promise is Promise.KEY else _stands_alone(value)
+    good = is_key(value) if name.kind is ValueKind.KEY else _stands_alone(value)
     return SecretSpan(*found.span("bare"), _RULE) if good else None
 
 
 def _is_unlike_words(value: str) -> bool:
-    """Whether it is more than a hyphenated word, a number with its unit, a date or a version."""
+    """Whether it is no hyphenated word, number with a unit, date or version."""
     return (
         re.fullmatch(
             r"[A-Za-z]+(?:[-'’/][A-Za-z]+)*[.,;:!?]*|v?\d+[.,:/-][\d.,:/-]*[A-Za-z]{0,8}|v?\d{1,5}[A-Za-z]{0,8}",
@@ -178,9 +178,9 @@ def _is_unlike_words(value: str) -> bool:
     )
 
 
-def _is_told(text: str, end: int, value: str) -> bool:
-    """Whether letters alone are what the sentence tells, and not something about a password."""
-    if is_humped(value):
+def _is_stated(text: str, end: int, value: str) -> bool:
+    """Whether a word is the password that the sentence states, and does not describe one."""
+    if has_inner_capitals(value):
         return True
     if not _SENTENCE_END.match(text, end):
         return False

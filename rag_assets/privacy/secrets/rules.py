@@ -1,8 +1,8 @@
-"""The rules of rag-assets: what a rule is, and how one pass over a text finds all of them.
+"""The project's own rules for credentials, and their application in one pass over a text.
 
-A rule names short literals, its anchors, near which a credential of its kind is. One
-Aho-Corasick automaton finds the anchors of all rules in a single pass, so that a text in which
-nothing is suspicious costs one pass, however many rules there are.
+A rule has anchors: short literals near which credentials of its kind are. One Aho-Corasick
+automaton finds the anchors of all rules in a single pass, so that a text without any costs one
+pass, whatever the number of rules.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Rule:
     """A kind of credential.
 
     Attributes:
-        anchors: literals in small letters; they are found in whatever case they are written. None:
-            the rule looks through every text by itself.
-        find: takes the text and where the anchors stand, in order; yields what it finds. Its
-            time must grow with the text and not with the square of it, whatever the text repeats.
+        anchors: literals in small letters, found in any case; empty: the rule scans every text
+            itself.
+        find: takes the text and the offsets of anchors, in order; yields findings. Its time must be
+            linear in the length of the text, whatever the text repeats.
     """
 
     anchors: tuple[str, ...]
@@ -44,7 +44,7 @@ class Rule:
 
 
 class RuleSet:
-    """Several rules, all of whose anchors are found in one pass."""
+    """Rules, with one automaton for all their anchors."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
@@ -60,7 +60,7 @@ class RuleSet:
             self._automaton = AhoCorasick([a for rule in self._rules for a in rule.anchors])
 
     def scan(self, text: str) -> Iterator[SecretSpan]:
-        """Find what the rules find; spans come in no order and may overlap."""
+        """Apply the rules; spans are unordered and may overlap."""
         self.load()
         assert self._automaton is not None  # noqa: S101 - load() just built it
         places: dict[int, list[tuple[int, int]]] = {}
@@ -83,7 +83,7 @@ def lowered(text: str) -> str:
 
 @cache
 def own_rules() -> RuleSet:
-    """All rules of our own."""
+    """All of the project's own rules."""
     from rag_assets.privacy.secrets import (
         call_arguments,
         commands,
@@ -110,7 +110,7 @@ def own_rules() -> RuleSet:
 
 @cache
 def token_rules() -> RuleSet:
-    """Rules for tokens whose shape alone tells them, wherever they stand."""
+    """Rules for tokens that their form alone identifies."""
     from rag_assets.privacy.secrets import token_kinds, token_patterns
 
     return RuleSet([*token_kinds.RULES, *token_patterns.RULES])

@@ -1,4 +1,4 @@
-"""Finding credentials in a text: our own rules and kingfisher's, over several ways to read it."""
+"""Finds credentials in a text by our own rules and kingfisher's, in several views of the text."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def rules_version() -> str:
 
 
 class SecretScanner:
-    """Finds credentials; keep one for the process, for loading it costs 0.3 s to 3 s.
+    """Finds credentials; one per process, since loading takes 0.3 s to 3 s.
 
-    It never asks anyone whether a credential is valid: nothing leaves the process.
+    Credentials are not verified with their services: nothing leaves the process.
 
     Args:
-        cache_dir: a private folder for kingfisher's compiled rules, which makes every load but
-            the first a matter of 0.3 s; without one, rules are compiled each time.
-        timeout: seconds one scan of kingfisher's may take.
+        cache_dir: a private folder for kingfisher's compiled rules, with which every load but the
+            first takes 0.3 s; without one, rules are compiled each time.
+        timeout: limit of one scan by kingfisher, in seconds.
     """
 
     def __init__(self, cache_dir: Path | None = None, *, timeout: float = 60.0) -> None:
@@ -60,64 +60,66 @@ class SecretScanner:
     def scan(self, text: str) -> list[SecretSpan]:
         """Find the credentials in a text, sorted, overlapping ones joined.
 
-        What was found is masked and the rest looked through again until nothing is found, since a
-        greedy rule can swallow the credential before the one that it reports.
+        Findings are masked and their surroundings scanned again until nothing is found, since a
+        greedy rule can include the credential before the one that it reports.
 
         Raises:
             TimeoutError: the scan took too long; there is no partial answer.
         """
-        found = merged(self._read(text))
+        found = merged(self._scan_views(text))
         spans = list(found)
         rest = text
         for _ in range(_MOST_ROUNDS):
             if not found:
                 break
             rest = mask(rest, found)
-            found = merged(chain.from_iterable(self._again(rest, *w) for w in _around(rest, found)))
+            found = merged(
+                chain.from_iterable(self._scan_part(rest, *w) for w in _lines_around(rest, found))
+            )
             spans += found
         return merged(spans)
 
-    def _read(self, text: str) -> Iterator[SecretSpan]:
-        """Look through a text, as it is and as others read it."""
-        yield from self._everything(text)
+    def _scan_views(self, text: str) -> Iterator[SecretSpan]:
+        """Scan a text and its views."""
+        yield from self._scan_text(text)
         places = text_views.candidates(text)
-        if view := text_views.loosened(text, places):
+        if view := text_views.without_marks(text, places):
             for span in _in_view(view, self._kingfisher.scan):
                 # Blanks instead of brackets may have made a credential of a placeholder.
                 if not is_placeholder(text[span.start : span.end].rpartition(":")[2]):
                     yield span
         for view in filter(None, (text_views.folded(text), encodings.decoded(text, places))):
-            yield from _in_view(view, self._everything)
+            yield from _in_view(view, self._scan_text)
         for view, seams in line_wraps.joined(text):
-            yield from _across(view, seams, token_rules())
+            yield from _over_seams(view, seams, token_rules())
 
-    def _everything(self, text: str) -> Iterator[SecretSpan]:
+    def _scan_text(self, text: str) -> Iterator[SecretSpan]:
         ours = list(own_rules().scan(text))
         yield from ours
         ends = {span.end: span.start for span in ours}
         for span in self._kingfisher.scan(text):
-            # A library's rule takes the user along, `user:password`, or quotation marks.
+            # A library's rule may include the user, as in `user:password`, or quotation marks.
             inner = next((ends[n] for n in (span.end, span.end - 1) if n in ends), span.start)
             yield SecretSpan(max(span.start, inner), span.end, span.rule)
 
-    def _again(self, text: str, start: int, end: int) -> Iterator[SecretSpan]:
-        """Look through a part of a text once more, as a whole and line by line."""
+    def _scan_part(self, text: str, start: int, end: int) -> Iterator[SecretSpan]:
+        """Scan a part of a text, as a whole and line by line."""
         part = text[start:end]
-        for span in self._everything(part):
-            yield _moved(span, start)
+        for span in self._scan_text(part):
+            yield _shifted(span, start)
         at = start
         for line in part.splitlines(keepends=True):
             for span in self._kingfisher.scan(line):
-                yield _moved(span, at)
+                yield _shifted(span, at)
             at += len(line)
 
 
-def _moved(span: SecretSpan, by: int) -> SecretSpan:
+def _shifted(span: SecretSpan, by: int) -> SecretSpan:
     return SecretSpan(span.start + by, span.end + by, span.rule)
 
 
-def _around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int, int]]:
-    """The lines about what was found, as far as a rule reaches; parts that touch are joined."""
+def _lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int, int]]:
+    """The lines around findings, as far as a rule reaches; adjacent parts are joined."""
     low = high = -1
     for span in spans:
         start, end = span.start, span.end
@@ -150,13 +152,12 @@ def _in_view(
     return map(view.original, scan(view.text))
 
 
-def _across(
+def _over_seams(
     view: text_views.View, seams: list[line_wraps.Seam], rules: RuleSet
 ) -> Iterator[SecretSpan]:
-    """What runs over a place where two lines were put together.
+    """Findings across the seams of joined lines.
 
-    A word that follows a whole token is not its end; it is only where the token would be none
-    without it.
+    A word after a complete token is no part of it; after an incomplete one it may be.
     """
     readings = [view.text]
     if not seams[-1].certain:
@@ -164,15 +165,15 @@ def _across(
     for span in chain.from_iterable(map(rules.scan, readings)):
         end = span.end
         for seam in [seam for seam in seams if span.start < seam.at < span.end]:
-            if not _goes_on(view.text, span, seam, rules):
+            if not _continues(view.text, span, seam, rules):
                 end = seam.at
                 break
         if any(span.start < seam.at < end for seam in seams):
             yield view.original(SecretSpan(span.start, end, span.rule))
 
 
-def _goes_on(text: str, span: SecretSpan, seam: line_wraps.Seam, rules: RuleSet) -> bool:
-    """Whether a token goes on after a seam: no other begins there, and it is no word after a whole one."""
+def _continues(text: str, span: SecretSpan, seam: line_wraps.Seam, rules: RuleSet) -> bool:
+    """Whether a token continues after a seam: no other begins there, nor a word after a complete one."""
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):
         return False
     if seam.certain:

@@ -16,7 +16,7 @@ class SecretSpan:
 
 
 def merged(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Sort spans, and join those that overlap under the rule of the first."""
+    """Sort spans, and join overlapping ones under the rule of the first."""
     result: list[SecretSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end)):
         if span.end <= span.start:

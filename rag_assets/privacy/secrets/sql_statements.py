@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from rag_assets.privacy.secrets.names import promise_of
+from rag_assets.privacy.secrets.names import value_kind
 from rag_assets.privacy.secrets.rules import Anchor, Rule
 from rag_assets.privacy.secrets.spans import SecretSpan
-from rag_assets.privacy.secrets.values import Promise, is_cell_secret, is_secret_value
+from rag_assets.privacy.secrets.values import ValueKind, is_cell_secret, is_secret_value
 
 _INSERT = re.compile(
     r"insert[ \t]+(?:ignore[ \t]+)?into[ \t]+[\w.\"`\[\]]{1,128}\s{0,20}\((?P<columns>[^()]{1,2000})\)\s{0,20}"
@@ -32,22 +32,22 @@ def _inserted(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         if anchor.start < done or (head := _INSERT.match(text, anchor.start)) is None:
             continue
-        names = [promise_of(name.strip(' \t\r\n`"[]')) for name in head["columns"].split(",")]
+        names = [value_kind(name.strip(' \t\r\n`"[]')) for name in head["columns"].split(",")]
         done = head.end()
         for _ in range(_MOST_ROWS if any(names) else 0):
             row = _TUPLE.match(text, done)
             if row is None:
                 break
             done = row.end()
-            for promise, value in zip(names, _values(text, *row.span("values")), strict=False):
-                if promise is not None and value is not None:
+            for kind, value in zip(names, _values(text, *row.span("values")), strict=False):
+                if kind is not None and value is not None:
                     start, end = value
-                    if is_cell_secret(promise, text[start:end]):
+                    if is_cell_secret(kind, text[start:end]):
                         yield SecretSpan(start, end, "assigned-secret")
 
 
 def _values(text: str, start: int, end: int) -> Iterator[tuple[int, int] | None]:
-    """Where the values of a row stand that are texts; None for others."""
+    """The spans of the texts in a row; None for other values."""
     while start < end and (value := _VALUE.match(text, start, end)) and value.end() > start:
         yield value.span("text") if value["text"] is not None else None
         start = value.end()
@@ -57,7 +57,7 @@ def _identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """`IDENTIFIED BY 'X'`."""
     for anchor in anchors:
         found = _IDENTIFIED.match(text, anchor.start)
-        if found is not None and is_secret_value(Promise.PASSWORD, found["text"], quoted=True):
+        if found is not None and is_secret_value(ValueKind.PASSWORD, found["text"], quoted=True):
             yield SecretSpan(*found.span("text"), "assigned-secret")
 
 

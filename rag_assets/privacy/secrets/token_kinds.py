@@ -1,4 +1,4 @@
-"""Kinds of tokens that their beginning gives away."""
+"""Kinds of tokens with a known prefix."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from rag_assets.privacy.secrets.rules import Rule
-from rag_assets.privacy.secrets.tokens import Token, find_tokens
+from rag_assets.privacy.secrets.tokens import TokenKind, find_tokens
 from rag_assets.privacy.secrets.values import is_random, is_token_body
 
 _WORD = re.compile("[A-Za-z0-9]*")
@@ -22,12 +22,12 @@ def _token(
     accepts: Callable[[str], bool] = is_token_body,
     run: re.Pattern[str] = _DASHED,
 ) -> Rule:
-    kind = Token(name, re.compile(prefix), re.compile(body), run, accepts)
+    kind = TokenKind(name, re.compile(prefix), re.compile(body), run, accepts)
     return Rule(tuple(anchors.split()), partial(find_tokens, kind))
 
 
 def _plain(name: str, prefixes: str, body: str) -> Rule:
-    """A kind whose prefixes are literals in the letters they are searched by."""
+    """A kind whose prefixes are literals."""
     listed = "|".join(map(re.escape, prefixes.split()))
     return _token(name, prefixes.lower(), f"(?:{listed})", body)
 
@@ -40,7 +40,7 @@ def _openai_like(body: str) -> bool:
     return is_token_body(body) and (_PLAIN_OPENAI.search(body) is not None or is_random(body))
 
 
-def _any(_body: str) -> bool:
+def _accept_any(_body: str) -> bool:
     return True
 
 
@@ -50,16 +50,16 @@ RULES: Sequence[Rule] = (
     _plain("github-pat", "github_pat_", r"[A-Za-z0-9_-]{20,}"),
     _token(
         "aws-access-key-id", "akia asia abia acca a3t", "(?:A[KS]IA|ABIA|ACCA|A3T[A-Z0-9])",
-        r"[A-Z0-9]{16}(?![A-Za-z0-9])", _any, _WORD,
+        r"[A-Z0-9]{16}(?![A-Za-z0-9])", _accept_any, _WORD,
     ),
     _plain("aws-session-token", "IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz", r"[A-Za-z0-9+/]{40,}={0,2}"),
     _plain("aws-bedrock-key", "ABSK bedrock-api-key-", r"[A-Za-z0-9+/]{40,}={0,2}"),
     _token(
         "slack-token", "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs- xoxd- xoxc- xoxe.xox xapp-",
-        r"(?:xox[abcdeoprs]-|xoxe\.xox[bp]-|xapp-)", r"[A-Za-z0-9-]{10,}", _any,
+        r"(?:xox[abcdeoprs]-|xoxe\.xox[bp]-|xapp-)", r"[A-Za-z0-9-]{10,}", _accept_any,
     ),
-    _token("jwt", "eyj", "eyJ", r"[\w-]{5,}\.[\w-]{5,}\.[\w-]*".replace(r"\w", "A-Za-z0-9_"), _any),
-    _token("jwe", "eyj", "eyJ", r"[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){4}", _any),
+    _token("jwt", "eyj", "eyJ", r"[\w-]{5,}\.[\w-]{5,}\.[\w-]*".replace(r"\w", "A-Za-z0-9_"), _accept_any),
+    _token("jwe", "eyj", "eyJ", r"[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){4}", _accept_any),
     _plain("grafana-key", "eyJrIjoi", r"[A-Za-z0-9+/]{40,}={0,3}"),
     _plain("rag-assets-token", "rag_", r"[A-Za-z0-9_-]{32,}"),
     _token("stripe-key", "sk_ rk_", "(?:sk|rk)_(?:live|test|prod)_", r"[A-Za-z0-9]{10,}"),

@@ -20,11 +20,11 @@ _AWS_SECRET_LENGTH = 40
 
 
 def _around(name: str, anchors: str, before: str, after: str, reach: int) -> Rule:
-    """A kind of two parts about its anchor.
+    """A kind of two parts around its anchor.
 
     Args:
-        name: what reports call it.
-        anchors: what its parts stand about, in small letters, parted by blanks.
+        name: in reports.
+        anchors: between its parts, in small letters, separated by blanks.
         before: the part that ends with the anchor's first character.
         after: the anchor and the part after it.
         reach: the most characters of the part before.
@@ -78,7 +78,7 @@ def _find_value(
 
 
 def _is_pair(encoded: str) -> bool:
-    """Tell whether base64 stands for `user:password`."""
+    """Whether base64 encodes `user:password`."""
     try:
         user, colon, password = base64.b64decode(encoded + "=" * (-len(encoded) % 4)).partition(
             b":"
@@ -98,7 +98,7 @@ def _discord(text: str, _anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _aws_secrets(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Forty characters of base64 standing alone, near a word about AWS."""
+    """A word of forty characters of base64 near a word about AWS."""
     for low, high in _windows(anchors, len(text)):
         for found in _AWS_SECRET.finditer(text, low, high):
             start, end = found.span()
@@ -108,7 +108,7 @@ def _aws_secrets(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _windows(anchors: Sequence[Anchor], length: int) -> Iterator[tuple[int, int]]:
-    """Where to look, overlapping neighbourhoods joined so that no text is searched twice."""
+    """The surroundings of anchors; overlapping ones are joined, so that no text is searched twice."""
     low = high = 0
     for anchor in anchors:
         begin, finish = max(0, anchor.start - _AWS_REACH), anchor.end + _AWS_REACH

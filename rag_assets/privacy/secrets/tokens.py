@@ -1,4 +1,4 @@
-"""Tokens that their beginning gives away: `ghp_…`, `sk_live_…`, also where a layout broke them.
+"""Tokens with a known prefix, `ghp_…`, `sk_live_…`, also if a layout wrapped them.
 
 Text taken from a page has soft hyphens, line breaks, or a blank where a line ended.
 """
@@ -24,16 +24,16 @@ _ESCAPE_REACH = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class TokenKind:
     """A kind of token.
 
     Attributes:
-        name: what reports call it.
+        name: in reports.
         prefix: the literal beginning.
         body: the rest.
-        run: the characters by which a token that does not match is skipped, so that a text of
-            nothing but prefixes is read once and not once per prefix.
-        accepts: looks at the body, where the shape alone says too little.
+        run: the characters of a token without a match, which are skipped: a text of prefixes alone
+            is read once, and not once for each prefix.
+        accepts: validates the body, if the pattern alone is not enough.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Token:
     accepts: Callable[[str], bool] = is_token_body
 
     def match(self, text: str, start: int) -> int | None:
-        """Tell where the token ends that begins here; None where none does."""
+        """The end of the token that begins here; None if none does."""
         prefix = self.prefix.match(text, start)
         if prefix is None:
             return None
@@ -52,13 +52,13 @@ class Token:
 
 
 def starts_token(text: str, start: int) -> bool:
-    """Tell whether a token may begin here: no part of a longer word precedes it."""
+    """Whether a token may begin here: no part of a longer word precedes it."""
     if start == 0 or text[start - 1] not in _LETTERS:
         return True
     return _ESCAPED.search(text, max(0, start - _ESCAPE_REACH), start) is not None
 
 
-def find_tokens(kind: Token, text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def find_tokens(kind: TokenKind, text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find the tokens of one kind, anchored at its prefix."""
     done = 0
     for start, _ in anchors:
@@ -73,16 +73,16 @@ def find_tokens(kind: Token, text: str, anchors: Sequence[Anchor]) -> Iterator[S
 
 
 def _without_markup(text: str, start: int, end: int) -> int:
-    """Where a token ends whose last mark closes the emphasis that its first one opened."""
+    """The end of a token without the mark that closes its emphasis."""
     while start and text[end - 1] in "_-" and text[start - 1] == text[end - 1]:
         start, end = start - 1, end - 1
     return end
 
 
-def _token_end(kind: Token, text: str, start: int) -> int | None:
+def _token_end(kind: TokenKind, text: str, start: int) -> int | None:
     end = kind.match(text, start)
     stop = end if end is not None else _piece_end(text, start)
-    if not _goes_on(kind, text, stop):
+    if not _continues_at(kind, text, stop):
         return end
     joined, offsets = _unwrapped(kind, text, start)
     match = kind.match(joined, 0)
@@ -96,16 +96,16 @@ def _piece_end(text: str, start: int) -> int:
     return piece.end() if piece else start
 
 
-def _goes_on(kind: Token, text: str, at: int) -> bool:
+def _continues_at(kind: TokenKind, text: str, at: int) -> bool:
     gap = _BREAK.match(text, at)
     return gap is not None and gap.end() > at and _continues(kind, text, gap)
 
 
-def _continues(kind: Token, text: str, gap: re.Match[str]) -> bool:
-    """Tell whether what follows a gap belongs to the token.
+def _continues(kind: TokenKind, text: str, gap: re.Match[str]) -> bool:
+    """Whether what follows a gap belongs to the token.
 
-    After an invisible mark anything does, else only what no word of a language looks like.
-    Another token's prefix never does.
+    After an invisible character anything does, else only what is no word of a language. Another
+    token's prefix never does.
     """
     piece = _PIECE.match(text, gap.end(), gap.end() + _PIECE_REACH)
     if piece is None or kind.prefix.match(text, gap.end()):
@@ -117,8 +117,8 @@ def _continues(kind: Token, text: str, gap: re.Match[str]) -> bool:
     return mixed or (not word.isupper() and any(c.isupper() for c in word[1:]))
 
 
-def _unwrapped(kind: Token, text: str, start: int) -> tuple[str, list[int]]:
-    """Put a token's pieces together, and say for each character where it came from."""
+def _unwrapped(kind: TokenKind, text: str, start: int) -> tuple[str, list[int]]:
+    """Join the pieces of a token, with the offset of each character."""
     joined: list[str] = []
     offsets: list[int] = []
     at = start

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rag_assets.privacy.secrets.placeholders import is_placeholder
 from rag_assets.privacy.secrets.rules import Anchor, Rule
 from rag_assets.privacy.secrets.spans import SecretSpan
-from rag_assets.privacy.secrets.values import is_key, is_token_body, is_worded_password
+from rag_assets.privacy.secrets.values import is_alphabetic_password, is_key, is_token_body
 from rag_assets.privacy.secrets.vocabulary import is_predicate
 
 _REACH = 600
@@ -36,7 +36,7 @@ _SCHEMES = frozenset(
 _SCHEME_VALUE = re.compile(
     r"(?:[Bb]earer|BEARER|[Bb]asic|BASIC)(?:[ \t]{1,3}|%20|\+)[\"'`]?(?P<value>[A-Za-z0-9+/_=.~-]{12,4096})"
 )
-_CALLED = re.compile(r"[A-Za-z_][\w.]*\(")
+_CALL = re.compile(r"[A-Za-z_][\w.]*\(")
 _LINE_END = re.compile(r"[.\"'`)*_]*[ \t]*(?:[\r\n]|$)")
 _NO_VALUE = frozenset({"bearer", "basic", "token", "digest", "negotiate", "apikey", "credentials"})
 
@@ -77,13 +77,13 @@ def _is_password(value: str) -> bool:
 
 
 def _in_headers(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Whatever `Authorization` carries after its scheme, unless it is a placeholder."""
+    """The value of `Authorization` after its scheme, unless it is a placeholder."""
     for anchor in anchors:
         found = _AUTHORIZATION.match(text, anchor.start)
         if found is None:
             continue
         value = found["value"].rstrip(".*_")
-        if value.lower().startswith("credential=") or _CALLED.match(value):
+        if value.lower().startswith("credential=") or _CALL.match(value):
             continue
         known = (found["scheme"] or "").lower() in _SCHEMES
         if value.lower() in _NO_VALUE or is_placeholder(value) or value[0] in "$({[+&/.%":
@@ -95,18 +95,18 @@ def _in_headers(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _is_opaque(text: str, end: int, value: str) -> bool:
-    """Whether a value after a known scheme is no word about one."""
+    """Whether a value after a known scheme is no word that describes one."""
     letters = value.replace("-", "").replace("_", "")
     if not letters.isalpha():
         return True
     if not (letters.islower() or letters.isupper() or letters.istitle()):
         return True
     ends = _LINE_END.match(text, end) is not None
-    return ends and is_worded_password(value) and not is_predicate(value)
+    return ends and is_alphabetic_password(value) and not is_predicate(value)
 
 
 def _after_schemes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """`Bearer` or `Basic` with something random behind it."""
+    """A random value after `Bearer` or `Basic`."""
     for anchor in anchors:
         found = _SCHEME_VALUE.match(text, anchor.start)
         if found is None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from rag_assets.privacy.secrets.placeholders import is_placeholder, is_token_placeholder
-from rag_assets.privacy.secrets.vocabulary import WORDS, is_of_sentences
+from rag_assets.privacy.secrets.vocabulary import WORDS, is_sentence_word
 
 _FEW = 3
 _SHORT = 4
@@ -23,7 +23,7 @@ _ALGORITHM = re.compile(
     r"[-_]?v?\d{1,4}(?:[-_.]\w{1,10}){0,3}",
     re.IGNORECASE,
 )
-_COUNTING = re.compile(
+_QUANTITY = re.compile(
     r"\d+(?:[.,:/-]\d+)*(?:px|em|rem|ms|s|m|h|d|%|kb|mb|gb|k|th|st|nd|rd|x)?\b", re.I
 )
 _SYMBOLS = 7
@@ -36,7 +36,7 @@ _CODE = re.compile(
 )
 _CODE_WITHIN = re.compile(r"\?\.|::|\}=|\}catch|\]\(|->|=>|\(\)|^[\w.]+\([^)]*$")
 _MEMBER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_TELLING = re.compile(
+_NAME_WORDS = re.compile(
     r"(?i:passw|passphr|(?<![a-z])pass(?![a-z])|(?<![a-z])pwd|secret|token|(?<![a-z])key(?![a-z])|credential"
     r"|kennwort|contrase|senha|wachtwoord|parola|clave|geheim)|[a-z](?:Pass|Key|Pwd)(?![a-z])"
 )
@@ -48,11 +48,11 @@ _NUMBERED = re.compile(r"\d\d|\d[A-Za-z]+\d")
 _NAMED = re.compile(r"[A-Za-z]+\d{0,4}|\d{1,4}")
 
 
-class Promise(StrEnum):
-    """What a name promises its value to be.
+class ValueKind(StrEnum):
+    """The kind of value that a name announces.
 
-    A pair is a user with a password. What is promised to be random may be something else: a key of
-    a dictionary, the name of a session.
+    A pair is a user with a password. A random value is a credential only if it looks generated: its
+    name may be that of something else, such as a key of a dictionary.
     """
 
     PASSWORD = "password"  # noqa: S105 - a word
@@ -63,7 +63,7 @@ class Promise(StrEnum):
 
 
 def is_mixed(value: str) -> bool:
-    """Tell whether capitals, small letters and digits are all in it, as in base64."""
+    """Whether capitals, small letters and digits are all in it, as in base64."""
     return (
         any(c.isdigit() for c in value)
         and any(c.isupper() for c in value)
@@ -72,7 +72,7 @@ def is_mixed(value: str) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Tell whether it looks generated: mixed, or a long run of digits and letters as in hex."""
+    """Whether it looks generated: mixed, or a long run of digits and letters as in hex."""
     if is_mixed(value):
         return True
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
@@ -80,7 +80,7 @@ def is_random(value: str) -> bool:
 
 
 def is_token_body(body: str) -> bool:
-    """Tell whether what follows a token's prefix may be one, and is neither word nor `xxxx`."""
+    """Whether what follows a token's prefix may be one, and is neither a word nor `xxxx`."""
     letters = [c for c in body if c.isalpha()]
     if is_token_placeholder(body):
         return False
@@ -90,25 +90,25 @@ def is_token_body(body: str) -> bool:
     return switches > _SWITCHES or (not letters and len(body) >= _KEY_LENGTH)
 
 
-def is_secret_value(promise: Promise, value: str, *, quoted: bool) -> bool:
-    """Tell whether what a name such as `password` is given is a credential.
+def is_secret_value(kind: ValueKind, value: str, *, quoted: bool) -> bool:
+    """Whether the value of a name such as `password` is a credential.
 
     Args:
-        promise: what the name promises.
-        value: what it is given.
-        quoted: whether it stood in quotation marks, so that it is no code.
+        kind: announced by the name.
+        value: of the name.
+        quoted: whether it is in quotation marks, so that it is no code.
     """
     if is_placeholder(value) or _PATH.match(value):
         return False
-    if promise is Promise.RANDOM:
+    if kind is ValueKind.RANDOM:
         return is_generated(value)
-    if promise is Promise.PASSWORD:
+    if kind is ValueKind.PASSWORD:
         return _is_quoted_password(value) if quoted else is_bare_password(value)
     return is_key(value, quoted=quoted)
 
 
 def is_key(value: str, *, quoted: bool = False) -> bool:
-    """Tell whether a value is a key or token: long and random, or short, mixed and no name."""
+    """Whether a value is a key or token: long and random, or short, mixed and no name."""
     if "://" in value or any(map(str.isspace, value)):
         return False
     if not quoted and _CODE.match(value) and not _is_scrambled(value):
@@ -119,7 +119,7 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
         return True
     if len(value) >= _LONG and (_BASE32.fullmatch(value) or _is_scrambled(value)):
         return True
-    mixed = value.isalnum() and is_mixed(value) and not _TELLING.search(value)
+    mixed = value.isalnum() and is_mixed(value) and not _NAME_WORDS.search(value)
     return (
         (mixed and (quoted or _NUMBERED.search(value) is not None))
         or (quoted and _is_dense(value))
@@ -128,7 +128,7 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
 
 
 def is_generated(value: str) -> bool:
-    """Tell whether a value can be nothing but generated: long, of capitals, letters and digits."""
+    """Whether a value is certainly generated: long, with capitals, small letters and digits."""
     if len(value) < _GENERATED_LENGTH or "://" in value or _CODE.match(value):
         return False
     if not is_mixed(value) or not is_no_name(value) or "." in value[:-1] or ":" in value:
@@ -137,7 +137,7 @@ def is_generated(value: str) -> bool:
 
 
 def is_strong(value: str) -> bool:
-    """Tell whether digits, letters and marks are mixed as in a generated password."""
+    """Whether digits, letters and symbols are mixed as in a generated password."""
     return (
         len(value) >= _PASSWORD_LENGTH
         and any(map(str.isdigit, value))
@@ -148,7 +148,7 @@ def is_strong(value: str) -> bool:
 
 
 def _is_dense(value: str) -> bool:
-    """Tell whether digits stand among letters more often than in a numbered name."""
+    """Whether digits are among letters more often than in a numbered name."""
     if not any(map(str.isalpha, value)):
         return False
     runs = re.findall(r"\d+", value)
@@ -156,31 +156,31 @@ def _is_dense(value: str) -> bool:
 
 
 def is_no_name(value: str) -> bool:
-    """Tell whether a value is no identifier made of words: `access_token_v2`, `my-app-2024`."""
+    """Whether a value is no identifier made of words: `access_token_v2`, `my-app-2024`."""
     parts = [part for part in re.split(r"[^A-Za-z0-9]+", value) if part]
     return _is_scrambled(value) or any(not _NAMED.fullmatch(part) for part in parts)
 
 
 def _is_scrambled(value: str) -> bool:
-    """Tell whether capitals stand in runs among small letters, as in no name of several words."""
+    """Whether capitals come in runs among small letters, as in no name of several words."""
     return len(_CAPITALS.findall(value)) >= _FEW
 
 
 def is_bare_password(value: str) -> bool:
-    """Tell whether a value without quotation marks is a password: it has more than letters."""
+    """Whether a value without quotation marks is a password: it has more than letters."""
     if is_symbols(value):
         return True
     value = value.rstrip(".)")
     if len(value) < _PASSWORD_LENGTH or _is_expression(value) or "://" in value:
         return False
-    if _ALGORITHM.fullmatch(value) or (_COUNTING.fullmatch(value) and not value.isdigit()):
+    if _ALGORITHM.fullmatch(value) or (_QUANTITY.fullmatch(value) and not value.isdigit()):
         return False
     more = any(c.isdigit() or c in _MARKS for c in value)
     return value.isdigit() or is_scrambled_word(value) or (more and any(map(str.isalpha, value)))
 
 
 def _is_expression(value: str) -> bool:
-    """Tell whether a value without quotation marks is code; `Jane.Miller1` is a password."""
+    """Whether a value without quotation marks is code; `Jane.Miller1` is a password."""
     if _CODE_WITHIN.search(value):
         return True
     found = _CODE.match(value)
@@ -188,13 +188,13 @@ def _is_expression(value: str) -> bool:
 
 
 def is_symbols(value: str) -> bool:
-    """Tell whether a value is nothing but marks, and too many different ones to be an operator."""
+    """Whether a value has only symbols, and too many different ones for an operator."""
     return len(value) >= _SYMBOLS and len(set(value)) >= _SHORT and all(c in _MARKS for c in value)
 
 
-def is_worded_password(value: str) -> bool:
-    """Tell whether letters alone, or letters and hyphens, may be a password where one is due."""
-    if len(value) < _PASSWORD_LENGTH or is_placeholder(value) or _TELLING.search(value):
+def is_alphabetic_password(value: str) -> bool:
+    """Whether a value of letters, or letters and hyphens, may be a password where one is expected."""
+    if len(value) < _PASSWORD_LENGTH or is_placeholder(value) or _NAME_WORDS.search(value):
         return False
     if not all(c.isalpha() or c == "-" for c in value) or value.endswith("-"):
         return False
@@ -203,35 +203,35 @@ def is_worded_password(value: str) -> bool:
     return not any(part in WORDS for part in value.lower().split("-"))
 
 
-def is_humped(value: str) -> bool:
-    """Tell whether letters alone mix capitals in, as neither words nor names of products do."""
+def has_inner_capitals(value: str) -> bool:
+    """Whether a word has several capitals inside, as neither words nor names of products do."""
     if not value.isalpha() or len(value) < _NAMED_KEY_LENGTH or is_placeholder(value):
         return False
     return sum(a.islower() and b.isupper() for a, b in pairwise(value)) > 1
 
 
 def is_scrambled_word(value: str) -> bool:
-    """Tell whether letters alone change their case as at random."""
+    """Whether a word changes case as if at random."""
     if not value.isalpha() or len(value) < _NAMED_KEY_LENGTH or is_placeholder(value):
         return False
     switches = sum(a.isupper() != b.isupper() for a, b in pairwise(value))
     return switches > _SWITCHES and _CAPITALS.search(value) is not None
 
 
-def is_title(value: str) -> bool:
-    """Tell whether a value reads as the name of a type: `String`, `Secret[str]`."""
+def is_type_name(value: str) -> bool:
+    """Whether a value looks like the name of a type: `String`, `Secret[str]`."""
     return _TITLE_WORD.fullmatch(value) is not None
 
 
 def is_phrase(value: str) -> bool:
-    """Tell whether several plain words are a passphrase and no sentence."""
+    """Whether several plain words are a passphrase and no sentence."""
     if not _PHRASE.fullmatch(value) or not value.isascii():
         return False
-    return not any(map(is_of_sentences, re.split(r"[ -]", value.lower())))
+    return not any(map(is_sentence_word, re.split(r"[ -]", value.lower())))
 
 
 def is_pin(value: str) -> bool:
-    """Tell whether a value is four to eight digits."""
+    """Whether a value is four to eight digits."""
     return value.isdigit() and _SHORT <= len(value) <= _PIN_LENGTH
 
 
@@ -245,44 +245,44 @@ def _is_quoted_password(value: str) -> bool:
     if len(value) < _PASSWORD_LENGTH and not is_mixed(value) and not value.isalpha():
         return False
     if value.replace("_", "").replace("-", "").replace(".", "").isalpha():
-        # A label, a translation, a member or another name of the same thing tells nothing.
-        return not _TELLING.search(value) and value.isascii() and not _MEMBER.fullmatch(value)
+        # A label, a translation, a member or another name of a credential is none.
+        return not _NAME_WORDS.search(value) and value.isascii() and not _MEMBER.fullmatch(value)
     return not _ALGORITHM.fullmatch(value)
 
 
-def is_cell_secret(promise: Promise, value: str, *, described: bool = False) -> bool:
-    """Tell whether a cell is a credential that the name of its column or its label promises.
+def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> bool:
+    """Whether a cell below or beside the name of a credential is one.
 
     Args:
-        promise: what the name promises.
-        value: what the cell says.
-        described: whether other cells of the row may be about the name, as in a table of fields.
+        kind: announced by the name.
+        value: of the cell.
+        described: whether other cells of the row may describe the name, as in a table of fields.
     """
     if is_placeholder(value) or "://" in value or _PATH.match(value):
         return False
     if any(map(str.isspace, value)):
-        return promise is Promise.PASSWORD and is_phrase(value)
-    if promise is Promise.PIN and is_pin(value):
+        return kind is ValueKind.PASSWORD and is_phrase(value)
+    if kind is ValueKind.PIN and is_pin(value):
         return True
-    if promise is Promise.RANDOM:
+    if kind is ValueKind.RANDOM:
         return is_generated(value)
-    return _is_word_of_secret(promise, value, described=described)
+    return _is_word_of_secret(kind, value, described=described)
 
 
-def _is_word_of_secret(promise: Promise, value: str, *, described: bool) -> bool:
+def _is_word_of_secret(kind: ValueKind, value: str, *, described: bool) -> bool:
     if is_symbols(value):
         return not described
     if len(value) < _PASSWORD_LENGTH or _is_technical(value) or (described and _CODE.match(value)):
         return False
     if value.replace("-", "").replace("_", "").isalpha():
-        return promise is not Promise.KEY and not described and is_worded_password(value)
-    if promise is Promise.KEY and not is_no_name(value):
+        return kind is not ValueKind.KEY and not described and is_alphabetic_password(value)
+    if kind is ValueKind.KEY and not is_no_name(value):
         return not described and is_strong(value)
     return any(map(str.isalnum, value)) and not (described and value.isdigit())
 
 
 def _is_technical(value: str) -> bool:
-    """Tell whether a value is an algorithm, a number with its unit, or a member of something."""
+    """Whether a value is an algorithm, a number with its unit, or a member of something."""
     if _ALGORITHM.fullmatch(value) or (_MEMBER.fullmatch(value) and not _is_scrambled(value)):
         return True
-    return _COUNTING.fullmatch(value) is not None and not value.isdigit()
+    return _QUANTITY.fullmatch(value) is not None and not value.isdigit()

@@ -1,4 +1,4 @@
-"""Vocabulary of credentials: words that are written in place of one."""
+"""Vocabulary: words that are placeholders for credentials, and words of sentences about them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS = frozenset(
     authentication authorization community always never
     """.split()  # noqa: SIM905 - a list of words reads better as words
 )
-"""Values that documentation gives instead of a credential, and words that follow its name."""
+"""Placeholders in documentation, and words that follow the name of a credential."""
 
 _FILLERS = frozenset("my some super very insecure the a an db app this is".split())  # noqa: SIM905
 _FUNCTION_WORDS = frozenset(
@@ -53,21 +53,21 @@ _SHORT = 6
 
 
 def is_made_of_words(value: str) -> bool:
-    """Tell whether a value is put together of such words: `my-secret-token`, `changeme`."""
+    """Whether a value is made of such words: `my-secret-token`, `changeme`."""
     parts = re.split(r"[-_ ]+", value.lower())
     if len(parts) == 1:
         return parts[0] in WORDS
     return all(part in WORDS or part in _FILLERS for part in parts)
 
 
-def is_of_sentences(word: str) -> bool:
-    """Tell whether a word makes a sentence of words: an article, a participle, such a word."""
+def is_sentence_word(word: str) -> bool:
+    """Whether a word is one of a sentence: an article, a participle, a word of WORDS."""
     return word in _FUNCTION_WORDS or word in WORDS or _INFLECTED.search(word) is not None
 
 
 def is_predicate(word: str) -> bool:
-    """Tell whether a single word can follow `The password is`: an adjective, a participle.
+    """Whether a single word can follow `The password is`: an adjective, a participle.
 
-    A noun without an article cannot, in the languages looked at here: it is the password itself.
+    A noun without an article cannot in the languages covered here: it is the password itself.
     """
     return len(word) < _SHORT or word.lower() in WORDS or _PREDICATE.search(word) is not None

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import pytest
 
-from rag_assets.privacy.secrets.names import promise_of
+from rag_assets.privacy.secrets.names import value_kind
 from rag_assets.privacy.secrets.scanner import RULES_VERSION, SecretScanner, rules_version
-from rag_assets.privacy.secrets.values import Promise, is_cell_secret
+from rag_assets.privacy.secrets.values import ValueKind, is_cell_secret
 from tests.security.credentials.clean import clean_samples
 from tests.security.credentials.dataset import credential_samples, mixed_samples
 from tests.security.credentials.kinds import KINDS
@@ -95,10 +95,10 @@ def _found_in_texts(scanner: SecretScanner, texts: Iterable[str]) -> Iterator[st
 
 def _found_in_cells(cells: Iterable[Credential]) -> Iterator[str]:
     for credential in cells:
-        yield repr([promise_of(name) for name in (credential.name, credential.label)])
-        for promise in Promise:
+        yield str([str(value_kind(name)) for name in (credential.name, credential.label)])
+        for kind in ValueKind:
             for described in (False, True):
-                yield str(is_cell_secret(promise, credential.text, described=described))
+                yield str(is_cell_secret(kind, credential.text, described=described))
 
 
 def _digest(texts: Iterable[str]) -> str:
