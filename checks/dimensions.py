@@ -91,7 +91,7 @@ def vector_faults(
     return faults
 
 
-def judge_vectors(
+def verdict_of_vectors(
     faulty: Sequence[FaultyDocument], scanned: int, absent: int, dimensions: int
 ) -> Verdict:
     """Every vector in use must be a unit vector of the embedder's dimension."""
@@ -115,7 +115,7 @@ def judge_vectors(
     )
 
 
-def judge_index(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
+def verdict_of_index(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
     """The live mapping, the generation's row and the serving row must agree."""
     compared: list[Compared] = []
     offenders: list[tuple[str, int, str]] = []
@@ -157,7 +157,7 @@ def judge_index(shapes: Sequence[IndexShape], serving: ServingShape | None) -> V
 )
 def vector_dimensions(context: CheckContext) -> Verdict:
     """Verify every vector in the lake that the documents use."""
-    return _judge_lake(context.tenant, context.run_id)
+    return _lake_verdict(context.tenant, context.run_id)
 
 
 @tenant_check(
@@ -173,10 +173,10 @@ def index_dimensions(context: CheckContext) -> Verdict:
     ctx = context.tenant
     live = ctx.catalog.generations.live(ctx.ref.id)
     shapes = [_shape(ctx, generation) for generation in live]
-    return judge_index(shapes, _serving(ctx))
+    return verdict_of_index(shapes, _serving(ctx))
 
 
-def _judge_lake(ctx: TenantContext, run_id: str) -> Verdict:
+def _lake_verdict(ctx: TenantContext, run_id: str) -> Verdict:
     embedder = ctx.embedder
     faulty: list[FaultyDocument] = []
     scanned = absent = 0
@@ -192,7 +192,7 @@ def _judge_lake(ctx: TenantContext, run_id: str) -> Verdict:
         for item in batch if by_text else ():
             used = _used(hashes.get(item.chunk_set_key, ()), by_text)
             faulty += [FaultyDocument(item.document.uri, fault) for fault in used]
-    return judge_vectors(faulty, scanned, absent, embedder.dimensions)
+    return verdict_of_vectors(faulty, scanned, absent, embedder.dimensions)
 
 
 def _used(hashes: Iterable[str], faults: dict[str, VectorFault]) -> list[VectorFault]:

@@ -9,7 +9,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.drift import IndexState, inspect_index
 
 
-def judge(
+def verdict_of_states(
     states: Sequence[IndexState], uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
     """Require that every live generation holds exactly its entries, in the index it was written to.
@@ -59,10 +59,10 @@ def verdict_of(
             where something differs.
     """
     if all(state.healthy for state in states):
-        return judge(states, {})
+        return verdict_of_states(states, {})
     documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
     uris = {document.document_id: document.uri for document in documents}
-    return judge(states, uris, writer_at_work=writer_at_work())
+    return verdict_of_states(states, uris, writer_at_work=writer_at_work())
 
 
 def _compared(state: IndexState) -> Iterator[Compared]:

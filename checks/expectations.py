@@ -1,5 +1,6 @@
 """expectations: Great Expectations suites over the tenant's chunk and embedding tables."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,26 +82,29 @@ def vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tup
         yield uris[key], key, None if vector is None else len(vector), created_at
 
 
-def judge(outcome: Validation, rules: int, docs: Path) -> Verdict:
+def verdict_of(outcome: Validation, rules: int, docs: Path) -> Verdict:
     """Require that every rule holds for every row."""
     broken, rows = outcome.broken, outcome.rows
-    says = dict.fromkeys(rule.says for rule in broken)
-    counts = {name: sum(b.rows for b in broken if b.says == name) for name in says}
+    counts: Counter[str] = Counter()
+    for rule in broken:
+        counts[rule.description] += rule.rows
     if broken:
-        worst = ", ".join(f"{name} (violated by {counted(counts[name], 'row')})" for name in says)
-        description = f"{len(says)} of {rules} expectations do not hold: {worst}"
+        violated = ", ".join(
+            f"{name} (violated by {counted(n, 'row')})" for name, n in counts.items()
+        )
+        description = f"{len(counts)} of {rules} expectations do not hold: {violated}"
     else:
         description = f"{rules} expectations hold for {counted(rows, 'row')}"
     return Verdict(
         passed=not broken,
         description=description,
         compared=(
-            Compared("expectations that hold", rules, rules - len(says)),
-            *(Compared(f"rows that violate: {name}", 0, counts[name]) for name in says),
+            Compared("expectations that hold", rules, rules - len(counts)),
+            *(Compared(f"rows that violate: {name}", 0, n) for name, n in counts.items()),
         ),
         columns=("expectation", "document", "which"),
         offenders=tuple(
-            (rule.says, str(document), str(which))
+            (rule.description, str(document), str(which))
             for rule in broken
             for document, which in rule.examples or (("", ""),)
         ),
@@ -124,7 +128,7 @@ def chunk_expectations(context: CheckContext) -> Verdict:
     rules = chunk_rules()
     docs = _docs(ctx, "chunks")
     outcome = validate("chunks", rules, parts, ("document", "ordinal"), docs)
-    return judge(outcome, len(rules), docs)
+    return verdict_of(outcome, len(rules), docs)
 
 
 @tenant_check(
@@ -143,7 +147,7 @@ def embedding_expectations(context: CheckContext) -> Verdict:
     rules = vector_rules(ctx.embedder.dimensions)
     docs = _docs(ctx, "embeddings")
     outcome = validate("embeddings", rules, parts, ("document", "text_sha256"), docs)
-    return judge(outcome, len(rules), docs)
+    return verdict_of(outcome, len(rules), docs)
 
 
 def _all_chunk_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any, ...]]]:

@@ -11,7 +11,7 @@ from rag_assets.storage.index.model import Owner, ScannedEntry, TenantView, entr
 
 
 @dataclass(frozen=True, slots=True)
-class Trespass:
+class Violation:
     """An entry in another tenant's index or routing, or with a wrong access scope."""
 
     index_name: str
@@ -48,19 +48,19 @@ def fault_of(
     return next((what for is_fault, what in faults if is_fault), None)
 
 
-def judge(
-    tenant: str, trespasses: Sequence[Trespass], scanned: int, alias: TenantView | None
+def verdict_of(
+    tenant: str, violations: Sequence[Violation], scanned: int, alias: TenantView | None
 ) -> Verdict:
     """Require that no entry violates isolation, and that the alias shows this tenant alone.
 
     Args:
         tenant: the tenant.
-        trespasses: the violations found.
+        violations: the violations found.
         scanned: how many entries were scanned.
         alias: how the tenant's alias looks; None when there is none.
     """
-    offenders = [(t.index_name, t.entry_id, t.fault) for t in trespasses]
-    compared = [Compared("entries that violate isolation", 0, len(trespasses))]
+    offenders = [(t.index_name, t.entry_id, t.fault) for t in violations]
+    compared = [Compared("entries that violate isolation", 0, len(violations))]
     if alias is not None:
         strangers = [name for name in alias.tenants if name != tenant]
         compared += [
@@ -100,16 +100,18 @@ def isolation_check(context: CheckContext) -> Verdict:
             scanned += 1
             if fault_of(entry, ctx.ref.id, ctx.ref.incarnation, scopes):
                 suspects.append((name, entry))
-    trespasses, view = _trespasses(ctx, suspects), ctx.store.indexes.view(ctx.ref.id)
-    return judge(ctx.ref.id, trespasses, scanned, view)
+    violations, view = _violations(ctx, suspects), ctx.store.indexes.view(ctx.ref.id)
+    return verdict_of(ctx.ref.id, violations, scanned, view)
 
 
-def _trespasses(ctx: TenantContext, suspects: Sequence[tuple[str, ScannedEntry]]) -> list[Trespass]:
+def _violations(
+    ctx: TenantContext, suspects: Sequence[tuple[str, ScannedEntry]]
+) -> list[Violation]:
     # Documents are known to the catalog before their entries are written: those that came in
     # during the scan are found by a second query.
     scopes = _scopes(ctx) if suspects else {}
     return [
-        Trespass(name, entry.id, fault)
+        Violation(name, entry.id, fault)
         for name, entry in suspects
         if (fault := fault_of(entry, ctx.ref.id, ctx.ref.incarnation, scopes)) is not None
     ]

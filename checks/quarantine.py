@@ -11,7 +11,7 @@ from rag_assets.storage.catalog.document_rows import Document
 _MOST = 500
 
 
-def judge(tenant_id: str, failed: Sequence[Document], count: int, documents: int) -> Verdict:
+def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents: int) -> Verdict:
     """Warn of documents in quarantine; they affect no other document.
 
     Args:
@@ -53,4 +53,4 @@ def quarantine_check(context: CheckContext) -> Verdict:
     counts = ctx.catalog.documents.counts(ctx.ref.id)
     failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST)
     living = sum(count for status, count in counts.items() if status != "DELETED")
-    return judge(ctx.ref.id, failed, counts.get("FAILED", 0), living)
+    return verdict_of(ctx.ref.id, failed, counts.get("FAILED", 0), living)

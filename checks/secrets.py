@@ -97,15 +97,15 @@ class Gate:
     def __init__(self, read: Callable[[], ParsedText | None], scanner: SecretScanner) -> None:
         self._read = read
         self._scanner = scanner
-        self._judged: tuple[str, tuple[MaskedSpan, ...]] | None = None
+        self._parsed: tuple[str, tuple[MaskedSpan, ...]] | None = None
 
     def confirms(self, piece: str) -> bool:
         """Whether the gate would mask a part of the document, or never scanned it."""
-        if self._judged is None:
+        if self._parsed is None:
             parsed = self._read()
             spans = credentials(parsed, self._scanner) if parsed is not None else ()
-            self._judged = (parsed.text if parsed is not None else "", spans)
-        text, spans = self._judged
+            self._parsed = (parsed.text if parsed is not None else "", spans)
+        text, spans = self._parsed
         at = text.find(piece)
         if at < 0:
             return True
@@ -116,7 +116,7 @@ class Gate:
         return False
 
 
-def judge(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
+def verdict_of(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
     """Require that no credential is left; chunks that the chain dropped are a note."""
     leaks = sum(len(document.leaks) for document in leaking)
     if leaking:
@@ -164,7 +164,7 @@ def secrets_check(context: CheckContext) -> Verdict:
         _quarantine(context, leaking)
     if scanned.dropped:
         context.log.warning(f"chunks dropped for a credential: {scanned.dropped}")
-    return judge(leaking, scanned)
+    return verdict_of(leaking, scanned)
 
 
 def _scan_tenant(

@@ -14,7 +14,9 @@ _NEAR = 0.8
 _LOOKED_AT = 20
 
 
-def judge(spent: Spent, caps: Sequence[Cap], reached: Collection[CapName], waiting: int) -> Verdict:
+def verdict_of(
+    spent: Spent, caps: Sequence[Cap], reached: Collection[CapName], waiting: int
+) -> Verdict:
     """Warn of a spending cap that keeps documents waiting.
 
     Args:
@@ -75,10 +77,10 @@ def caps_that_hold(caps: Iterable[Cap], events: Sequence[Event]) -> set[CapName]
 )
 def spending_check(context: CheckContext) -> Verdict:
     """Compare spending with the tenant's caps."""
-    return _judge(context.tenant)
+    return _spending_verdict(context.tenant)
 
 
-def _judge(ctx: TenantContext) -> Verdict:
+def _spending_verdict(ctx: TenantContext) -> Verdict:
     day = today()
     spent = ctx.catalog.usage.spent(ctx.ref.id, day)
     caps = caps_of(ctx.tenant.caps, spent, day)
@@ -86,7 +88,7 @@ def _judge(ctx: TenantContext) -> Verdict:
     events: Sequence[Event] = ()
     if waiting:
         events = ctx.catalog.events.latest(ctx.ref.id, kind="cap_reached", limit=_LOOKED_AT)
-    return judge(spent, caps, caps_that_hold(caps, events), waiting)
+    return verdict_of(spent, caps, caps_that_hold(caps, events), waiting)
 
 
 def _remedy(cap: Cap) -> str:

@@ -107,7 +107,9 @@ def behind_at_source(
         yield Behind(lost.uri, "removed", last_listing, certain=False)
 
 
-def judge(behind: Sequence[Behind], documents: int, limit: timedelta, now: datetime) -> Verdict:
+def verdict_of(
+    behind: Sequence[Behind], documents: int, limit: timedelta, now: datetime
+) -> Verdict:
     """Require that no document lags for longer than the limit.
 
     Documents whose lag is uncertain, and those that wait for a person's decision, are
@@ -161,7 +163,7 @@ def staleness_check(context: CheckContext) -> Verdict:
     at_sources = _behind_at_sources(ctx, context.workbench.scanner(), documents, now)
     behind += [b for b in at_sources if b.uri not in waiting]
     limit = timedelta(minutes=ctx.tenant.freshness_minutes)
-    return judge(behind, len(living), limit, now)
+    return verdict_of(behind, len(living), limit, now)
 
 
 def minutes(duration: timedelta) -> int:

@@ -36,18 +36,18 @@ class Rule:
     """One expectation of a suite.
 
     Attributes:
-        says: its description for people.
+        description: its description for people.
         kind: the name of Great Expectations' class.
         arguments: its arguments.
     """
 
-    says: str
+    description: str
     kind: str
     arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenRule:
     """A rule that rows violate.
 
     Attributes:
@@ -55,7 +55,7 @@ class Broken:
         examples: the first of these rows, by the naming columns.
     """
 
-    says: str
+    description: str
     rows: int
     examples: tuple[tuple[object, ...], ...]
 
@@ -65,7 +65,7 @@ class Validation:
     """The result of validating rows."""
 
     rows: int
-    broken: tuple[Broken, ...]
+    broken: tuple[BrokenRule, ...]
 
 
 def chunk_rules() -> tuple[Rule, ...]:
@@ -154,14 +154,14 @@ def _validate(
     whole = asset.add_batch_definition_whole_dataframe("rows")
     expectations = [
         getattr(gx.expectations, rule.kind)(
-            **rule.arguments, notes=rule.says, meta={"rule": number}
+            **rule.arguments, notes=rule.description, meta={"rule": number}
         )
         for number, rule in enumerate(rules)
     ]
     suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=expectations))
     definition = gx.ValidationDefinition(name=name, data=whole, suite=suite)
     context.validation_definitions.add(definition)
-    broken: list[Broken] = []
+    broken: list[BrokenRule] = []
     rows = 0
     for part in parts:
         rows += len(next(iter(part.values()), ()))
@@ -205,7 +205,7 @@ def _context(site: Path) -> Any:
     return gx.get_context(mode="ephemeral", project_config=config)
 
 
-def _broken(rules: Sequence[Rule], results: Any, naming: Sequence[str]) -> Iterator[Broken]:
+def _broken(rules: Sequence[Rule], results: Any, naming: Sequence[str]) -> Iterator[BrokenRule]:
     for outcome in results:
         if outcome.success:
             continue
@@ -214,7 +214,7 @@ def _broken(rules: Sequence[Rule], results: Any, naming: Sequence[str]) -> Itera
         examples = [tuple(_plain(row.get(column)) for column in naming) for row in found]
         # An expectation that could not be evaluated names no row, and counts as violated.
         count = int(outcome.result.get("unexpected_count") or len(found))
-        yield Broken(rule.says, count, tuple(examples[:_MOST_NAMED]))
+        yield BrokenRule(rule.description, count, tuple(examples[:_MOST_NAMED]))
 
 
 def _plain(value: object) -> object:
@@ -228,14 +228,14 @@ def _required(column: str) -> Rule:
     return Rule(f"{words} is there", "ExpectColumnValuesToNotBeNull", {"column": column})
 
 
-def _between(says: str, column: str, low: int, high: int | None) -> Rule:
+def _between(description: str, column: str, low: int, high: int | None) -> Rule:
     arguments = {"column": column, "min_value": low, "max_value": high}
-    return Rule(says, "ExpectColumnValuesToBeBetween", arguments)
+    return Rule(description, "ExpectColumnValuesToBeBetween", arguments)
 
 
-def _above(says: str, column: str, other: str, *, or_equal: bool = False) -> Rule:
+def _above(description: str, column: str, other: str, *, or_equal: bool = False) -> Rule:
     arguments = {"column_A": column, "column_B": other, "or_equal": or_equal, **_BOTH}
-    return Rule(says, "ExpectColumnPairValuesAToBeGreaterThanB", arguments)
+    return Rule(description, "ExpectColumnPairValuesAToBeGreaterThanB", arguments)
 
 
 def _make_local(site: Path) -> None:

@@ -20,8 +20,8 @@ class TenantState:
         syncs: the last syncs, by source.
         pending: documents whose entries are not the desired ones and may be tried now.
         removals: deleted documents that a generation may still hold.
-        leftovers: documents of which a killed run may have left entries of other versions.
-        unsettled: documents that were listed so soon after their last change that another
+        partly_replaced: documents of which a killed run may have left entries of other versions.
+        recently_changed: documents that were listed so soon after their last change that another
             change could have gone unnoticed.
         next_expiry: when the oldest document falls due for pruning.
     """
@@ -32,13 +32,13 @@ class TenantState:
     syncs: Mapping[str, Sync]
     pending: int = 0
     removals: int = 0
-    leftovers: int = 0
-    unsettled: int = 0
+    partly_replaced: int = 0
+    recently_changed: int = 0
     next_expiry: datetime | None = None
     unlisted: Mapping[str, str] = field(default_factory=dict)
 
 
-def why_due(state: TenantState, now: datetime, *, patient: bool = True) -> str | None:
+def why_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -> str | None:
     """The reason why the tenant's chain must run now; None if it need not.
 
     A listing is compared with the last *successful* sync, never the last run: one that changes from
@@ -47,10 +47,10 @@ def why_due(state: TenantState, now: datetime, *, patient: bool = True) -> str |
     Args:
         state: the tenant's state.
         now: the time.
-        patient: whether to wait until the time of the next try after a failure; a sync by
+        wait_for_retry: whether to wait until the time of the next try after a failure; a sync by
             command does not wait.
     """
-    if patient and any(
+    if wait_for_retry and any(
         sync.retry_at is not None and sync.retry_at > now for sync in state.syncs.values()
     ):
         return None
@@ -75,8 +75,8 @@ def _why_left(state: TenantState, now: datetime) -> str | None:
     for count, what in (
         (state.pending, "documents wait"),
         (state.removals, "removals wait"),
-        (state.leftovers, "documents were left partly replaced"),
-        (state.unsettled, "documents may have changed once more"),
+        (state.partly_replaced, "documents were left partly replaced"),
+        (state.recently_changed, "documents may have changed once more"),
     ):
         if count:
             return f"{count} {what}"

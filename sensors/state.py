@@ -55,7 +55,7 @@ def tenant_state(
         # A build that has not begun yet lacks every document.
         pending=catalog.index.pending_count(record.id, builds[-1] if builds else 0, key),
         removals=sum(len(ids) for ids in catalog.index.removals(record.id).values()),
-        leftovers=sum(len(catalog.index.dirty(record.id, build.number)) for build in live),
-        unsettled=catalog.documents.reread_count(record.id, digests),
+        partly_replaced=sum(len(catalog.index.dirty(record.id, build.number)) for build in live),
+        recently_changed=catalog.documents.reread_count(record.id, digests),
         next_expiry=None if oldest is None else oldest + retention,
     )

@@ -24,7 +24,7 @@ def probe_embedders(context: dg.OpExecutionContext, workbench: Workbench) -> Non
                 context.log.warning(f"{seen.ref.id}: {seen.error}")
             # The daily checks record what is unchanged.
             if seen.is_new or not seen.passed:
-                evaluation = evaluation_of(_CHECK.key, canary_check.judge(seen), seen.ref.id)
+                evaluation = evaluation_of(_CHECK.key, canary_check.verdict_of(seen), seen.ref.id)
                 # Dagster accepts evaluations as well; only its annotation omits them.
                 context.log_event(evaluation)  # type: ignore[arg-type]
         context.log.info(

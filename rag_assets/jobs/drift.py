@@ -89,7 +89,7 @@ def _compared(
     tenant = CheckContext.of(workbench, tenant_id, context.run.run_id, context.log)
     states = inspect_index(tenant.tenant)
     if all(state.healthy for state in states):
-        return states, drift_check.judge(states, {})
+        return states, drift_check.verdict_of_states(states, {})
     try:
         with locked(context, workbench, tenant_id, "drift detection") as ctx:
             states = inspect_index(ctx)

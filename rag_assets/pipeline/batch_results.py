@@ -139,18 +139,18 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
     return None
 
 
-def _note(catalog: Catalog, batch: EmbeddingBatch, standing: BatchStatus) -> None:
+def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
     late = datetime.now(UTC) - batch.submitted_at > ABANDONED_AFTER
-    if standing.state == "under way" and not late:
+    if status.state == "under way" and not late:
         catalog.batches.polled(batch.ref, batch.id)
         return
-    if standing.state == "ended":
+    if status.state == "ended":
         catalog.batches.ended(batch.ref, batch.id)
-    elif standing.state == "under way":
+    elif status.state == "under way":
         hours = ABANDONED_AFTER.total_seconds() / 3600
         catalog.batches.failed(batch.ref, batch.id, f"it did not end within {hours:.0f} hours")
     else:
-        catalog.batches.failed(batch.ref, batch.id, standing.reason or "for no given reason")
+        catalog.batches.failed(batch.ref, batch.id, status.reason or "for no given reason")
     catalog.quarantine.release(batch.ref)
 
 

@@ -121,8 +121,8 @@ def compare_source(
     digest = ListingDigest(settings)
     scoped: set[str] = set()
     suspects = comparison.suspects(digest.through(_collecting_scopes(source.list(), scoped)))
-    judged = comparison.judge(hash_documents(source, suspects))
-    changes = tuple(change for change in judged if not _known_failure(change, rows))
+    found = comparison.changes(hash_documents(source, suspects))
+    changes = tuple(change for change in found if not _known_failure(change, rows))
     removed = comparison.removed()
     found_again = {change.content_sha256 for change in changes if change.kind == "added"}
     return SourceListing(

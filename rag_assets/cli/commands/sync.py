@@ -215,7 +215,8 @@ def _is_due(session: Session, tenant_id: str) -> bool:
         require_same_index(session.store, tenant_id, serving)
     state = tenant_state(catalog, record, tenant, session.settings)
     # A source that cannot be listed needs a run too: it fails with the reason.
-    return bool(state.unlisted) or why_due(state, datetime.now(UTC), patient=False) is not None
+    reason = why_due(state, datetime.now(UTC), wait_for_retry=False)
+    return bool(state.unlisted) or reason is not None
 
 
 def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes: bool) -> None:

@@ -83,11 +83,11 @@ class Comparison:
     """One listing against the known rows, as a stream: memory holds the known rows alone.
 
     Feed the listing through suspects(), what comes out through a hasher, and that through
-    judge(); afterwards call removed().
+    changes(); afterwards call removed().
 
         comparison = Comparison(known)
         suspects = comparison.suspects(source.list())
-        for change in comparison.judge(hash_documents(source, suspects)):
+        for change in comparison.changes(hash_documents(source, suspects)):
             ...
         removed = comparison.removed()
 
@@ -112,7 +112,7 @@ class Comparison:
                 yield document
         self._whole = True
 
-    def judge(self, digests: Iterable[Digest]) -> Iterator[Change]:
+    def changes(self, digests: Iterable[Digest]) -> Iterator[Change]:
         """Yield the change of each suspect; those that vanished are only counted."""
         for document, outcome in digests:
             if isinstance(outcome, DocumentVanished):
@@ -177,7 +177,7 @@ def diff_listing(
         "touched": [],
         "rejected": [],
     }
-    for change in comparison.judge(hash_all(comparison.suspects(listed))):
+    for change in comparison.changes(hash_all(comparison.suspects(listed))):
         by_kind[change.kind].append(change)
     return ListingDiff(
         added=tuple(by_kind["added"]),

@@ -1,10 +1,10 @@
-"""The canary's judgement: what passes, what warns, what fails and what to do then."""
+"""The canary's verdict: what passes, what warns, what fails and what to do then."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from checks.canary import judge
+from checks.canary import verdict_of
 from rag_assets.pipeline.canary import CanaryResult
 from rag_assets.storage.catalog.database import TenantRef
 
@@ -21,14 +21,14 @@ def result(**changes: object) -> CanaryResult:
 
 
 def test_the_noise_between_two_calls_passes() -> None:
-    verdict = judge(result(distances=(0.0001, 0.0, 0.00012, 0.0, 0.0)))
+    verdict = verdict_of(result(distances=(0.0001, 0.0, 0.00012, 0.0, 0.0)))
     assert verdict.passed
     assert verdict.description == "no probe moved by more than 0.000120"
     assert [(row.expected, row.actual) for row in verdict.compared] == [(5, 5)]
 
 
 def test_a_probe_beyond_the_limit_fails_and_says_how_to_go_on() -> None:
-    verdict = judge(result(distances=(0.0001, 0.0, 0.03, 0.0, 0.0)))
+    verdict = verdict_of(result(distances=(0.0001, 0.0, 0.03, 0.0, 0.0)))
     assert (verdict.passed, verdict.severity) == (False, "ERROR")
     assert verdict.description.startswith("the provider changed the model behind its name")
     assert "0.0300" in verdict.description
@@ -40,19 +40,19 @@ def test_a_probe_beyond_the_limit_fails_and_says_how_to_go_on() -> None:
 
 
 def test_the_first_answer_has_nothing_to_be_compared_with() -> None:
-    verdict = judge(result(is_new=True))
+    verdict = verdict_of(result(is_new=True))
     assert verdict.passed
     assert "first answer" in verdict.description
 
 
 def test_an_embedder_that_cannot_be_asked_is_a_warning() -> None:
-    verdict = judge(result(distances=(0.0,) * 5, error="no answer within 15 s"))
+    verdict = verdict_of(result(distances=(0.0,) * 5, error="no answer within 15 s"))
     assert (verdict.passed, verdict.severity) == (False, "WARN")
     assert "no answer within 15 s" in verdict.description
 
 
 def test_a_changed_model_stays_an_error_while_its_provider_is_away() -> None:
-    verdict = judge(result(distances=(0.5,) * 5, error="no answer within 15 s"))
+    verdict = verdict_of(result(distances=(0.5,) * 5, error="no answer within 15 s"))
     assert (verdict.passed, verdict.severity) == (False, "ERROR")
     assert "changed the model" in verdict.description
     assert verdict.notes["not measured now"] == "no answer within 15 s"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from checks.staleness import Behind, Reason, behind_at_source, behind_in_catalog, judge
+from checks.staleness import Behind, Reason, behind_at_source, behind_in_catalog, verdict_of
 from rag_assets.ingest.sources.model import ListedDocument, ListingFacts, document_id, uri_of
 from rag_assets.storage.catalog.document_rows import Document, Status
 
@@ -81,7 +81,7 @@ def test_a_document_in_a_batch_that_its_tenant_chose_is_late_for_certain_never()
     waiting = replace(row(listed("a.md"), "PROCESSING"), retry_at=NOW + HOUR)
     [found] = behind_in_catalog([waiting], {})
     assert found == Behind("files/a.md", "in a batch", NOW - 2 * HOUR, certain=False)
-    verdict = judge([found], 1, HOUR, NOW)
+    verdict = verdict_of([found], 1, HOUR, NOW)
     assert (verdict.passed, verdict.severity) == (False, "WARN")
 
 
@@ -168,7 +168,7 @@ def test_a_document_that_came_back_is_behind_but_one_that_was_pruned_is_not() ->
 def test_only_what_is_certainly_late_is_an_error(
     behind: list[Behind], passed: bool, severity: str
 ) -> None:
-    verdict = judge(behind, 9, HOUR, NOW)
+    verdict = verdict_of(behind, 9, HOUR, NOW)
     assert verdict.passed is passed
     assert passed or verdict.severity == severity
     assert len(verdict.offenders) == len(behind)
@@ -180,7 +180,7 @@ def test_the_longest_certain_wait_is_named_first() -> None:
         Behind("b", "waits", NOW - 2 * HOUR),
         Behind("c", "waits", NOW - 3 * HOUR),
     ]
-    verdict = judge(behind, 9, HOUR, NOW)
+    verdict = verdict_of(behind, 9, HOUR, NOW)
     assert [offender[0] for offender in verdict.offenders] == ["c", "b", "a"]
     assert verdict.offenders[0][3] == "180"
     assert verdict.compared[0].actual == 540

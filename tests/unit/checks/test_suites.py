@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import polars as pl
 import pytest
 
-from checks.expectations import ChunkUser, chunk_rows, judge, vector_rows
+from checks.expectations import ChunkUser, chunk_rows, vector_rows, verdict_of
 from checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.model import Chunk, text_hash
@@ -79,7 +79,7 @@ def broken_by_case(outcome: Validation) -> dict[str, set[str]]:
     for rule in outcome.broken:
         assert rule.rows == len(rule.examples)
         for case, *_ in rule.examples:
-            found.setdefault(str(case), set()).add(rule.says)
+            found.setdefault(str(case), set()).add(rule.description)
     return found
 
 
@@ -210,11 +210,11 @@ def test_a_verdict_links_the_docs_and_names_the_broken_rule(tmp_path: Path) -> N
     rules = chunk_rules()
     docs = tmp_path / "docs"
     outcome = validate("chunks", rules, [chunk_columns(size=900)], NAMING, docs)
-    verdict = judge(outcome, len(rules), docs)
+    verdict = verdict_of(outcome, len(rules), docs)
     assert not verdict.passed
     assert verdict.compared[0].expected == len(rules)
     assert verdict.compared[0].actual == len(rules) - 1
     says = "a chunk is within the limit of its chunker"
     assert verdict.offenders == ((says, "files/a.md", "1"),)
     assert verdict.notes["data docs"] == f"/data-docs/{docs.parent.name}/{docs.name}/index.html"
-    assert judge(Validation(3, ()), len(rules), docs).passed
+    assert verdict_of(Validation(3, ()), len(rules), docs).passed

@@ -47,7 +47,7 @@ def test_nothing_is_due_when_nothing_changed() -> None:
         ({"digests": {}}, "removed"),
         ({"pending": 3}, "3 documents wait"),
         ({"removals": 2}, "2 removals wait"),
-        ({"unsettled": 1}, "1 documents may have changed"),
+        ({"recently_changed": 1}, "1 documents may have changed"),
         ({"next_expiry": NOW}, "retention"),
     ],
 )
@@ -83,7 +83,7 @@ def test_after_a_failure_only_a_person_does_not_wait() -> None:
         syncs={"files": sync(retry_at=NOW + timedelta(seconds=30), attempts=1)},
     )
     assert why_due(failed, NOW) is None
-    assert why_due(failed, NOW, patient=False) is not None
+    assert why_due(failed, NOW, wait_for_retry=False) is not None
     assert why_due(failed, NOW + timedelta(seconds=31)) is not None
 
 

@@ -153,7 +153,7 @@ def test_a_date_is_that_of_the_content(
     document = replace(
         document, revision=revision, source_metadata=SourceMetadata(modified_at=said)
     )
-    [change] = Comparison([row]).judge([(document, content)])
+    [change] = Comparison([row]).changes([(document, content)])
     assert (change.kind, change.modified_at) == (kind, made)
 
 

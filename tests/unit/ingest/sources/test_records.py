@@ -71,7 +71,7 @@ def known(document: ListedDocument, listed_at_ns: int = NOW) -> KnownDocument:
 def kinds(source: RecordsSource, rows: list[KnownDocument]) -> list[str]:
     comparison = Comparison(rows)
     suspects = comparison.suspects(source.list())
-    return [change.kind for change in comparison.judge(hash_documents(source, suspects))]
+    return [change.kind for change in comparison.changes(hash_documents(source, suspects))]
 
 
 def test_a_record_is_a_document_with_a_path_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""The judgement of each check on rows, without Dagster and without a server."""
+"""The verdict of each check on rows, without Dagster and without a server."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from checks.dimensions import (
     IndexShape,
     ServingShape,
     VectorFault,
-    judge_index,
-    judge_vectors,
     vector_faults,
+    verdict_of_index,
+    verdict_of_vectors,
 )
-from checks.drift import judge as judge_drift
+from checks.drift import verdict_of_states
 from checks.isolation import fault_of
-from checks.isolation import judge as judge_isolation
+from checks.isolation import verdict_of as verdict_of_isolation
 from checks.secrets import Gate, Leak, LeakingDocument, Scanned, leaks_in
-from checks.secrets import judge as judge_secrets
+from checks.secrets import verdict_of as verdict_of_secrets
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.pipeline.drift import Drift, IndexState
@@ -89,7 +89,7 @@ def test_a_heading_over_many_chunks_is_scanned_once() -> None:
 
 
 @pytest.mark.slow
-def test_a_piece_is_judged_as_the_gate_judges_the_whole() -> None:
+def test_a_part_is_scanned_as_the_gate_scans_the_whole() -> None:
     scanner = SecretScanner()
     text = "| field | type |\n|---|---|\n| password | hash-of-v1x9 |\n\nToken: " + planted.GITHUB
     gate = Gate(lambda: ParsedText(text, ()), scanner)
@@ -99,7 +99,7 @@ def test_a_piece_is_judged_as_the_gate_judges_the_whole() -> None:
 
 
 def test_what_was_withheld_upstream_does_not_fail() -> None:
-    verdict = judge_secrets([], Scanned(3, 20, 2, (("pem", 2),)))
+    verdict = verdict_of_secrets([], Scanned(3, 20, 2, (("pem", 2),)))
     assert verdict.passed
     assert "2 chunks dropped" in verdict.description
     assert verdict.notes["rules of those"] == "pem: 2"
@@ -107,7 +107,9 @@ def test_what_was_withheld_upstream_does_not_fail() -> None:
 
 def test_a_leak_fails_and_names_document_place_and_rules() -> None:
     leak = Leak("text", 4, ("aws", "pem"))
-    verdict = judge_secrets([LeakingDocument("id", "key", "files/a.md", (leak,))], Scanned(1, 5))
+    verdict = verdict_of_secrets(
+        [LeakingDocument("id", "key", "files/a.md", (leak,))], Scanned(1, 5)
+    )
     assert (verdict.passed, verdict.severity) == (False, "ERROR")
     assert verdict.offenders == (("files/a.md", "text", 4, "aws, pem"),)
 
@@ -147,7 +149,7 @@ def test_no_vectors_have_no_faults() -> None:
 
 def test_a_shared_vector_counts_once_and_names_every_document() -> None:
     fault = VectorFault("t", "norm 2")
-    verdict = judge_vectors(
+    verdict = verdict_of_vectors(
         [FaultyDocument("files/a.md", fault), FaultyDocument("files/b.md", fault)], 10, 0, 384
     )
     assert not verdict.passed
@@ -175,13 +177,13 @@ SERVING = ServingShape(dimensions=3, embedder_dimensions=3, current=True)
 def test_mapping_catalog_and_embedder_must_agree(
     shape: IndexShape, serving: ServingShape | None, fault: str | None
 ) -> None:
-    verdict = judge_index([shape], serving)
+    verdict = verdict_of_index([shape], serving)
     assert verdict.passed == (fault is None)
     assert [row[2] for row in verdict.offenders] == ([] if fault is None else [fault])
 
 
 def test_a_tenant_without_an_index_agrees() -> None:
-    assert judge_index([], None).passed
+    assert verdict_of_index([], None).passed
 
 
 # -- drift
@@ -208,14 +210,14 @@ def state(drift: Drift, *, index: Presence = "present", alias: bool = True) -> I
 def test_every_kind_of_drift_fails(
     found: IndexState, offender: tuple[int, str, str] | None
 ) -> None:
-    verdict = judge_drift([found], {"d": "files/d.md"})
+    verdict = verdict_of_states([found], {"d": "files/d.md"})
     assert verdict.passed == (offender is None)
     assert verdict.offenders == (() if offender is None else (offender,))
     assert verdict.severity == "ERROR"
 
 
 def test_drift_seen_while_somebody_writes_is_a_warning() -> None:
-    verdict = judge_drift([state(Drift(2, 1, missing=("d",)))], {}, writer_at_work=True)
+    verdict = verdict_of_states([state(Drift(2, 1, missing=("d",)))], {}, writer_at_work=True)
     assert (verdict.passed, verdict.severity) == (False, "WARN")
 
 
@@ -251,7 +253,7 @@ def entry(**changes: object) -> ScannedEntry:
         (entry(access_scope="board"), "carries the scope 'board' instead of 'public'"),
         (entry(ordinal=1), "was not written for this tenant"),
         (entry(id=entry_id(Owner("other", 4, 1), "doc", "key", 0)), "was not written"),
-        # Another build of the same tenant, and an entry that drift judges, do not trespass.
+        # Another build of the same tenant, and an entry that is the drift check's, violate nothing.
         (entry(generation=2, id=entry_id(Owner("acme", 4, 2), "doc", "key", 0)), None),
         (entry(intact=False), None),
     ],
@@ -263,11 +265,11 @@ def test_an_entry_trespasses_for_one_reason(found: ScannedEntry, fault: str | No
 
 def test_an_alias_that_shows_strangers_fails() -> None:
     alias = TenantView("rag-tenant-acme", restricted=True, tenants=("acme", "b"))
-    verdict = judge_isolation("acme", [], 3, alias)
+    verdict = verdict_of_isolation("acme", [], 3, alias)
     assert not verdict.passed
     assert verdict.offenders == (("rag-tenant-acme", "", "shows the tenant 'b'"),)
-    assert judge_isolation("acme", [], 3, replace(alias, tenants=("acme",))).passed
-    assert judge_isolation("acme", [], 0, None).passed
+    assert verdict_of_isolation("acme", [], 3, replace(alias, tenants=("acme",))).passed
+    assert verdict_of_isolation("acme", [], 0, None).passed
 
 
 def test_times_are_compared_in_minutes_rounded_up() -> None:
