@@ -29,11 +29,13 @@ def verdict_of(
     near = [cap for cap in caps if cap.share >= _NEAR]
     if stopping:
         description = (
-            f"the cap of {stopping[0].words} is reached ({stopping[0].gone}):"
+            f"the cap of {stopping[0].limit_text} is reached ({stopping[0].spent_text}):"
             f" {counted(waiting, 'document waits', 'documents wait')}; {_remedy(stopping[0])}"
         )
     elif near:
-        description = f"{near[0].share:.0%} of the cap of {near[0].words}: {near[0].gone}"
+        description = (
+            f"{near[0].share:.0%} of the cap of {near[0].limit_text}: {near[0].spent_text}"
+        )
     else:
         description = f"{dollars(spent.day)} spent today, {dollars(spent.month)} this month"
     return Verdict(

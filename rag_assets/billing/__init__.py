@@ -1,5 +1,5 @@
 """Tenants' accounts at providers of models: keys, the models they get, spending.
 
-Belongs here: keys and their encryption, the choice of an embedder, spending caps.
+Belongs here: keys and their encryption, clients of models built for tenants, spending caps, usage.
 Does not: requests to providers (models), rows (storage.catalog).
 """

@@ -154,10 +154,10 @@ def chat_price_of(config: ChatModelConfig, provider: Provider) -> ChatPrice | No
 
 
 def _require_price(tenant: Tenant, price: ChatPrice | None) -> None:
-    set_ = [name for name in ("per_day", "per_month") if getattr(tenant.caps, name) is not None]
-    if price is None and set_:
+    caps = [name for name in ("per_day", "per_month") if getattr(tenant.caps, name) is not None]
+    if price is None and caps:
         raise NoChatModel(
-            f"tenant {tenant.id!r}: caps.{set_[0]} cannot be kept: no price is known for its chat"
+            f"tenant {tenant.id!r}: caps.{caps[0]} cannot be kept: no price is known for its chat"
             " model",
             hint="set chat_model.prices: {input_per_million: …, output_per_million: …}, in dollars"
             " (0 for a server of your own)",

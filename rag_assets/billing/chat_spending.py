@@ -47,8 +47,8 @@ class ChatSpending:
             in_progress = self._in_progress.get(ref, 0.0)
             if tenant.caps.per_day is not None or tenant.caps.per_month is not None:
                 present = present_caps(self._catalog, ref, tenant, run=0.0)
-                lasting = [cap.after(in_progress) for cap in present if cap.until is not None]
-                if (cap := cap_that_stops(lasting, cost)) is not None:
+                periodic = [cap.after(in_progress) for cap in present if cap.until is not None]
+                if (cap := cap_that_stops(periodic, cost)) is not None:
                     raise _reached(cap, cost)
             self._in_progress[ref] = in_progress + cost
 
@@ -142,10 +142,10 @@ class BilledChat:
         try:
             await asyncio.shield(reserving)
         except asyncio.CancelledError:
-            reserving.add_done_callback(lambda done: self._abandon(done, amount))
+            reserving.add_done_callback(lambda done: self._release(done, amount))
             raise
 
-    def _abandon(self, reserving: asyncio.Future[None], amount: float) -> None:
+    def _release(self, reserving: asyncio.Future[None], amount: float) -> None:
         if not reserving.cancelled() and reserving.exception() is None:
             self._spending.settle(self._ref, amount, *self._name, Used())
 
@@ -165,7 +165,8 @@ def _used(requests: int, read: int, written: int, price: ChatPrice | None) -> Us
 def _reached(cap: Cap, cost: float) -> CapReached:
     when = f"answers are available again after {cap.until:%Y-%m-%d %H:%M} UTC"
     return CapReached(
-        f"the cap of {cap.words} is reached: {cap.gone}, and an answer may cost {dollars(cost)}",
+        f"the cap of {cap.limit_text} is reached: {cap.spent_text},"
+        f" and an answer may cost {dollars(cost)}",
         hint=f"{when}; to get them now, raise caps.{cap.name}",
         until=cap.until,
     )

@@ -74,8 +74,8 @@ class Embedders:
             embedder, lambda worked: self._keys.record_use(ref, config.provider, worked=worked)
         )
 
-    def that_built(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
-        """The embedder of a generation's queries: its own, with the present key and limits.
+    def of_generation(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
+        """The embedder for queries of a generation: the one that built it, with present limits.
 
         Args:
             ref: whose.
@@ -132,7 +132,7 @@ class Embedders:
 
 @lru_cache(maxsize=16)
 def _local_embedder(config: EmbedderConfig) -> Embedder:
-    """Loaded once for all tenants: an embedder without a key is shared."""
+    """An embedder without a key, loaded once and shared by all tenants."""
     return build_embedder(config)
 
 
@@ -160,10 +160,10 @@ class _Route:
 
 
 @lru_cache(maxsize=4096)
-def _traffic(way: _Route) -> Traffic:
-    """Shared by all embedders of a process: a provider limits the account, not the model."""
+def _traffic(route: _Route) -> Traffic:
+    """The limits of a route, shared by all embedders of a process: providers limit accounts."""
     return Traffic(
-        concurrency=way.concurrency,
-        requests_per_minute=way.requests_per_minute,
-        tokens_per_minute=way.tokens_per_minute,
+        concurrency=route.concurrency,
+        requests_per_minute=route.requests_per_minute,
+        tokens_per_minute=route.tokens_per_minute,
     )

@@ -16,7 +16,7 @@ from rag_assets.common.settings import Settings
 VARIABLE = "RAG_ASSETS_MASTER_KEY_FILE"
 _HEAD = """\
 # rag-assets: encrypts the provider keys that the catalog keeps. Keep a copy in a safe place:
-# whoever has it and the database has the keys; without it nobody can read them again.
+# with it and the database anyone can read the keys; without it nobody can.
 """
 _LARGEST_BYTES = 65_536
 
@@ -94,13 +94,13 @@ class KeyFile:
             raise self._unusable("holds no key")
         return MasterKeys(keys[0], tuple(keys[1:]))
 
-    def make(self) -> MasterKeys:
+    def create(self) -> MasterKeys:
         """The keys in the file, which is created with a new key if it does not exist.
 
         Concurrent processes all return the key of the first one.
 
         Raises:
-            ConfigurationError: as `read`, or it cannot be written.
+            ConfigurationError: see read(); or it cannot be written.
         """
         found = self.read()
         if found is not None:

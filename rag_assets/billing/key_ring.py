@@ -165,18 +165,18 @@ class KeyRing:
         if held is None:
             return 0
         keys = MasterKeys(MasterKey.random(), (held.present, *held.former))
-        # Written before anything needs it; the former ones stay until nothing needs them.
+        # Written before any key is encrypted with it; former ones stay until none is needed.
         file.replace(keys)
         count = self._reseal(keys)
         file.replace(MasterKeys(keys.present))
         return count
 
     def _reseal(self, keys: MasterKeys) -> int:
-        def again(key: StoredKey) -> Sealed:
+        def resealed(key: StoredKey) -> Sealed:
             secret = unseal(self._master_of(key, keys), key.ref, key.provider, key.sealed)
             return seal(keys.present, key.ref, key.provider, secret)
 
-        return self._table.reseal(again)
+        return self._table.reseal(resealed)
 
     def _sealing_key(self, ref: TenantRef, provider: str) -> MasterKey:
         keys = keys_of_environment(self._environ)
@@ -188,7 +188,7 @@ class KeyRing:
                 for key in self._table.all():
                     if (key.ref, key.provider) != (ref, provider):
                         self._master_of(key, None)
-                keys = file.make()
+                keys = file.create()
         return keys.present
 
     def _master_keys(self) -> MasterKeys | None:
@@ -213,13 +213,13 @@ class KeyRing:
         if found is None:
             raise KeyUnreadable(
                 f"the stored key of tenant {key.ref.id!r} for {key.provider} was encrypted with"
-                f" the master key {key.sealed.master_key_id}, which is not here",
-                hint=f"restore {self._whereabouts()}; or, if it is lost, `rag-assets keys remove"
+                f" the master key {key.sealed.master_key_id}, which is unavailable",
+                hint=f"restore {self._key_location()}; or, if it is lost, `rag-assets keys remove"
                 f" {key.ref.id} {key.provider}`, and set the key again",
             )
         return found
 
-    def _whereabouts(self) -> str:
+    def _key_location(self) -> str:
         if self._environ.get(VARIABLE):
             return f"it as {PREVIOUS}"
         return str(key_file_path(self._settings, self._environ))
@@ -259,13 +259,13 @@ class KeyRing:
         for record in self._catalog.tenants.all():
             if record.state == "REMOVING" or tenant_id not in {None, record.id}:
                 continue
-            for provider, reference in _named(record.config):
+            for provider, reference in _references_in(record.config):
                 name = reference.removeprefix("$")
                 state: KeyState = "set" if self._environ.get(name) else "not set"
                 yield KeyEntry(record.id, provider, f"${name}", state)
 
 
-def _named(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _references_in(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The keys by reference in a tenant's configuration: purpose and variable."""
     for user in (config.get("embedder"), config.get("chat_model")):
         # A chat model may be no more than a name.
@@ -285,7 +285,7 @@ def require_key(secret: SecretStr) -> None:
     """Refuse what cannot be a provider's key.
 
     Raises:
-        ConfigurationError: says what is wrong with it, and does not quote it.
+        ConfigurationError: it cannot be one; the message has the reason and does not quote it.
     """
     value = secret.get_secret_value()
     if not value:

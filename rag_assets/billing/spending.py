@@ -57,19 +57,19 @@ class Cap:
         return self.spent / self.most if self.most else 1.0
 
     @property
-    def words(self) -> str:
-        """The limit and its period."""
+    def limit_text(self) -> str:
+        """The limit and its period, for messages."""
         return f"{dollars(self.most)} {_PERIODS[self.name]}"
 
     @property
-    def gone(self) -> str:
-        """The amount spent."""
+    def spent_text(self) -> str:
+        """The amount spent in its period, for messages."""
         return f"{dollars(self.spent)} {_SPENT[self.name]}"
 
     def reached(self, tenant_id: str, cost: float) -> CapReached:
         """The error for a request that would cost so many dollars and was not sent."""
         return CapReached(
-            f"the cap of {self.words} is reached: {self.gone},"
+            f"the cap of {self.limit_text} is reached: {self.spent_text},"
             f" and the next request would cost about {dollars(cost)}",
             hint=self._remedy(tenant_id, cost),
             until=self.until,
@@ -96,12 +96,12 @@ def caps_of(config: CapsConfig, spent: Spent, today: date) -> list[Cap]:
         today: of UTC.
     """
     next_month = (today.replace(day=1) + timedelta(days=32)).replace(day=1)
-    found: tuple[tuple[CapName, float | None, float, datetime | None], ...] = (
+    caps: tuple[tuple[CapName, float | None, float, datetime | None], ...] = (
         ("per_month", config.per_month, spent.month, _midnight(next_month)),
         ("per_day", config.per_day, spent.day, _midnight(today + timedelta(days=1))),
         ("per_run", config.per_run, spent.run, None),
     )
-    return [Cap(name, most, gone, until) for name, most, gone, until in found if most is not None]
+    return [Cap(name, most, used, until) for name, most, used, until in caps if most is not None]
 
 
 def cap_that_stops(caps: list[Cap], cost: float) -> Cap | None:
@@ -116,11 +116,11 @@ def require_price(tenant: Tenant) -> Price | None:
         ConfigurationError: it has caps, which cannot be enforced without a price.
     """
     price = price_of(tenant.embedder)
-    set_ = [name for name, most in tenant.caps if most is not None]
-    if price is None and set_:
+    caps = [name for name, most in tenant.caps if most is not None]
+    if price is None and caps:
         raise ConfigurationError(
-            f"tenant {tenant.id!r}: caps.{set_[0]} cannot be kept: no price is known for its"
-            f" embedder ({_named(tenant.embedder)})",
+            f"tenant {tenant.id!r}: caps.{caps[0]} cannot be kept: no price is known for its"
+            f" embedder ({_provider_and_model(tenant.embedder)})",
             hint="set embedder.price: {per_million: …}, in dollars (0 for a server of your own)",
         )
     return price
@@ -232,5 +232,5 @@ def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 
-def _named(config: EmbedderConfig) -> str:
+def _provider_and_model(config: EmbedderConfig) -> str:
     return " ".join(filter(None, (config.provider, config.model)))

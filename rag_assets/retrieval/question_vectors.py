@@ -115,7 +115,7 @@ class QuestionVectors:
         return cached
 
     def _make(self, ref: TenantRef, tenant: Tenant, serving: Generation) -> _CachedEmbedder:
-        embedder = self._embedders.that_built(ref, tenant, serving)
+        embedder = self._embedders.of_generation(ref, tenant, serving)
         if embedder.embedder_id != serving.embedder_id:
             raise IndexInconsistent(
                 f"generation {serving.number} was built by {serving.embedder_id},"

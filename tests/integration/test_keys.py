@@ -251,13 +251,14 @@ def test_a_build_is_asked_with_the_present_key(installation: Installation) -> No
         embedder={**config, "api_key": "$OLD_KEY"},
         dimensions=8,
     )
-    asked = session.embedders.that_built(record.ref, tenant, built)
+    asked = session.embedders.of_generation(record.ref, tenant, built)
     assert asked.limits.concurrency == 3
     with pytest.raises(NoProviderKey, match="NEW_KEY"):
         asyncio.run(embed_query(asked, "question"))
     other = tenant.model_copy(update={"embedder": EmbedderConfig(provider="openai")})
+    former = session.embedders.of_generation(record.ref, other, built)
     with pytest.raises(NoProviderKey, match="OLD_KEY"):
-        asyncio.run(embed_query(session.embedders.that_built(record.ref, other, built), "question"))
+        asyncio.run(embed_query(former, "question"))
 
 
 # -- master keys
@@ -270,11 +271,15 @@ def test_a_lost_master_key_is_told_and_not_replaced_unseen(
     keys.set(acme, "openai", SecretStr(KEY))
     kept = key_file(installation).rename(key_file(installation).with_suffix(".kept"))
     assert [entry.state for entry in keys.entries()] == ["unreadable"]
-    with pytest.raises(KeyUnreadable, match=r"master key [0-9a-f]{16}, which is not here") as lost:
+    with pytest.raises(
+        KeyUnreadable, match=r"master key [0-9a-f]{16}, which is unavailable"
+    ) as lost:
         read(keys, acme)
     assert str(key_file(installation)) in (lost.value.hint or "")
-    assert_refused(set_key(KEY, "acme", "gemini"), "which is not here", "keys remove acme openai")
-    assert_refused(installation.command("keys", "rotate"), "which is not here")
+    assert_refused(
+        set_key(KEY, "acme", "gemini"), "which is unavailable", "keys remove acme openai"
+    )
+    assert_refused(installation.command("keys", "rotate"), "which is unavailable")
     assert not key_file(installation).exists()
     kept.rename(key_file(installation))
     assert read(keys, acme) == KEY

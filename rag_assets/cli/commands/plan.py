@@ -46,7 +46,7 @@ def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
     )
     if found.cap is not None:
         say(
-            f"\nThe cap of {found.cap.words} would stop it early: {found.cap.gone}."
+            f"\nThe cap of {found.cap.limit_text} would stop it early: {found.cap.spent_text}."
             " Documents that are done by then are kept."
         )
     if found.waiting:

@@ -44,7 +44,7 @@ def usage(session: Session, tenant_id: str | None, *, days: int, as_json: bool) 
         say(f"{id_}: {of_tenant.cost_in_words} in {counted(days, 'day')}")
     for id_, of_caps in caps.items():
         for cap in of_caps:
-            say(f"{id_}: the cap of {cap.words}: {cap.gone}")
+            say(f"{id_}: the cap of {cap.limit_text}: {cap.spent_text}")
 
 
 def _caps(session: Session, tenant: Tenant) -> list[Cap]:

@@ -24,7 +24,7 @@ def names_in(folder: Path) -> list[str]:
 
 def refusal(file: KeyFile) -> ConfigurationError:
     with pytest.raises(ConfigurationError) as refused:
-        file.make()
+        file.create()
     assert str(file.path) in refused.value.message
     return refused.value
 
@@ -32,8 +32,8 @@ def refusal(file: KeyFile) -> ConfigurationError:
 def test_it_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     file = KeyFile(tmp_path / "config" / "rag-assets" / "master.key")
     assert file.read() is None
-    made = file.make()
-    assert file.make() == made == file.read()
+    made = file.create()
+    assert file.create() == made == file.read()
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.path.parent.stat().st_mode) == 0o700
     assert names_in(file.path.parent) == ["master.key"]
@@ -46,7 +46,7 @@ def test_many_at_once_end_up_with_one_key(tmp_path: Path) -> None:
 
         def make(path: Path, start: Barrier = start) -> MasterKeys:
             start.wait()
-            return KeyFile(path).make()
+            return KeyFile(path).create()
 
         with ThreadPoolExecutor(8) as pool:
             made = list(pool.map(make, [tmp_path / str(attempt) / "master.key"] * 8))
@@ -63,7 +63,7 @@ def test_it_may_not_be_in_a_folder_of_data(tmp_path: Path) -> None:
         assert f"is in {documents}" in refused.message
         assert "RAG_ASSETS_MASTER_KEY_FILE" in (refused.hint or "")
     assert names_in(documents) == []
-    KeyFile(documents / "master.key").make()
+    KeyFile(documents / "master.key").create()
     (tmp_path / "outside.key").symlink_to(documents / "master.key")
     assert "is in" in refusal(KeyFile(tmp_path / "outside.key", [documents])).message
 
@@ -71,7 +71,7 @@ def test_it_may_not_be_in_a_folder_of_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o620, 0o601])
 def test_nobody_else_may_have_access(tmp_path: Path, mode: int) -> None:
     file = KeyFile(tmp_path / "master.key")
-    file.make()
+    file.create()
     file.path.chmod(mode)
     refused = refusal(file)
     assert "read by other users" in refused.message
@@ -102,7 +102,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 def test_it_is_replaced_at_one_stroke_and_left_tidy(tmp_path: Path) -> None:
     file = KeyFile(tmp_path / "master.key")
-    first = file.make().present
+    first = file.create().present
     abandoned = tmp_path / ".master.key-abandoned"
     abandoned.write_text(first.text())
     keys = MasterKeys(MasterKey.random(), (first,))
@@ -113,7 +113,7 @@ def test_it_is_replaced_at_one_stroke_and_left_tidy(tmp_path: Path) -> None:
 
 
 def test_what_a_link_leads_to_is_replaced(tmp_path: Path) -> None:
-    KeyFile(tmp_path / "real.key").make()
+    KeyFile(tmp_path / "real.key").create()
     (tmp_path / "link.key").symlink_to(tmp_path / "real.key")
     keys = MasterKeys(MasterKey.random())
     KeyFile(tmp_path / "link.key").replace(keys)
@@ -144,6 +144,6 @@ def test_no_source_may_hold_the_key(tmp_path: Path) -> None:
     tenant = Tenant.from_config({"id": "acme", "sources": [source]})
     catalog = Catalog(Database("postgresql://nobody@127.0.0.1:9/none"))
     assert len(open_sources(tenant, settings, catalog)) == 1
-    KeyFile(key_file).make()
+    KeyFile(key_file).create()
     with pytest.raises(ConfigurationError, match="overlaps the project's own state"):
         open_sources(tenant, settings, catalog)
