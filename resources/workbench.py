@@ -100,8 +100,8 @@ def clear_failures() -> Iterator[None]:
     except RagAssetsError as error:
         raise as_failure(error) from None
     except Exception as error:
-        told = "".join(traceback.format_exception(error))
-        if _masked(told) == told:
+        described = "".join(traceback.format_exception(error))
+        if _masked(described) == described:
             raise
         # Dagster records an error with its causes: for these, only kind and place are recorded.
         raise as_failure(error) from None

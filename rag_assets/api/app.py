@@ -58,7 +58,7 @@ def build_app(
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        # They would send clients to whatever their Host header says.
+        # Redirects would lead clients to the value of their Host header.
         redirect_slashes=False,
         lifespan=_lifespan,
     )

@@ -107,7 +107,7 @@ class Backend:
                 await writer.acquire()
         except TimeoutError:
             raise TenantBusy(
-                "others write for this tenant", hint="ask again in some seconds"
+                "others write for this tenant", hint="try again in some seconds"
             ) from None
         try:
             return await _in_time(

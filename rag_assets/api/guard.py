@@ -50,7 +50,7 @@ class Guard:
     """Authenticates requests, and limits attempts without a valid token.
 
     Args:
-        authenticator: judges tokens.
+        authenticator: validates tokens.
         settings: attempts of an address, and proxies that are trusted for X-Forwarded-For.
         clock: in seconds.
     """
@@ -167,7 +167,7 @@ def require_few_values(body: bytes) -> None:
     Raises:
         Refused: it holds more.
     """
-    # Texts may hold many commas, so they only tell which bodies to look at.
+    # Texts may hold many commas: these only select the bodies to parse.
     if body.count(b",") < MAX_VALUES:
         return
     try:

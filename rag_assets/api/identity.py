@@ -13,7 +13,7 @@ ROLES: frozenset[str] = frozenset({"admin", "member"})
 
 
 class Unauthenticated(RagAssetsError):
-    """No valid token; the message says no more than the caller knows."""
+    """No valid token; the message reveals nothing that the caller does not know."""
 
 
 class Forbidden(RagAssetsError):

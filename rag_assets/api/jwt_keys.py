@@ -98,7 +98,7 @@ class KeySet:
             return
         try:
             now = self._clock()
-            # Tokens with made-up key ids shall not make us ask their signer all the time.
+            # Tokens with invented key ids must not cause a request to their issuer each time.
             if now - self._tried > _PAUSE_SECONDS:
                 self._tried = now
                 self._keys = self._read()

@@ -30,7 +30,7 @@ class JwtVerifier:
 
     Args:
         settings: issuer, audience, leeway, names of claims.
-        keys: finds the key that a token says it was signed with.
+        keys: finds the key by the id in a token's header.
     """
 
     def __init__(self, settings: JwtSettings, keys: Keys) -> None:

@@ -33,11 +33,11 @@ _BAD_REQUEST = 400
 
 
 async def _origin(request: Request, backend: BackendDependency) -> None:
-    """Refuse web pages: one that rebinds its name to our address would be taken for a neighbour."""
+    """Refuse web pages: one that rebinds its name to this address would pass as a local client."""
     origin = request.headers.get("origin")
     if origin is not None and origin not in backend.settings.mcp_origins:
         raise ForeignOrigin(
-            "web pages of this origin may not ask", hint="allow it in RAG_ASSETS_MCP_ORIGINS"
+            "web pages of this origin are not allowed", hint="add it to RAG_ASSETS_MCP_ORIGINS"
         )
 
 

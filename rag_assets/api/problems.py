@@ -64,7 +64,7 @@ class Kind:
 
     Attributes:
         name: in its type.
-        detail: for the caller, in place of what the operator is told.
+        detail: for the caller, in place of the error's, which is for the operator.
     """
 
     status: int
@@ -77,7 +77,7 @@ _NO_TENANT = Kind(
     404,
     "unknown-tenant",
     "There is no such tenant",
-    detail="it was removed, or never existed; ask the operator of the service",
+    detail="it was removed, or never existed; contact the operator of the service",
 )
 INVALID = Kind(422, "invalid-request", "The request is not valid")
 _KINDS: Mapping[type[RagAssetsError], Kind] = {
@@ -85,7 +85,7 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     NoProviderKey: Kind(402, "no-provider-key", "The tenant has no key for its provider"),
     CapReached: Kind(402, "cap-reached", "The tenant's cap on spending is reached"),
     Forbidden: Kind(403, "forbidden", "The token is not for this"),
-    ForeignOrigin: Kind(403, "foreign-origin", "Web pages of this origin may not ask"),
+    ForeignOrigin: Kind(403, "foreign-origin", "Web pages of this origin are not allowed"),
     UnknownTenant: _NO_TENANT,
     TenantGone: _NO_TENANT,
     UnknownDocument: Kind(404, "unknown-document", "There is no such document"),
@@ -110,12 +110,12 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     ProviderUnavailable: Kind(503, "embedder-unavailable", "The embedding provider is unavailable"),
     ProviderError: Kind(503, "embedder-unavailable", "The question could not be embedded"),
     Overloaded: Kind(
-        503, "overloaded", "More requests wait than can be answered soon", "ask again"
+        503, "overloaded", "More requests wait than can be answered soon", "try again"
     ),
     ChatUnavailable: Kind(503, "chat-unavailable", "The chat model's provider is unavailable"),
     ChatTimeout: Kind(504, "chat-late", "The chat model took too long"),
     IndexInconsistent: Kind(503, "index-inconsistent", "The tenant's index is being repaired"),
-    TenantBusy: Kind(503, "tenant-busy", "The tenant is being written to", "ask again"),
+    TenantBusy: Kind(503, "tenant-busy", "The tenant is being written to", "try again"),
     ServiceUnavailable: Kind(503, "unavailable", "A server that is needed is unavailable"),
     RagAssetsError: Kind(500, "internal", "The service failed"),
 }

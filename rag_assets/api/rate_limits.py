@@ -36,7 +36,7 @@ class TooManyAttempts(RagAssetsError):
     """An address sent too many requests without a valid token.
 
     Args:
-        retry_after: seconds until the next is judged by itself.
+        retry_after: seconds until a request is checked again.
     """
 
     def __init__(self, retry_after: int) -> None:

@@ -17,7 +17,7 @@ class Document:
 
     Attributes:
         uri: its address: in the source, or where people read it.
-        media_type: as its name promises it; None where that says nothing.
+        media_type: by its name; None if that has no known ending.
     """
 
     document_id: str
@@ -90,7 +90,7 @@ class Event:
 
     Attributes:
         id: rises with time.
-        payload: what the kind tells.
+        payload: details, by kind.
     """
 
     id: int

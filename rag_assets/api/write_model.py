@@ -102,7 +102,7 @@ class RecordBody(BaseModel):
 
     @property
     def is_secret(self) -> bool:
-        """Whether its application says that it must not be embedded."""
+        """Whether its application marks it as not to be embedded."""
         marked = str(self.metadata.get("is_secret", False))
         return marked.strip().lower() not in {"", "0", "0.0", "false", "no"}
 

@@ -9,7 +9,7 @@ import dagster as dg
 
 def _schema(columns: Mapping[str, tuple[str, str]]) -> dg.TableSchema:
     return dg.TableSchema(
-        [dg.TableColumn(name, kind, says) for name, (kind, says) in columns.items()]
+        [dg.TableColumn(name, kind, text) for name, (kind, text) in columns.items()]
     )
 
 

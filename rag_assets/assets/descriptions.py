@@ -36,7 +36,7 @@ the parser. A document that cannot be parsed is quarantined with its reason; the
 its last good version stays searchable.""",
     {
         "parsed, reused": "contents parsed now; documents whose text was in the lake already",
-        "failed": "documents quarantined now; failures says why, and each leads to its row",
+        "failed": "documents quarantined now; failures has their reasons, with links to their rows",
         "pages, pages read by OCR": "pages, slides or sheets; those read by OCR",
         "masked": "credentials that were masked",
         "left out": "unread parts of documents that are otherwise indexed",

@@ -31,7 +31,7 @@ class _KeyHealth:
         try:
             yield
         except (ProviderRefused, ChatRefused) as error:
-            # A refused model, quota or address tells nothing about the key; nor does a request
+            # A refused model, quota or address is no statement about the key; nor is a request
             # that was never sent.
             if error.fault == "key" and error.requests:
                 self._worked = False

@@ -291,7 +291,7 @@ class ChatUnavailable(ChatError):
 
     Args:
         message, hint: see RagAssetsError.
-        retry_after: seconds to wait, if the provider says so.
+        retry_after: seconds to wait, if the provider requires it.
     """
 
     def __init__(

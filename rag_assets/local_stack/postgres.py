@@ -2,7 +2,7 @@
 
 The wheel's own Python interface ties the server to the process that started it, gives up after
 ten seconds and puts its socket where a path may be too long for one; so only its binaries are
-used. The server listens on the loopback interface and asks for a password made at its creation:
+used. The server listens on the loopback interface and requires a password made at its creation:
 no socket, hence no limit on the length of a path, and no access for other users of the machine.
 """
 
@@ -178,7 +178,7 @@ class EmbeddedPostgres:
         draft.rename(self._data)
 
     def _clear_after_a_crash(self) -> None:
-        """Remove left-overs of a killed server: ending children, and its pid file.
+        """Remove the remains of a killed server: its ending children and its pid file.
 
         Postgres does so itself unless its old pid now belongs to another process of the same
         user, which is likely after a reboot.
@@ -187,9 +187,9 @@ class EmbeddedPostgres:
         if not stale.exists():
             return
         deadline = time.monotonic() + 10
-        while leftovers := _processes_in(self._data):
+        while remaining := _processes_in(self._data):
             if time.monotonic() > deadline:
-                for pid in leftovers:
+                for pid in remaining:
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGQUIT)
                 deadline += 5

@@ -1,7 +1,7 @@
 """Rejections of malformed messages, and errors that repeat nothing of what was sent.
 
-A client may send anything, and what it sends by mistake may be a credential. JSON-RPC says how
-what cannot be read is answered; see https://www.jsonrpc.org/specification.
+A client may send anything, and what it sends by mistake may be a credential. JSON-RPC defines the
+responses to malformed messages; see https://www.jsonrpc.org/specification.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def rejection(message: bytes, version: str | None = None) -> JSONRPCError | None
     A batch is none: the protocol has had none since its version 2025-06-18.
 
     Args:
-        message: as it came.
-        version: of the protocol, as a header says.
+        message: as received.
+        version: of the protocol, from a header.
     """
     if version is not None and not _VERSION.fullmatch(version):
         return _rejected(INVALID_REQUEST)

@@ -44,7 +44,7 @@ class _Server(MCPServer[None]):
     tool_names: frozenset[str] = frozenset()
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """Call a tool; of invalid arguments, tell which and why without repeating them."""
+        """Call a tool; errors name invalid arguments without repeating their values."""
         if name not in self.tool_names:
             raise ToolError("there is no such tool; tools/list names those there are")
         try:
@@ -152,7 +152,7 @@ def _in_time(
 
 
 class _OwnText(Exception):
-    """A text of ours, which tells our errors from the SDK's."""
+    """An error of ours, distinct from the SDK's."""
 
 
 def _own_error(error: Exception) -> Exception:

@@ -22,8 +22,8 @@ class Tool:
         name: that agents call it by.
         description: when to call it.
         function: makes the function that answers a call. Its parameters, annotated by types and
-            pydantic.Field, are the tool's; `rag_assets.mcp.knowledge.current_message` tells it
-            whose knowledge it answers from, and in whose name. It raises RagAssetsErrors.
+            pydantic.Field, are the tool's; `rag_assets.mcp.knowledge.current_message` has
+            the tenant and the caller. It raises RagAssetsErrors.
     """
 
     name: str

@@ -56,5 +56,5 @@ class FlatScopes:
         return granted
 
     def permits(self, caller: Caller, document: ScopedDocument) -> bool:  # noqa: D102
-        # The statement that read the document judged its scope by the grants of that moment.
+        # The statement that read the document checked its scope by the grants of that moment.
         return True

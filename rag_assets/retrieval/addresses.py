@@ -36,7 +36,7 @@ class Addresses:
     Attributes:
         links: addresses with a scheme, of mail, targets of links and images, tags of HTML; without
             their scheme.
-        names: of hosts or of files, which cannot be told apart: `example.org/login`, `main.py`.
+        names: of hosts or of files, which look the same: `example.org/login`, `main.py`.
         numbers: IP addresses, ports, numbers of telephones and of payment cards.
     """
 

@@ -93,8 +93,8 @@ class Answerer:
         # Writing takes up to a minute, and what was revoked meanwhile must not be shown.
         if not await self._retriever.still_readable(record.ref, request.caller, found):
             raise PassagesWithdrawn(
-                "something that the answer rests on was withdrawn while it was written",
-                hint="ask again",
+                "a source of the answer was withdrawn while the answer was written",
+                hint="ask the question again",
             )
         result = supported_answer(completion, found.hits)
         return replace(result, model=chat.id, latency_ms=latency, degraded=found.degraded)

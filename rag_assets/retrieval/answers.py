@@ -53,7 +53,7 @@ class Citation(Location):
 
 @dataclass(frozen=True, slots=True)
 class AnswerResult:
-    """An answer of which every claim cites a passage; a disabled tenant has none and says so.
+    """An answer of which every claim cites a passage; a disabled tenant has none, with the reason.
 
     Attributes:
         answer: empty where there is none.
@@ -61,7 +61,7 @@ class AnswerResult:
         hits: the passages that the model was given.
         removed: sentences of the model's that were removed, since they cite nothing, what does
             not exist, or what has none of their words.
-        needs_clarification: there is no answer: better to ask back than to guess.
+        needs_clarification: there is no answer: better to ask the user than to guess.
         reason: why there is none.
         cut: the model stopped since it may write no more.
         degraded: steps that the search for passages had to leave out; see SearchAnswer.

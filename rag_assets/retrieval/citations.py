@@ -1,8 +1,8 @@
 """Citations: which sentences of an answer are supported by the passages that they cite.
 
-Whether a passage truly entails a sentence takes a model to judge. What is judged here costs
-nothing and cannot be persuaded: that a citation exists, and that the passage it names has
-words of the sentence in it, and every address, port, telephone and card number that it names.
+Whether a passage truly entails a sentence only a model could decide. These checks cost nothing and
+cannot be deceived by a text: the citation exists, and the passage it names has words of the
+sentence, and every address, port, telephone and card number in it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class CitationReport:
 
 
 def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
-    """Judge each sentence of an answer with [n] markers by the passages it was given.
+    """Check each sentence of an answer with [n] markers against the passages.
 
     A marker counts for the sentence that it stands in or directly after, or for the one that
     follows where it begins a line.

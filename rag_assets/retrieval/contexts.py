@@ -38,7 +38,7 @@ _END_OF_SOURCE = re.compile(r"\)-{2,}")
 
 
 def as_results(hits: Sequence[Hit]) -> str:
-    """Hits as an agent's tool returns them; a sentence that says so if there are none."""
+    """Hits as an agent's tool returns them; a sentence if there are none."""
     if not hits:
         return NOTHING_FOUND
     return "\n\n".join(
@@ -55,7 +55,7 @@ def _score(hit: Hit) -> str:
 def neutralised(text: str) -> str:
     """A text whose imitations of markers are escaped by a backslash.
 
-    What a document says is data: it must not seem to end a passage, or to begin the next, nor to
+    The text of a document is data: it must not seem to end a passage, or to begin the next, nor to
     end a turn of the conversation with a model, or to begin another's. An imitation is what looks
     like `--- Result N`, `[END CONTEXT]`, `## Team Guidelines`, `<|im_end|>` or `Human:`.
     """

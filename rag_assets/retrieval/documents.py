@@ -37,7 +37,7 @@ class DocumentReader:
     """Lists and reads documents of the serving generation.
 
     Args:
-        catalog: says which documents there are, and who reads them.
+        catalog: has the documents, and their readers.
         store: holds their text.
         policy: what callers may read.
     """

@@ -111,7 +111,7 @@ class JournaledSearch:
             {
                 "ids": [passage.fields["chunk_id"] for passage in passages],
                 "scores": [None if c is None else round(c, 6) for c in cosines],
-                # Of all candidates: it tells whether a threshold kept everything back.
+                # Of all candidates: it shows whether a threshold excluded everything.
                 "nearest": round(max(progress.cosines.values()), 6) if progress.cosines else None,
                 "chosen": [hit.chunk_id for hit in answer.hits],
                 "latency_ms": dict(debug.latency_ms) if debug else {},

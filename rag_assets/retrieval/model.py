@@ -181,7 +181,7 @@ class SearchRequest(Question):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             if first["loc"] == ("query",) and first["type"] == "string_pattern_mismatch":
-                raise InvalidRequest("the question is empty", hint="ask something") from None
+                raise InvalidRequest("the question is empty", hint="give it a question") from None
             raise InvalidRequest(
                 f"the search cannot be made: {problem_of(first)}", hint="correct that field"
             ) from None
@@ -275,7 +275,7 @@ class SearchAnswer:
     """Hits, best first; none for a disabled tenant.
 
     Attributes:
-        needs_clarification: nothing was near enough: better to ask back than to guess.
+        needs_clarification: nothing was near enough: better to ask the user than to guess.
         omitted: hits that were left out, since they did not fit into the budget of tokens.
         generation: that answered; None before the first is complete.
         degraded: steps that were wanted and had to be left out, as they failed or took too long:

@@ -34,8 +34,8 @@ _RUN = re.compile(r"\d+")
 
 _PHONE = range(7, 16)
 _CARD = range(13, 20)
-_SURELY = 9
-"""Digits in groups that make a telephone number without a word or a sign that says so."""
+_UNMARKED_DIGITS = 9
+"""Least digits in groups that are a telephone number without a word or a sign for one."""
 _LOOK_BACK = 48
 
 
@@ -138,7 +138,7 @@ def _is_phone(plain: str, start: int, written: str, digits: str) -> bool:
     # Amounts are round, or in groups of three.
     if digits.endswith("000") or re.fullmatch(r"\d{1,3}(?:[ .]\d{3})+", written):
         return False
-    return len(digits) >= _SURELY
+    return len(digits) >= _UNMARKED_DIGITS
 
 
 def _is_card(digits: str) -> bool:

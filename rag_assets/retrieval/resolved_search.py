@@ -37,7 +37,7 @@ class ResolvedSearch:
     def of(
         cls, tenant: Tenant, request: SearchRequest, masked: str, serving: Generation | None
     ) -> ResolvedSearch:
-        """The request, with the tenant's defaults where it says nothing.
+        """The request, with the tenant's defaults for parameters that it lacks.
 
         Args:
             tenant: that is searched.

@@ -41,7 +41,7 @@ class AsyncRetriever:
     """Searches tenants' indexes, in one event loop and over connections that are kept.
 
     Args:
-        catalog: says which generation answers, which version of a document counts, who reads it.
+        catalog: has the serving generation, the current versions of documents, and their readers.
         store: where entries are searched.
         embedders: makes the embedder that built a generation.
         policy: what callers may read.

@@ -1,4 +1,4 @@
-"""Terms: the words of a text that tell its subject."""
+"""Terms: the significant words of a text."""
 
 from __future__ import annotations
 

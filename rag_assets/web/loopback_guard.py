@@ -22,11 +22,11 @@ class LoopbackGuard:
     """Refuses requests that do not come from a page of this machine's own address.
 
     Dagster's UI has no log-in: loopback is what protects it. A page of any site can send requests
-    there nevertheless, launch runs by them (Origin and Sec-Fetch-Site tell), and read what is
-    answered if its site's name is made to mean this machine (Host tells).
+    there nevertheless and launch runs by them (seen in Origin and Sec-Fetch-Site), and read the
+    responses if the site's name resolves to this machine (seen in Host).
 
     Args:
-        app: what to protect.
+        app: the application to protect.
     """
 
     def __init__(self, app: ASGIApp) -> None:

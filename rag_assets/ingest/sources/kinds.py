@@ -58,7 +58,7 @@ class SourceKind(Generic[_Config]):
         name: what `type` is in a source's configuration.
         config: the model that validates the rest of it.
         build: makes the source; raises ConfigurationError where it cannot be used.
-        pushed: whether an application pushes its documents over HTTP, with revisions that tell
+        pushed: whether an application pushes its documents over HTTP, with a revision for
             every change; otherwise a listing finds them.
         path_fields: fields of the configuration that are paths: relative ones are relative to
             tenants.yaml, and moving what they name changes no document.

@@ -44,7 +44,7 @@ _REQUIRED = ("verify", "fuse", "read")
 _TRUSTED = frozenset(BUILT_IN.values())
 _BRIEF = frozenset({Verify, Fuse, Score, Budget})
 _VERIFIED_SECONDS = 1.0
-"""After which the catalog is asked again: texts are read in between."""
+"""Age at which a verification is repeated, since texts are read in between."""
 _MAX_REPEATS = 25
 """Repeats of a search: as often as the two steps that repeat it do so together."""
 

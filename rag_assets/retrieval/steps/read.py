@@ -1,4 +1,4 @@
-"""Read: fetch the stored fields of the first texts, and keep only entries that are intact."""
+"""Read: fetch the stored fields of the first texts, and keep only unaltered entries."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Read:
             IndexInconsistent: the tenant's index was lost.
         """
         progress = await self._read(progress)
-        # An entry that is gone now was replaced meanwhile: its successor is found next time. In
-        # place of one that was altered, another says the same, or is the next best.
+        # An entry that is missing was replaced meanwhile: its successor is found next time. An
+        # altered one is replaced by an equal text, or by the next best.
         if progress.unread and progress.reads < _MAX_READS:
             return replace(
                 progress,
@@ -56,13 +56,13 @@ class Read:
         with progress.timings.part("read"):
             entries = await self._entries(progress, order)
         cosines = {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
-        intact = {d.id: d for d in order if d.id in entries and _is_intact(entries[d.id], d)}
-        altered = entries.keys() - intact.keys()
+        unaltered = {d.id: d for d in order if d.id in entries and _is_unaltered(entries[d.id], d)}
+        altered = entries.keys() - unaltered.keys()
         return replace(
             progress,
             cosines={**progress.cosines, **cosines},
-            passages=[d.with_fields(entries[d.id].fields) for d in intact.values()],
-            unread=progress.unread | {d.id for d in order if d.id not in intact},
+            passages=[d.with_fields(entries[d.id].fields) for d in unaltered.values()],
+            unread=progress.unread | {d.id for d in order if d.id not in unaltered},
             altered=progress.altered | altered,
             verified=progress.confirmed.without(altered),
             reads=progress.reads + 1,
@@ -73,8 +73,8 @@ class Read:
     ) -> Mapping[str, StoredEntry]:
         """The entries of these texts that are still there, by id, altered ones among them.
 
-        Their scopes are those that could be read when the search began: what the catalog says by
-        now is for the next verification.
+        Their scopes are those that could be read when the search began: later changes are for the
+        next verification.
         """
         is_scored = all(distinct.id in progress.cosines for distinct in order)
         return await self._searcher.entries(
@@ -91,13 +91,13 @@ class Read:
         if progress.unread:
             _LOG.warning(
                 f"{tenant_id}: entries that were found cannot be read;"
-                f" `rag-assets check {tenant_id}` tells what is wrong with its index"
+                f" run `rag-assets check {tenant_id}` for the fault of its index"
             )
         if not progress.confirmed.recalled:
             await self._require_index(progress)
 
     async def _require_index(self, progress: SearchProgress) -> None:
-        """Tell an index without matches from one that was replaced by an empty one."""
+        """Distinguish an index without matches from one that was replaced by an empty one."""
         serving, tenant_id = progress.serving, progress.owner.tenant
         index = IndexRef(serving.index_name, serving.index_identity)
         if await self._searcher.presence(index) != "present":
@@ -107,6 +107,6 @@ class Read:
             )
 
 
-def _is_intact(entry: StoredEntry, found: Distinct) -> bool:
+def _is_unaltered(entry: StoredEntry, found: Distinct) -> bool:
     """Whether an entry is what was written, and of the version that the catalog confirmed."""
     return entry.intact and entry.index_key == found.candidate.index_key

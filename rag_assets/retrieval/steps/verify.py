@@ -17,10 +17,10 @@ _MAX_RECALLS = 5
 
 @final
 class Verify:
-    """Asks the catalog which versions count now; no list of steps goes without it (SearchPlan).
+    """Keeps the current versions by the catalog; every list of steps has it (see SearchPlan).
 
     Args:
-        services: read the catalog and judge what callers may read.
+        services: read the catalog and decide what callers may read.
     """
 
     def __init__(self, services: SearchServices) -> None:
@@ -30,8 +30,8 @@ class Verify:
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Keep candidates of exactly the versions that may be shown to the caller now.
 
-        A document can be replaced between the search and the look into the catalog: then the search
-        found only the version that no longer counts, and is repeated.
+        A document can be replaced between the search and the query to the catalog: then the search
+        found only a former version, and is repeated.
         """
         with progress.timings.part("search"):
             verified = await self._confirmed(progress, progress.rankings)
@@ -39,7 +39,7 @@ class Verify:
         recalls = progress.recalls + 1
         if replaced and replaced != progress.replaced and recalls < _MAX_RECALLS:
             return replace(progress, replaced=replaced, recalls=recalls, repeat=True)
-        # What was found again and could not be read lies elsewhere than it says.
+        # Found again but not readable: it is not where its fields place it.
         excluded = progress.excluded
         altered = excluded & verified.by_id.keys() if excluded else excluded
         return replace(

@@ -146,7 +146,7 @@ def test_what_is_revoked_while_the_model_writes_is_not_shown(
     monkeypatch.setattr(retriever, "search", revoked_afterwards)
     response = service.ask("zoe")
     assert_problem(response, 409, "passages-withdrawn")
-    assert "ask again" in response.json()["detail"]
+    assert "ask the question again" in response.json()["detail"]
     assert "9 bar" in str(llmock.requests[0].body)
     assert "9 bar" not in response.text
     llmock.reply("The valve opens at 4 bar [1].")
