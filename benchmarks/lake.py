@@ -33,7 +33,7 @@ EMBEDDER = "bench/model@384"
 DIMENSIONS = 384
 FILES = 60
 CHUNKS = 30
-ASKED = 20
+SAMPLE = 20
 REPEATS = 9
 
 
@@ -52,7 +52,7 @@ class Corpus:
         """The key of a document."""
         return key_of("document", number)
 
-    def some_hashes(self, seed: int, count: int = ASKED) -> list[str]:
+    def some_hashes(self, seed: int, count: int = SAMPLE) -> list[str]:
         """Hashes that are there."""
         return [
             self.hash_of(n)
@@ -118,10 +118,10 @@ def reads(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[int
     """The keys that an edit reads, and those of a slice."""
     slice_of = min(5_000, corpus.vectors // 10)
     yield (
-        f"missing_vectors, {ASKED}",
+        f"missing_vectors, {SAMPLE}",
         lambda s: lake.missing_vectors(EMBEDDER, corpus.some_hashes(s)),
     )
-    yield f"vectors, {ASKED}", lambda s: lake.vectors(EMBEDDER, corpus.some_hashes(s))
+    yield f"vectors, {SAMPLE}", lambda s: lake.vectors(EMBEDDER, corpus.some_hashes(s))
     yield f"vectors, {slice_of}", lambda s: lake.vectors(EMBEDDER, corpus.some_hashes(s, slice_of))
     yield "missing_parsed, 1", lambda s: lake.missing_parsed(corpus.some_keys(s))
     yield "parsed, 1", lambda s: lake.parsed(corpus.some_keys(s))
@@ -135,11 +135,11 @@ def reads(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[int
 
 def appends(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[int], object]]]:
     """What an edit writes."""
-    vectors = np.ones((ASKED, DIMENSIONS), np.float32)
+    vectors = np.ones((SAMPLE, DIMENSIONS), np.float32)
     yield (
-        f"append_vectors, {ASKED}",
+        f"append_vectors, {SAMPLE}",
         lambda s: lake.append_vectors(
-            EMBEDDER, [sha256_hex(f"new {s} {n}") for n in range(ASKED)], vectors
+            EMBEDDER, [sha256_hex(f"new {s} {n}") for n in range(SAMPLE)], vectors
         ),
     )
     yield "append_parsed, 1", lambda s: lake.append_parsed([document(corpus, 10**6 + s)[0]])

@@ -154,12 +154,12 @@ def change(home: Path, cli: list[str], environment: Mapping[str, str], number: i
     started = time.monotonic()
     search = [*cli, "search", "team-0000", mark, "--mode", "text", "--json"]
     while time.monotonic() < started + _TIMEOUT_SECONDS:
-        asked = time.monotonic()
+        queried_at = time.monotonic()
         answer = subprocess.run(
             search, env=environment, check=True, capture_output=True, text=True
         ).stdout
         if mark in answer:
-            return round(asked - started, 2)
+            return round(queried_at - started, 2)
         time.sleep(0.5)
     sys.exit(f"the change was not searchable after {_TIMEOUT_SECONDS} s")
 

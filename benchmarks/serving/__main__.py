@@ -1,13 +1,13 @@
-"""The service under load, beside bare Elasticsearch asked by its official client.
+"""The service under load, beside bare Elasticsearch through its official client.
 
     python -m benchmarks.serving                     2,000 and 16,000 chunks; eight minutes, the
                                                      first time some more for the model
     python -m benchmarks.serving --large             50,000 chunks as well
     python -m benchmarks.serving --rounds 1 --only service-hybrid --name trial
 
-Whoever makes load is a process of its own (service_load.py, bare_load.py; wrk where it is
-installed). Ours and bare take turns within each round. CPU is told by process and request: it
-holds on a busy machine, too, where times do not; `elsewhere` tells how busy others kept it.
+Load is made by a process of its own (service_load.py, bare_load.py; wrk if it is installed). The
+service and bare Elasticsearch alternate within each round. CPU is reported by process and request:
+unlike times, it is valid on a busy machine, too; `elsewhere` is the CPU of other processes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
 from benchmarks.serving.cases import Case, cases
 from benchmarks.serving.installation import Installation
-from benchmarks.serving.running import Runner
+from benchmarks.serving.runner import Runner
 
 WORK = PROJECT / ".local" / "benchmark-serving"
 

@@ -1,11 +1,11 @@
-"""Many callers that ask Elasticsearch itself through its official client.
+"""Load on Elasticsearch itself by many callers, through its official client.
 
     python -m benchmarks.serving.bare_load URL FILE --client async --callers 50
 
-What is asked is what the service asks: the same searches in one request, made by the same
-functions, with vectors that were computed beforehand. All candidates bring their texts along: the
-service asks for those of its hits alone, but with one request more. `--lean` asks for no more
-candidates than are to be shown, as one would who does not look anything up afterwards.
+The searches are those of the service: in one request, made by the same functions, with vectors that
+were computed beforehand. All candidates come with their texts: the service reads those
+of its hits alone, but with another request. `--lean` requests no more candidates than hits, as is
+enough without further look-ups.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from elastic_transport import OrjsonSerializer
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
-from benchmarks.serving.load import Asked, Timed, parser
+from benchmarks.serving.load import LoadOptions, Timed, parser
 from benchmarks.serving.questions import Drawn, read
 from rag_assets.retrieval.steps.recall import candidate_count
 from rag_assets.storage.index.elasticsearch import queries
@@ -33,22 +33,22 @@ _OPTIONS: Mapping[str, Any] = {
 }
 
 
-class AskedBare(Asked):
-    """What is asked, and how."""
+class BareLoadOptions(LoadOptions):
+    """Options of load on Elasticsearch."""
 
     client: str
     lean: bool
 
 
-def lines_of(asked: AskedBare, drawn: Drawn, number: int) -> _Lines:
-    """A question as the service puts it to Elasticsearch."""
-    limit = asked.top_k if asked.lean else candidate_count(asked.top_k)
+def lines_of(options: BareLoadOptions, drawn: Drawn, number: int) -> _Lines:
+    """The searches of the service for a question, as lines of a multi-search."""
+    limit = options.top_k if options.lean else candidate_count(options.top_k)
     narrowing = EntryFilter(scopes=frozenset({"public"}))
     by: dict[str, np.ndarray | str] = {
         "knn": drawn.vectors[number],
         "text": drawn.queries[number],
     }
-    kinds = ("knn", "text") if asked.mode == "hybrid" else (asked.mode,)
+    kinds = ("knn", "text") if options.mode == "hybrid" else (options.mode,)
     place = drawn.place
     owner = Owner(place.tenant, place.incarnation, place.generation)
     found: _Lines = []
@@ -61,12 +61,12 @@ def lines_of(asked: AskedBare, drawn: Drawn, number: int) -> _Lines:
     return found
 
 
-async def ask(url: str, asked: list[_Lines], callers: int) -> tuple[Timed, list[int]]:
-    """Ask with one client on one event loop."""
-    timed, hits, requests = Timed(), [], iter(asked)
+async def search(url: str, searches: list[_Lines], callers: int) -> tuple[Timed, list[int]]:
+    """Search with one client on one event loop."""
+    timed, hits, requests = Timed(), [], iter(searches)
     async with AsyncElasticsearch(url, connections_per_node=callers, **_OPTIONS) as client:
         # Opens the connections.
-        await asyncio.gather(*(client.msearch(searches=asked[0]) for _ in range(callers)))
+        await asyncio.gather(*(client.msearch(searches=searches[0]) for _ in range(callers)))
 
         async def call() -> None:
             for lines in requests:
@@ -79,14 +79,14 @@ async def ask(url: str, asked: list[_Lines], callers: int) -> tuple[Timed, list[
     return timed, hits
 
 
-def ask_in_threads(url: str, asked: list[_Lines], callers: int) -> tuple[Timed, list[int]]:
-    """Ask with one client and a thread for each caller."""
-    timed, hits, requests = Timed(), [], iter(asked)
+def search_in_threads(url: str, searches: list[_Lines], callers: int) -> tuple[Timed, list[int]]:
+    """Search with one client and a thread for each caller."""
+    timed, hits, requests = Timed(), [], iter(searches)
     with (
         Elasticsearch(url, connections_per_node=callers, **_OPTIONS) as client,
         ThreadPoolExecutor(callers) as pool,
     ):
-        _wait(pool, lambda: client.msearch(searches=asked[0]), callers)
+        _wait(pool, lambda: client.msearch(searches=searches[0]), callers)
 
         def call() -> None:
             for lines in requests:
@@ -110,18 +110,18 @@ def _hits(responses: list[Mapping[str, Any]]) -> int:
 
 def main() -> None:
     """Send a request, and report its time."""
-    options = parser(__doc__)
-    options.add_argument("--client", choices=("async", "threads"), default="async")
-    options.add_argument("--lean", action="store_true", help="no more candidates than hits")
-    asked = options.parse_args(namespace=AskedBare())
-    drawn = read(asked.questions)
-    made = [lines_of(asked, drawn, number) for number in asked.chosen(len(drawn.queries))]
+    arguments = parser(__doc__)
+    arguments.add_argument("--client", choices=("async", "threads"), default="async")
+    arguments.add_argument("--lean", action="store_true", help="no more candidates than hits")
+    options = arguments.parse_args(namespace=BareLoadOptions())
+    drawn = read(options.questions)
+    made = [lines_of(options, drawn, number) for number in options.chosen(len(drawn.queries))]
     # Not from the arguments, which everybody on the machine can read: it holds a password.
     url = os.environ["ELASTICSEARCH_URL"]
-    if asked.client == "async":
-        timed, hits = asyncio.run(ask(url, made, asked.callers))
+    if options.client == "async":
+        timed, hits = asyncio.run(search(url, made, options.callers))
     else:
-        timed, hits = ask_in_threads(url, made, asked.callers)
+        timed, hits = search_in_threads(url, made, options.callers)
     timed.report(hits)
 
 

@@ -1,4 +1,4 @@
-"""What is measured: who is asked, how, by how many at once."""
+"""The cases measured: a target, a kind of search, a number of callers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Literal
 
 from rag_assets.tenants.model import SearchMode
 
-Door = Literal["service", "bare", "bare-threads", "bare-lean", "wrk"]
-"""The service; Elasticsearch by its client, on one event loop, in threads, or for no more
-candidates than hits; the service asked by wrk."""
+Target = Literal["service", "bare", "bare-threads", "bare-lean", "wrk"]
+"""The service; Elasticsearch through its client, on one event loop, in threads, or for no more
+candidates than hits; the service under load by wrk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,11 @@ class Case:
     """One kind of load.
 
     Attributes:
-        repeated: whether few questions are asked over and over.
+        repeated: whether few questions are repeated.
         every_round: whether it is measured in each round, or once.
     """
 
-    door: Door
+    target: Target
     mode: SearchMode = "hybrid"
     top_k: int = 5
     callers: int = 50
@@ -33,29 +33,29 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What it is called on the screen."""
+        """Its name in the output."""
         questions = "-repeated" if self.repeated else ""
-        return f"{self.door}-{self.mode}-top{self.top_k}-{self.callers}-{self.tenant}{questions}"
+        return f"{self.target}-{self.mode}-top{self.top_k}-{self.callers}-{self.tenant}{questions}"
 
 
 def cases(tenants: Sequence[str]) -> list[Case]:
-    """All of them, ours and bare side by side.
+    """All cases, each for the service and for Elasticsearch.
 
     Args:
-        tenants: that are there; `bench` is always asked.
+        tenants: that are indexed; `bench` has all cases.
     """
     first = Case("service", every_round=True)
     found = [
         first,
-        replace(first, door="bare"),
-        replace(first, door="bare-threads"),
-        replace(first, door="bare-lean", every_round=False),
+        replace(first, target="bare"),
+        replace(first, target="bare-threads"),
+        replace(first, target="bare-lean", every_round=False),
         replace(first, repeated=True),
     ]
     if shutil.which("wrk"):
-        found.append(replace(first, door="wrk", every_round=False))
+        found.append(replace(first, target="wrk", every_round=False))
     for case in _others(tenants):
-        found += [case, replace(case, door="bare")]
+        found += [case, replace(case, target="bare")]
     return found
 
 

@@ -27,7 +27,7 @@ from benchmarks.serving.questions import read
 from rag_assets.local_stack.net import free_port
 
 QUESTIONS = 20_000
-"""Of each tenant: none is asked twice unless it shall be."""
+"""Of each tenant: none is sent twice unless a case repeats it."""
 FILES = {"small": 250, "bench": 2_000, "large": 6_200}
 """Tenants by the number of their documents: about 2,000, 16,000 and 50,000 chunks."""
 

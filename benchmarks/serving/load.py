@@ -1,4 +1,4 @@
-"""What the processes that make load have in common: how requests are handed out and timed."""
+"""Common parts of processes that make load: options, order of requests, times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag_assets.tenants.model import SearchMode
 
 
 class Timed:
-    """Times requests; prints what a benchmark wants to know of them.
+    """Times requests, and prints the results.
 
     CPU is this process's own, between the first request and the last answer: reading questions
     and looking at answers is no part of it.
@@ -48,14 +48,14 @@ class Timed:
         """
         if not hits or not all(hits):
             raise SystemExit(f"{sum(not found for found in hits)} answers without a hit")
-        told = {
+        report = {
             "seconds": self._seconds,
             "cpu": self._cpu,
             "idle": self._idle,
             "latencies": self.latencies,
             "hits": sum(hits) / len(hits),
         }
-        print(json.dumps(told))
+        print(json.dumps(report))
 
 
 def _idle() -> float:
@@ -63,8 +63,8 @@ def _idle() -> float:
     return float(times.idle + getattr(times, "iowait", 0.0))
 
 
-class Asked(argparse.Namespace):
-    """What is asked of whom, by how many at once."""
+class LoadOptions(argparse.Namespace):
+    """Options of every kind of load."""
 
     url: str
     questions: Path
@@ -76,10 +76,10 @@ class Asked(argparse.Namespace):
     top_k: int
 
     def chosen(self, count: int) -> list[int]:
-        """The numbers of the questions that are asked, in turn.
+        """The numbers of the questions to send, in order.
 
         Args:
-            count: of the questions there are.
+            count: number of questions.
         """
         different = self.different or self.requests
         return [(self.start + n % different) % count for n in range(self.requests)]

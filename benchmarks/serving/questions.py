@@ -85,15 +85,15 @@ def _vectors(path: Path) -> Path:
     return path.with_suffix(".npy")
 
 
-def _known(path: Path, embedder_id: str, asked: list[str]) -> bool:
+def _known(path: Path, embedder_id: str, queries: list[str]) -> bool:
     """Whether the vectors of these questions are there from the last time."""
     if not path.exists():
         return False
     before = json.loads(path.read_text())
-    return bool(before["queries"] == asked and before["place"].get("embedder_id") == embedder_id)
+    return bool(before["queries"] == queries and before["place"].get("embedder_id") == embedder_id)
 
 
-def _write(path: Path, tenant_id: str, asked: list[str]) -> None:
+def _write(path: Path, tenant_id: str, queries: list[str]) -> None:
     from rag_assets.cli.commands.session import Session
     from rag_assets.storage.index.model import Owner
 
@@ -112,12 +112,12 @@ def _write(path: Path, tenant_id: str, asked: list[str]) -> None:
             serving.embedder_id,
             chunks,
         )
-        if not _known(path, place.embedder_id, asked):
+        if not _known(path, place.embedder_id, queries):
             tenant = session.embedders.tenant(record)
             embedder = session.embedders.of_generation(record.ref, tenant, serving)
-            answer = asyncio.run(embedder.embed(asked, purpose="query"))
+            answer = asyncio.run(embedder.embed(queries, purpose="query"))
             np.save(_vectors(path), answer.vectors)
-    path.write_text(json.dumps({"place": asdict(place), "queries": asked}))
+    path.write_text(json.dumps({"place": asdict(place), "queries": queries}))
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
-"""Many callers that ask the service, each its next question as soon as it has its answer.
+"""Load on the service by many callers; each sends its next question after its last answer.
 
     RAG_ASSETS_TOKEN=… python -m benchmarks.serving.service_load URL FILE --callers 50
 
 Requests are made beforehand and answers read afterwards, over bare sockets, so that two cores are
-left to whoever is measured: a request takes about 0.1 ms of this process.
+left to the servers: a request takes about 0.1 ms of this process.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import os
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from benchmarks.serving.load import Asked, Timed, parser
+from benchmarks.serving.load import LoadOptions, Timed, parser
 from benchmarks.serving.questions import read
 
 
-async def ask(host: str, port: int, requests: Iterator[bytes], callers: int) -> tuple[Timed, list]:
+async def send(host: str, port: int, requests: Iterator[bytes], callers: int) -> tuple[Timed, list]:
     """Send every request; returns times and the bodies of the answers."""
     timed, bodies = Timed(), []
     streams = [await asyncio.open_connection(host, port) for _ in range(callers)]
@@ -39,12 +39,12 @@ async def ask(host: str, port: int, requests: Iterator[bytes], callers: int) -> 
     return timed, bodies
 
 
-def requests_of(asked: Asked, token: str) -> Iterator[bytes]:
+def requests_of(options: LoadOptions, token: str) -> Iterator[bytes]:
     """The requests as they go over the wire."""
-    parts = urlsplit(asked.url)
-    texts = read(asked.questions).queries
-    for number in asked.chosen(len(texts)):
-        wanted = {"query": texts[number], "top_k": asked.top_k, "mode": asked.mode}
+    parts = urlsplit(options.url)
+    texts = read(options.questions).queries
+    for number in options.chosen(len(texts)):
+        wanted = {"query": texts[number], "top_k": options.top_k, "mode": options.mode}
         body = json.dumps(wanted).encode()
         yield (
             f"POST /rag/query HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {token}\r\n"
@@ -56,16 +56,16 @@ def _length(head: bytes) -> int:
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):
             return int(line.partition(b":")[2])
-    raise SystemExit("an answer does not say how long it is")
+    raise SystemExit("an answer has no Content-Length")
 
 
 def main() -> None:
     """Send a request, and report its time."""
-    asked = parser(__doc__).parse_args(namespace=Asked())
-    parts = urlsplit(asked.url)
-    made = list(requests_of(asked, os.environ["RAG_ASSETS_TOKEN"]))
+    options = parser(__doc__).parse_args(namespace=LoadOptions())
+    parts = urlsplit(options.url)
+    made = list(requests_of(options, os.environ["RAG_ASSETS_TOKEN"]))
     timed, bodies = asyncio.run(
-        ask(str(parts.hostname), int(parts.port or 80), iter(made), asked.callers)
+        send(str(parts.hostname), int(parts.port or 80), iter(made), options.callers)
     )
     timed.report([len(json.loads(body)["hits"]) for body in bodies])
 

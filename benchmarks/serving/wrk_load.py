@@ -1,9 +1,8 @@
-"""The service asked by wrk: a second opinion on service_load, where wrk is installed.
+"""Load on the service by wrk: a second opinion on service_load, if wrk is installed.
 
     RAG_ASSETS_TOKEN=… python -m benchmarks.serving.wrk_load URL FILE --callers 50
 
-wrk asks for a time and not a number of questions; it is given one in which so many questions are
-hardly all asked.
+wrk runs for a time, not for a number of requests: for one in which it hardly sends all of them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.serving.load import Asked, parser
+from benchmarks.serving.load import LoadOptions, parser
 from benchmarks.serving.questions import read
 
 _SCRIPT = Path(__file__).with_name("questions.lua")
@@ -28,29 +27,35 @@ _FASTEST = 150
 
 def main() -> None:
     """Send a request, and report its time."""
-    asked = parser(__doc__).parse_args(namespace=Asked())
-    queries = read(asked.questions).queries
+    options = parser(__doc__).parse_args(namespace=LoadOptions())
+    queries = read(options.questions).queries
     with tempfile.NamedTemporaryFile("w") as bodies:
-        for number in asked.chosen(len(queries)):
-            wanted = {"query": queries[number], "top_k": asked.top_k, "mode": asked.mode}
+        for number in options.chosen(len(queries)):
+            wanted = {"query": queries[number], "top_k": options.top_k, "mode": options.mode}
             bodies.write(json.dumps(wanted) + "\n")
         bodies.flush()
-        seconds = max(2, asked.requests // _FASTEST)
-        command = ["wrk", "-t1", f"-c{asked.callers}", f"-d{seconds}s", "-s", str(_SCRIPT)]
+        seconds = max(2, options.requests // _FASTEST)
+        command = ["wrk", "-t1", f"-c{options.callers}", f"-d{seconds}s", "-s", str(_SCRIPT)]
         idle, started = psutil.cpu_times().idle, time.perf_counter()
         done = subprocess.run(
-            [*command, f"{asked.url}/rag/query", "--", bodies.name, os.environ["RAG_ASSETS_TOKEN"]],
+            [
+                *command,
+                f"{options.url}/rag/query",
+                "--",
+                bodies.name,
+                os.environ["RAG_ASSETS_TOKEN"],
+            ],
             stdout=subprocess.PIPE,
             text=True,
             check=True,
         )
         idle, taken = psutil.cpu_times().idle - idle, time.perf_counter() - started
-    told = json.loads(done.stdout.splitlines()[-1])
-    if told.pop("failed"):
+    report = json.loads(done.stdout.splitlines()[-1])
+    if report.pop("failed"):
         raise SystemExit(f"requests of wrk failed: {done.stdout}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(
-        json.dumps({**told, "seconds": taken, "idle": idle, "cpu": used.ru_utime + used.ru_stime})
+        json.dumps({**report, "seconds": taken, "idle": idle, "cpu": used.ru_utime + used.ru_stime})
     )
 
 

@@ -10,10 +10,10 @@ from docs.tools.tables import as_table, median_of, origin
 
 _Run = Mapping[str, Any]
 
-_DOORS = {
+_TARGETS = {
     ("service", False): "**the service**, each question a new one",
-    ("service", True): "the service, 50 questions over and over",
-    ("wrk", False): "the service, asked by wrk",
+    ("service", True): "the service, 50 questions repeated",
+    ("wrk", False): "the service, under load by wrk",
     ("bare", False): "**bare Elasticsearch**, its client on an event loop",
     ("bare-threads", False): "bare Elasticsearch, its client in threads",
     ("bare-lean", False): "bare Elasticsearch, no more candidates than hits",
@@ -28,13 +28,13 @@ _USUAL = {"mode": "hybrid", "top_k": 5, "callers": 50, "tenant": "bench"}
 
 
 def serving_tables(result: Mapping[str, Any]) -> str:
-    """Times and CPU of every door, then how far ours is from bare as the work changes."""
+    """Times and CPU of every target, then the ratio of service to bare as the work changes."""
     runs: Sequence[_Run] = result["runs"]
     usual = _like(runs, **_USUAL)
     rows = [
         _row(name, found)
-        for (door, repeated), name in _DOORS.items()
-        if (found := _like(usual, door=door, repeated=repeated))
+        for (target, repeated), name in _TARGETS.items()
+        if (found := _like(usual, target=target, repeated=repeated))
     ]
     chunks = result["chunks"]["bench"]
     columns = [
@@ -67,9 +67,9 @@ def _changes(chunks: Mapping[str, int]) -> list[tuple[str, Mapping[str, Any]]]:
 
 def _ratio(runs: Sequence[_Run], name: str, changed: Mapping[str, Any]) -> list[str] | None:
     alike = _like(runs, **{**_USUAL, **changed}, repeated=False)
-    ours = _like(alike, door="service")
-    # Whichever way of using the client answers sooner.
-    bares = [found for door in ("bare", "bare-threads") if (found := _like(alike, door=door))]
+    ours = _like(alike, target="service")
+    # The faster of the two ways to use the client.
+    bares = [found for target in ("bare", "bare-threads") if (found := _like(alike, target=target))]
     if not ours or not bares:
         return None
     bare = min(bares, key=lambda found: median_of(found, "p50"))

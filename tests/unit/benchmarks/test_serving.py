@@ -6,7 +6,7 @@ from dataclasses import replace
 from benchmarks import prose
 from benchmarks.serving.cases import Case, cases
 from benchmarks.serving.questions import drawn
-from benchmarks.serving.running import percentiles
+from benchmarks.serving.runner import percentiles
 
 
 def test_questions_are_distinct_in_the_words_of_the_texts_and_always_the_same() -> None:
@@ -20,8 +20,8 @@ def test_questions_are_distinct_in_the_words_of_the_texts_and_always_the_same() 
 
 def test_each_case_of_ours_has_a_bare_one_beside_it() -> None:
     found = cases(["bench", "small"])
-    ours = {case for case in found if case.door == "service" and not case.repeated}
-    bare = {replace(case, door="service") for case in found if case.door == "bare"}
+    ours = {case for case in found if case.target == "service" and not case.repeated}
+    bare = {replace(case, target="service") for case in found if case.target == "bare"}
     assert ours == bare
     assert replace(Case("service"), every_round=True) in ours
 

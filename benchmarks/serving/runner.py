@@ -1,4 +1,4 @@
-"""Running one case, and telling what it took of whom."""
+"""Runs cases, and reports times and CPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.serving.installation import QUESTIONS, Installation, Service
 from rag_assets.local_stack.net import masked
 
 _FEW = 50
-"""Questions that are asked over and over."""
+"""Questions of a case that repeats them."""
 _WARM_UP = 500
 _COMPILED = 5_000
 """Searches."""
@@ -29,7 +29,7 @@ class Runner:
     """Runs cases.
 
     Args:
-        servers, service: whose CPU is told.
+        servers, service: whose CPU is measured.
         installation: knows the questions.
         requests: of a case.
     """
@@ -40,12 +40,12 @@ class Runner:
         self._url = servers.elasticsearch_url
         self._installation, self._service, self._requests = installation, service, requests
         self._pids = {"service": service.pid, **servers.pids}
-        # What was asked once may be remembered: no question comes twice but where it shall.
+        # Answers may be cached: no question is sent twice unless the case repeats them.
         self._next = 0
 
     def warm_up(self) -> None:
         """Have servers compile and load what they need, and few questions be known."""
-        # Elasticsearch compiles its code for as long: whoever came first would look slow.
+        # Elasticsearch compiles its code for as long: the first case would look slow.
         self._answer(Case("bare"), 0, _COMPILED)
         self._answer(Case("service"), self._from(_COMPILED), _COMPILED)
         for tenant in self._service.tokens:
@@ -53,14 +53,14 @@ class Runner:
         self._answer(Case("service", repeated=True), 0, _FEW)
 
     def run(self, case: Case) -> dict[str, Any]:
-        """Run a case; tells times in milliseconds, and CPU in milliseconds a request."""
+        """Run a case; returns times in milliseconds, and CPU in milliseconds a request."""
         # Few callers take their time, and their answers hardly differ.
         requests = self._requests if case.callers > 1 else self._requests // 4
-        start = self._from(requests) if case.door in _OURS and not case.repeated else 0
+        start = self._from(requests) if case.target in _OURS and not case.repeated else 0
         before = self._cpu()
         answer = self._answer(case, start, requests)
         after = self._cpu()
-        # wrk is told how long to ask, not how often.
+        # wrk runs for a time, not for a number of requests.
         requests = answer.get("requests", requests)
         used = {name: after[name] - before[name] for name in after} | {"load": answer["cpu"]}
         cores = len(os.sched_getaffinity(0))
@@ -74,7 +74,7 @@ class Runner:
             "cpu_ms": {k: round(1_000 * cpu / requests, 2) for k, cpu in used.items()},
             "elsewhere": round(elsewhere, 2),
         }
-        _tell(case, result)
+        _print_result(case, result)
         return result
 
     def _answer(self, case: Case, start: int, requests: int) -> dict[str, Any]:
@@ -95,17 +95,17 @@ class Runner:
         return _run(command, {"RAG_ASSETS_TOKEN": token, "ELASTICSEARCH_URL": self._url})
 
     def _how(self, case: Case) -> tuple[str, str, list[str]]:
-        if case.door in _OURS:
-            return _OURS[case.door], self._service.url, []
-        client = "threads" if case.door == "bare-threads" else "async"
-        lean = ["--lean"] if case.door == "bare-lean" else []
+        if case.target in _OURS:
+            return _OURS[case.target], self._service.url, []
+        client = "threads" if case.target == "bare-threads" else "async"
+        lean = ["--lean"] if case.target == "bare-lean" else []
         return "bare_load", masked(self._url), ["--client", client, *lean]
 
     def _from(self, requests: int) -> int:
         start = self._next
         self._next = start + requests
         if self._next > QUESTIONS:
-            raise SystemExit("questions would come twice: ask fewer, or draw more of them")
+            raise SystemExit("questions would be repeated: send fewer requests or draw more")
         return start
 
     def _cpu(self) -> dict[str, float]:
@@ -140,7 +140,7 @@ def percentiles(latencies: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _tell(case: Case, result: Mapping[str, Any]) -> None:
+def _print_result(case: Case, result: Mapping[str, Any]) -> None:
     cpu = ", ".join(f"{name} {ms}" for name, ms in result["cpu_ms"].items())
     print(
         f"{case.name:34} p50 {result['p50']:7.1f} p95 {result['p95']:7.1f}"
