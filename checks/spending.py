@@ -8,14 +8,14 @@ from rag_assets.billing.spending import Cap, CapName, caps_of
 from rag_assets.common.formatting import counted, dollars
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.events import Event
-from rag_assets.storage.catalog.usage import Spent, today
+from rag_assets.storage.catalog.usage import SpendingTotals, today
 
 _NEAR = 0.8
 _LOOKED_AT = 20
 
 
 def verdict_of(
-    spent: Spent, caps: Sequence[Cap], reached: Collection[CapName], waiting: int
+    spent: SpendingTotals, caps: Sequence[Cap], reached: Collection[CapName], waiting: int
 ) -> Verdict:
     """Warn of a spending cap that keeps documents waiting.
 

@@ -177,7 +177,7 @@ def _made_from(ctx: TenantContext, documents: Sequence[Document]) -> dict[str, s
     if serving is not None:
         for batch in batched(documents, _BATCH):
             ids = [document.document_id for document in batch]
-            made |= ctx.catalog.index.made_from(ctx.ref.id, serving.number, ids)
+            made |= ctx.catalog.index.document_keys(ctx.ref.id, serving.number, ids)
     return made
 
 

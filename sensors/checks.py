@@ -102,7 +102,7 @@ def staleness_sensor(
             table.of_check(*_STALENESS),
             datetime.now(UTC),
         )
-        table.still_so(*_STALENESS, staleness.unchanged)
+        table.confirm(*_STALENESS, staleness.unchanged)
     requests = []
     if staleness.changed:
         reason = f"staleness of {len(staleness.changed):,} tenants changed"

@@ -39,7 +39,7 @@ def run_failures_sensor(
         if _reached_its_end(context):
             attempts = 0
         retry_at = datetime.now(UTC) + timedelta(seconds=backoff_seconds(attempts))
-        catalog.syncs.failed(record.ref, source.name, message, retry_at)
+        catalog.syncs.record_failure(record.ref, source.name, message, retry_at)
     return dg.SkipReason(f"recorded the failure of tenant {record.id}")
 
 

@@ -30,7 +30,7 @@ def create_token(
     *,
     role: Role,
     principals: Sequence[str],
-    lives: timedelta | None,
+    lifetime: timedelta | None,
 ) -> tuple[str, ServiceToken]:
     """A new token for one tenant, which is nowhere but in what this returns.
 
@@ -39,7 +39,7 @@ def create_token(
         ref: the tenant.
         role: what it may do.
         principals: that it stands for.
-        lives: None: until it is revoked.
+        lifetime: time until it expires; None: until it is revoked.
     """
     token = PREFIX + secrets.token_urlsafe(_BYTES)
     kept = catalog.service_tokens.add(
@@ -48,7 +48,7 @@ def create_token(
         _hashed(token),
         role=role,
         principals=sorted(set(principals)),
-        lives=lives,
+        lifetime=lifetime,
     )
     return token, kept
 

@@ -155,7 +155,7 @@ def _reindexing(
             if not documents:
                 raise UnknownDocument(
                     f"tenant {tenant_id!r} has no such document",
-                    hint="the list of documents names those there are",
+                    hint="take an id from the list of documents",
                 )
         elif isinstance(body, ReindexSource):
             names = [source.name for source in tenant.sources]

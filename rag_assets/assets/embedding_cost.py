@@ -65,7 +65,7 @@ def _materialization(
     return dg.AssetMaterialization(
         "embedding_cost",
         partition=tenant_id,
-        description=f"{yesterday:%Y-%m-%d}: {of_day.cost_in_words}",
+        description=f"{yesterday:%Y-%m-%d}: {of_day.cost_text}",
         metadata={
             # Usage without a known price is not free: then there is nothing to plot.
             **({} if of_day.known_cost is None else {"yesterday in $": round(of_day.cost, 6)}),
@@ -92,7 +92,7 @@ def _by_model(rows: Sequence[UsageRow]) -> Iterator[tuple[str | int, ...]]:
 
     for named, its in groupby(sorted(rows, key=key), key=key):
         used = total(its)
-        yield (*named, used.requests, used.texts, used.tokens, used.cost_in_words)
+        yield (*named, used.requests, used.texts, used.tokens, used.cost_text)
 
 
 def _short_dollars(amount: float) -> str:

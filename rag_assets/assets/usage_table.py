@@ -10,7 +10,7 @@ from rag_assets.assets.metadata_values import table
 from rag_assets.billing.spending import Cap, CapName, caps_of
 from rag_assets.common.formatting import dollars
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.storage.catalog.usage import Spent, Used, today, total
+from rag_assets.storage.catalog.usage import SpendingTotals, Usage, today, total
 
 _COLUMNS = {
     "": "string",
@@ -23,7 +23,7 @@ _COLUMNS = {
 }
 
 
-def usage_table(ctx: TenantContext, used: Used, before: float) -> dg.TableMetadataValue:
+def usage_table(ctx: TenantContext, used: Usage, before: float) -> dg.TableMetadataValue:
     """Show the usage of a run, the day and the month beside their spending caps.
 
     Args:
@@ -34,7 +34,7 @@ def usage_table(ctx: TenantContext, used: Used, before: float) -> dg.TableMetada
     day = today()
     rows = ctx.catalog.usage.rows(day.replace(day=1), ctx.ref.id)
     of_day, of_month = total(row for row in rows if row.day == day), total(rows)
-    spent = Spent(run=before + used.cost, day=of_day.cost, month=of_month.cost)
+    spent = SpendingTotals(run=before + used.cost, day=of_day.cost, month=of_month.cost)
     caps = {cap.name: cap for cap in caps_of(ctx.tenant.caps, spent, day)}
     return table(
         _COLUMNS,
@@ -46,8 +46,8 @@ def usage_table(ctx: TenantContext, used: Used, before: float) -> dg.TableMetada
     )
 
 
-def _row(what: str, used: Used, caps: Mapping[CapName, Cap], name: CapName) -> Sequence[str | int]:
+def _row(what: str, used: Usage, caps: Mapping[CapName, Cap], name: CapName) -> Sequence[str | int]:
     cap = caps.get(name)
     most = "none" if cap is None else f"{dollars(cap.most)}, {cap.share:.0%} spent"
     counts = (used.requests, used.retries, used.texts, used.tokens)
-    return (what, *counts, used.cost_in_words, most)
+    return (what, *counts, used.cost_text, most)

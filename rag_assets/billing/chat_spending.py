@@ -15,7 +15,7 @@ from rag_assets.models.chat.protocol import ChatModel, Completion
 from rag_assets.models.chat.remote import tokens_of
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Used
+from rag_assets.storage.catalog.usage import Usage
 from rag_assets.tenants.model import Tenant
 
 _LOG = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class ChatSpending:
             self._in_progress[ref] = in_progress + cost
 
     def settle(
-        self, ref: TenantRef, reserved: float, provider: str, model: str, used: Used
+        self, ref: TenantRef, reserved: float, provider: str, model: str, used: Usage
     ) -> None:
         """Record what was used, then release its reservation."""
         try:
@@ -110,7 +110,7 @@ class BilledChat:
         read = tokens_of(instructions, prompt)
         most = (self._price or _FREE).of(read, max_tokens)
         await self._reserve(most)
-        used = Used()
+        used = Usage()
         try:
             completion = await self._model.complete(
                 instructions, prompt, max_tokens=max_tokens, seconds=seconds
@@ -147,12 +147,12 @@ class BilledChat:
 
     def _release(self, reserving: asyncio.Future[None], amount: float) -> None:
         if not reserving.cancelled() and reserving.exception() is None:
-            self._spending.settle(self._ref, amount, *self._name, Used())
+            self._spending.settle(self._ref, amount, *self._name, Usage())
 
 
-def _used(requests: int, read: int, written: int, price: ChatPrice | None) -> Used:
+def _used(requests: int, read: int, written: int, price: ChatPrice | None) -> Usage:
     tokens = read + written
-    return Used(
+    return Usage(
         requests=requests,
         retries=max(0, requests - 1),
         tokens=tokens,

@@ -12,12 +12,12 @@ from pydantic import SecretStr
 from rag_assets.billing.master_key import MasterKey
 from rag_assets.common.errors import KeyUnreadable
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.provider_keys import Sealed
+from rag_assets.storage.catalog.provider_keys import SealedKey
 
 _NONCE_BYTES = 12  # NIST SP 800-38D, 8.2.2: random, so far fewer than 2^32 keys per master key
 
 
-def seal(master: MasterKey, ref: TenantRef, provider: str, secret: SecretStr) -> Sealed:
+def seal(master: MasterKey, ref: TenantRef, provider: str, secret: SecretStr) -> SealedKey:
     """Encrypt a provider key.
 
     Args:
@@ -29,10 +29,10 @@ def seal(master: MasterKey, ref: TenantRef, provider: str, secret: SecretStr) ->
     nonce = os.urandom(_NONCE_BYTES)
     plain = secret.get_secret_value().encode()
     ciphertext = AESGCM(master.secret).encrypt(nonce, plain, _bound(ref, provider))
-    return Sealed(nonce, ciphertext, master.id)
+    return SealedKey(nonce, ciphertext, master.id)
 
 
-def unseal(master: MasterKey, ref: TenantRef, provider: str, sealed: Sealed) -> SecretStr:
+def unseal(master: MasterKey, ref: TenantRef, provider: str, sealed: SealedKey) -> SecretStr:
     """Decrypt a provider key.
 
     Raises:

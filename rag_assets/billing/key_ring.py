@@ -28,7 +28,7 @@ from rag_assets.models.providers.registry import WITH_KEYS, provider_of_chat_mod
 from rag_assets.models.transport.credentials import Credentials
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.provider_keys import Sealed, StoredKey
+from rag_assets.storage.catalog.provider_keys import SealedKey, StoredKey
 from rag_assets.storage.lake.location import Location
 from rag_assets.tenants.kinds import installed_kinds
 
@@ -140,7 +140,7 @@ class KeyRing:
         """Record that the stored key was used, and whether the provider accepted it."""
         key = self._table.find(ref, provider)
         if key is not None:
-            self._table.note(key, worked=worked)
+            self._table.record_use(key, worked=worked)
 
     def rotate(self) -> int:
         """Encrypt every key with another master key; returns how many there are.
@@ -152,7 +152,7 @@ class KeyRing:
             KeyUnreadable: a key cannot be decrypted; nothing was changed.
             ConfigurationError: the master key's file cannot be used.
         """
-        with self._table.rotating():
+        with self._table.rotation_lock():
             given = keys_of_environment(self._environ)
             return self._rotate_file() if given is None else self._reseal(given)
 
@@ -172,11 +172,11 @@ class KeyRing:
         return count
 
     def _reseal(self, keys: MasterKeys) -> int:
-        def resealed(key: StoredKey) -> Sealed:
+        def resealed(key: StoredKey) -> SealedKey:
             secret = unseal(self._master_of(key, keys), key.ref, key.provider, key.sealed)
             return seal(keys.present, key.ref, key.provider, secret)
 
-        return self._table.reseal(resealed)
+        return self._table.reseal_all(resealed)
 
     def _sealing_key(self, ref: TenantRef, provider: str) -> MasterKey:
         keys = keys_of_environment(self._environ)

@@ -6,7 +6,7 @@ from rag_assets.billing.spending import Cap, Spending, caps_of, require_price
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Spent, Used, today
+from rag_assets.storage.catalog.usage import SpendingTotals, Usage, today
 from rag_assets.tenants.model import Tenant
 
 
@@ -21,8 +21,10 @@ def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float
     """
     day = today()
     spent = catalog.usage.spent(ref.id, day)
-    promised = catalog.batches.promised(ref.id)
-    return caps_of(tenant.caps, Spent(run, spent.day + promised, spent.month + promised), day)
+    promised = catalog.batches.open_cost(ref.id)
+    return caps_of(
+        tenant.caps, SpendingTotals(run, spent.day + promised, spent.month + promised), day
+    )
 
 
 class Ledger:
@@ -56,7 +58,7 @@ class Ledger:
         self._before = before
 
     @property
-    def total(self) -> Used:
+    def total(self) -> Usage:
         """All usage so far."""
         return self.budget.total
 
@@ -75,7 +77,7 @@ class Ledger:
         """Record the rest, and the cap that stopped the run, if any."""
         self.record()
         if self.promised:
-            self._catalog.usage.note_run(self._ref, self._run)
+            self._catalog.usage.set_run_spending(self._ref, self._run)
         cap = self.budget.stopped_by
         if cap is not None:
             note = {"cap": cap.name, "dollars": cap.most, "spent": cap.spent}

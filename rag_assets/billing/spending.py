@@ -13,7 +13,7 @@ from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.prices import FREE, Price
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.models.factory import price_of
-from rag_assets.storage.catalog.usage import Spent, Used
+from rag_assets.storage.catalog.usage import SpendingTotals, Usage
 from rag_assets.tenants.model import CapsConfig, Tenant
 
 CapName: TypeAlias = Literal["per_month", "per_day", "per_run"]
@@ -87,7 +87,7 @@ class Cap:
         )
 
 
-def caps_of(config: CapsConfig, spent: Spent, today: date) -> list[Cap]:
+def caps_of(config: CapsConfig, spent: SpendingTotals, today: date) -> list[Cap]:
     """A tenant's caps, the longest period first.
 
     Args:
@@ -146,12 +146,12 @@ class Spending:
         self._lock = threading.Lock()
         self._reserved_tokens = 0
         self._promised = 0.0
-        self._new = Used()
-        self._total = Used()
+        self._new = Usage()
+        self._total = Usage()
         self.stopped_by: Cap | None = None
 
     @property
-    def total(self) -> Used:
+    def total(self) -> Usage:
         """All usage so far."""
         return self._total
 
@@ -202,14 +202,14 @@ class Spending:
             self.stopped_by = cap
             raise cap.reached(self._tenant_id, cost)
 
-    def take(self) -> Used:
+    def take(self) -> Usage:
         """The usage since the last call, to be recorded."""
         with self._lock:
-            new, self._new = self._new, Used()
+            new, self._new = self._new, Usage()
             return new
 
 
-def used_of(charge: Charge, price: Price | None, *, batch: bool = False) -> Used:
+def used_of(charge: Charge, price: Price | None, *, batch: bool = False) -> Usage:
     """The usage of a finished request.
 
     Args:
@@ -217,7 +217,7 @@ def used_of(charge: Charge, price: Price | None, *, batch: bool = False) -> Used
         price: of a million tokens; None if none is known.
         batch: whether it went through the provider's batch API.
     """
-    return Used(
+    return Usage(
         requests=charge.requests,
         retries=max(0, charge.requests - 1),
         texts=charge.texts,

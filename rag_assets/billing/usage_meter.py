@@ -12,7 +12,7 @@ from rag_assets.models.embedding.prices import FREE, Price, provider_and_model
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Used
+from rag_assets.storage.catalog.usage import Usage
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Meter:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._batcher: BackgroundBatcher[tuple[_Account, Used]] = BackgroundBatcher(
+        self._batcher: BackgroundBatcher[tuple[_Account, Usage]] = BackgroundBatcher(
             self._write, name="usage of searches"
         )
 
@@ -44,10 +44,10 @@ class Meter:
         """Wait until everything is recorded."""
         self._batcher.close()
 
-    def _write(self, batch: Sequence[tuple[_Account, Used]]) -> None:
-        sums: dict[_Account, Used] = {}
+    def _write(self, batch: Sequence[tuple[_Account, Usage]]) -> None:
+        sums: dict[_Account, Usage] = {}
         for account, used in batch:
-            sums[account] = sums.get(account, Used()) + used
+            sums[account] = sums.get(account, Usage()) + used
         for (ref, embedder_id), used in sums.items():
             try:
                 self._catalog.usage.add(ref, *provider_and_model(embedder_id), used)

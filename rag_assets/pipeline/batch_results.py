@@ -36,7 +36,7 @@ from rag_assets.models.embedding.protocol import Charge, Vectors
 from rag_assets.models.embedding.vectors import checked_vectors
 from rag_assets.models.factory import price_of
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.storage.catalog.batches import EmbeddingBatch, due_to_poll
+from rag_assets.storage.catalog.batches import EmbeddingBatch, is_poll_due
 from rag_assets.storage.catalog.catalog import Catalog
 
 _SUBMISSION = timedelta(hours=1)
@@ -113,7 +113,7 @@ def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatc
 
 def due(batches: Iterable[EmbeddingBatch], now: datetime, most: int) -> list[EmbeddingBatch]:
     """The batches to poll now, those first whose last poll is longest ago."""
-    ready = [batch for batch in batches if due_to_poll(batch, now)]
+    ready = [batch for batch in batches if is_poll_due(batch, now)]
     return sorted(ready, key=lambda batch: batch.polled_at)[:most]
 
 
@@ -124,7 +124,7 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
             await closing(api, _recover(catalog, api, batch, locked=False))
         elif batch.state == "ENDED":
             # The run that should have fetched it did not: its documents request another one.
-            catalog.batches.polled(batch.ref, batch.id, batch.error)
+            catalog.batches.mark_polled(batch.ref, batch.id, batch.error)
             catalog.quarantine.release(batch.ref)
         else:
             _note(catalog, batch, await closing(api, api.status(batch.batch_id or "")))
@@ -134,7 +134,7 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
         unforeseen = f"its batch cannot be polled ({type(error).__name__})"
         reason = error.advice if isinstance(error, RagAssetsError) else unforeseen
         with suppress(TenantGone):
-            catalog.batches.polled(batch.ref, batch.id, reason)
+            catalog.batches.mark_polled(batch.ref, batch.id, reason)
         return f"{batch.ref.id}: {reason}"
     return None
 
@@ -142,15 +142,15 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
 def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
     late = datetime.now(UTC) - batch.submitted_at > ABANDONED_AFTER
     if status.state == "under way" and not late:
-        catalog.batches.polled(batch.ref, batch.id)
+        catalog.batches.mark_polled(batch.ref, batch.id)
         return
     if status.state == "ended":
-        catalog.batches.ended(batch.ref, batch.id)
+        catalog.batches.mark_ended(batch.ref, batch.id)
     elif status.state == "under way":
         hours = ABANDONED_AFTER.total_seconds() / 3600
-        catalog.batches.failed(batch.ref, batch.id, f"it did not end within {hours:.0f} hours")
+        catalog.batches.mark_failed(batch.ref, batch.id, f"it did not end within {hours:.0f} hours")
     else:
-        catalog.batches.failed(batch.ref, batch.id, status.reason or "for no given reason")
+        catalog.batches.mark_failed(batch.ref, batch.id, status.reason or "for no given reason")
     catalog.quarantine.release(batch.ref)
 
 
@@ -184,16 +184,16 @@ async def _recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, lo
     batch_id = await api.find(batch.tag, batch.submitted_at - _SUBMISSION)
     now = datetime.now(UTC)
     if batch_id is not None:
-        catalog.batches.submitted(batch.ref, batch.id, batch_id)
+        catalog.batches.mark_submitted(batch.ref, batch.id, batch_id)
         return True
     if not locked and now - batch.submitted_at <= _SUBMISSION:
         return False
     if batch.error != _NOT_LISTED:
-        catalog.batches.polled(batch.ref, batch.id, _NOT_LISTED)
+        catalog.batches.mark_polled(batch.ref, batch.id, _NOT_LISTED)
         return False
     if now - batch.polled_at < _LISTED:
         return False
-    catalog.batches.forget(batch.ref, batch.id)
+    catalog.batches.delete(batch.ref, batch.id)
     catalog.quarantine.release(batch.ref)
     return True
 
@@ -208,7 +208,7 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
         ProviderRefused: the response is unusable.
     """
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
-    keys = ctx.catalog.batches.keys(ctx.ref.id, batch.embedder_id)[batch.id]
+    keys = ctx.catalog.batches.text_hashes(ctx.ref.id, batch.embedder_id)[batch.id]
     wanted = ctx.lake.missing_vectors(batch.embedder_id, keys)
     fetching = _Fetching(ctx, batch, keys, wanted, api.dimensions)
     try:
@@ -216,25 +216,25 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
     except MalformedResponse as error:
         # The provider charges the whole batch, not only the part that was read.
         _charge(ctx, batch, max(fetching.tokens, batch.tokens), fetching.texts)
-        ctx.catalog.batches.failed(ctx.ref, batch.id, error.message)
+        ctx.catalog.batches.mark_failed(ctx.ref, batch.id, error.message)
         raise ProviderRefused(
             f"a batch came back unusable: {error.message}",
             hint="check the embedder's model and dimensions; resent texts are charged again",
         ) from None
     except BatchLost as error:
-        ctx.catalog.batches.failed(ctx.ref, batch.id, error.message)
+        ctx.catalog.batches.mark_failed(ctx.ref, batch.id, error.message)
         ctx.log(f"embeddings: batch {batch.batch_id} failed: {error.message}")
         return Collected()
     except RequestsStopped as error:
         # It can be fetched later, and its texts are not sent again: other work continues.
-        ctx.catalog.batches.polled(ctx.ref, batch.id, error.advice)
+        ctx.catalog.batches.mark_polled(ctx.ref, batch.id, error.advice)
         ctx.log(f"embeddings: batch {batch.batch_id} cannot be fetched: {error.advice}")
         return Collected()
     if not fetching.texts and fetching.refused:
-        ctx.catalog.batches.failed(ctx.ref, batch.id, "every text was refused")
+        ctx.catalog.batches.mark_failed(ctx.ref, batch.id, "every text was refused")
         return Collected()
     cost = _charge(ctx, batch, fetching.tokens, fetching.texts)
-    ctx.catalog.batches.collected(ctx.ref, batch.id, tokens=fetching.tokens, cost=cost)
+    ctx.catalog.batches.mark_collected(ctx.ref, batch.id, tokens=fetching.tokens, cost=cost)
     ctx.log(f"embeddings: {counted(fetching.texts, 'vector')} from batch {batch.batch_id}")
     return Collected(fetching.texts, fetching.tokens)
 

@@ -27,7 +27,7 @@ from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work
-from rag_assets.storage.catalog.batches import FETCHED_AGAIN, EmbeddingBatch
+from rag_assets.storage.catalog.batches import FETCH_RETRY_INTERVAL, EmbeddingBatch
 from rag_assets.storage.catalog.document_rows import Document, Failure
 
 _GIVE_UP = BATCH_WINDOW + timedelta(hours=1)
@@ -77,7 +77,7 @@ def submit_batches(
 
 def texts_in_batches(ctx: TenantContext) -> dict[str, int]:
     """Texts in open batches, each with the id of its batch."""
-    batches = ctx.catalog.batches.keys(ctx.ref.id, ctx.embedder.embedder_id)
+    batches = ctx.catalog.batches.text_hashes(ctx.ref.id, ctx.embedder.embedder_id)
     return {key: id_ for id_, keys in batches.items() for key in keys}
 
 
@@ -115,7 +115,7 @@ def _wait(document: Document, batch: EmbeddingBatch) -> Failure:
         f" submitted {batch.submitted_at:%Y-%m-%d %H:%M} UTC, which takes up to {hours:.0f} hours"
         f"{problem}",
         # A batch may be late, or its results unavailable: never retry immediately.
-        max(batch.submitted_at + _GIVE_UP, datetime.now(UTC) + FETCHED_AGAIN),
+        max(batch.submitted_at + _GIVE_UP, datetime.now(UTC) + FETCH_RETRY_INTERVAL),
     )
 
 
@@ -139,11 +139,11 @@ def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget:
         # The provider may have accepted it: the next run looks up the tag.
         raise
     except ProviderError as error:
-        ctx.catalog.batches.forget(ctx.ref, id_)
+        ctx.catalog.batches.delete(ctx.ref, id_)
         if isinstance(error, RequestsStopped):
             raise
         raise ProviderRefused(f"the provider rejected a batch: {error.message}") from None
-    ctx.catalog.batches.submitted(ctx.ref, id_, batch_id)
+    ctx.catalog.batches.mark_submitted(ctx.ref, id_, batch_id)
     ctx.log(f"embeddings: {counted(len(items), 'text')} in batch {batch_id}")
 
 

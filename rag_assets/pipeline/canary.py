@@ -110,7 +110,7 @@ def run_canary(
         targets: at most one embedder of each tenant.
         fresh: the largest age of a measurement that is reused.
     """
-    known = catalog.probes.of({one.ref.id: one.embedder.embedder_id for one in targets})
+    known = catalog.probes.find({one.ref.id: one.embedder.embedder_id for one in targets})
     known = {id_: stored for id_, stored in known.items() if stored.probes_key == PROBES_KEY}
     now = datetime.now(UTC)
     due = [
@@ -183,7 +183,7 @@ def _result_of(
     if before is None:
         catalog.probes.store(one.ref, embedder_id, stored)
     elif stored != before:
-        catalog.probes.note(one.ref, embedder_id, stored)
+        catalog.probes.record_measurement(one.ref, embedder_id, stored)
     if is_new and not seen.passed:
         moved = {"distance": max(stored.distances), "limit": one.limit}
         catalog.events.write(one.ref, "model_changed", [{"embedder": embedder_id, **moved}])

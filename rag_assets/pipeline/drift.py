@@ -185,7 +185,7 @@ def _inspect(
     index = ctx.store.indexes.presence(index_of(generation))
     live = ctx.store.entries.scan(generation.index_name, ctx.ref.id, owner.digest_key)
     others = [g.number for g in generations if g.number != generation.number]
-    held = ctx.catalog.index.held(ctx.ref.id, generation.number)
+    held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])
     return IndexState(
         generation=generation,

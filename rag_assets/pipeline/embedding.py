@@ -29,7 +29,7 @@ from rag_assets.pipeline.interruption import is_permanent, quarantine_waiting, r
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
 from rag_assets.storage.catalog.document_rows import Document, Failure
-from rag_assets.storage.catalog.usage import Used
+from rag_assets.storage.catalog.usage import Usage
 
 _KEPT_TOGETHER = 2_000
 _KEPT_WITHIN = 3.0
@@ -78,7 +78,7 @@ class EmbeddingReport:
     submitted: int = 0
     remaining: int = 0
     failed: int = 0
-    used: Used = field(default_factory=Used)
+    used: Usage = field(default_factory=Usage)
     promised: float = 0.0
     halted: bool = False
     outage: str | None = None

@@ -20,7 +20,7 @@ from rag_assets.pipeline.source_plans import (
 )
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.storage.catalog.document_rows import DocumentChange, Known
+from rag_assets.storage.catalog.document_rows import CatalogDocument, DocumentChange
 
 _BATCH = 500
 _URGENT = 100
@@ -63,7 +63,7 @@ def _record(
     ctx: TenantContext,
     plan: SourcePlan,
     listing: SourceListing,
-    known: list[Known],
+    known: list[CatalogDocument],
     names: MaskedNames,
 ) -> ListingReport:
     config, deletions = plan.config, plan.deletions
@@ -79,7 +79,7 @@ def _record(
     scope = config.scope or ctx.tenant.access.scope
     _write_changes(ctx, listing, names, scope)
     _rescope(ctx, listing, known, scope)
-    ctx.catalog.syncs.listed(
+    ctx.catalog.syncs.record_listing(
         ctx.ref,
         config.name,
         digest=listing.digest,
@@ -116,7 +116,9 @@ def _write_changes(
         written += len(rows)
 
 
-def _rescope(ctx: TenantContext, listing: SourceListing, known: list[Known], scope: str) -> None:
+def _rescope(
+    ctx: TenantContext, listing: SourceListing, known: list[CatalogDocument], scope: str
+) -> None:
     settled = listing.removed | listing.scoped
     settled |= {change.document.document_id for change in listing.changes}
     moved = [
@@ -136,7 +138,7 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
     for plan in plan_removed_sources(ctx, allow_deletes=allow_deletes):
         ctx.guard()
         if plan.deletions.held:
-            ctx.catalog.syncs.listed(
+            ctx.catalog.syncs.record_listing(
                 ctx.ref,
                 plan.name,
                 digest="",
@@ -148,7 +150,7 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
         ctx.catalog.documents.mark_deleted(ctx.ref, plan.deletions.removed)
         events = [{"uri": plan.uris[document_id]} for document_id in plan.deletions.removed]
         ctx.catalog.events.write(ctx.ref, "document_removed", events)
-        ctx.catalog.syncs.forget(ctx.ref, plan.name)
+        ctx.catalog.syncs.delete(ctx.ref, plan.name)
         removed += len(plan.deletions.removed)
     return ListingReport(removed=removed, held=held)
 

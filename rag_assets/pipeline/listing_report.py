@@ -17,7 +17,7 @@ from rag_assets.ingest.sources.model import (
 )
 from rag_assets.pipeline.quarantine import DocumentNote
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.document_rows import Known
+from rag_assets.storage.catalog.document_rows import CatalogDocument
 
 _SAMPLE = 20
 
@@ -75,7 +75,7 @@ class MaskedNames:
     a second to load, is not used again where only contents changed.
     """
 
-    def __init__(self, known: Iterable[Known], masker: Masker) -> None:
+    def __init__(self, known: Iterable[CatalogDocument], masker: Masker) -> None:
         self._uris = {row.document_id: row.uri for row in known if row.status != "DELETED"}
         self._masker = masker
 
@@ -158,7 +158,10 @@ class MaskedNames:
 
 
 def sample_of(
-    changes: Sequence[Change], known: Iterable[Known], removed: Iterable[str], names: MaskedNames
+    changes: Sequence[Change],
+    known: Iterable[CatalogDocument],
+    removed: Iterable[str],
+    names: MaskedNames,
 ) -> tuple[ListedChange, ...]:
     """The first documents that were added, changed or removed.
 

@@ -10,7 +10,7 @@ from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.listing_report import MaskedNames
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.document_rows import Document, DocumentChange, Known
+from rag_assets.storage.catalog.document_rows import CatalogDocument, Document, DocumentChange
 from rag_assets.storage.catalog.syncs import Sync
 
 _BATCH = 500
@@ -22,7 +22,7 @@ def settings_changed(last: Sync | None, settings: str) -> bool:
     return bool(digest) and not str(digest).endswith(settings[:8])
 
 
-def update_masks(ctx: TenantContext, known: Sequence[Known], masker: Masker) -> int:
+def update_masks(ctx: TenantContext, known: Sequence[CatalogDocument], masker: Masker) -> int:
     """Mask credentials that the present rules find in documents' rows; returns how many changed.
 
     Args:

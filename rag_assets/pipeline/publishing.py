@@ -86,7 +86,7 @@ def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
     pending = ctx.catalog.index.pending_count(ctx.ref.id, generation.number, work.config_key)
     if not pending:
         for source in ctx.tenant.sources:
-            ctx.catalog.syncs.succeeded(ctx.ref, source.name, work.config_key)
+            ctx.catalog.syncs.record_success(ctx.ref, source.name, work.config_key)
     return PublishingReport(
         upserted=upserted,
         deleted=deleted + replaced,
@@ -113,7 +113,7 @@ def remove_deleted(ctx: TenantContext) -> tuple[int, int]:
         keep_nothing = dict.fromkeys(document_ids)
         entries += _delete_other_versions(ctx, generations[number], keep_nothing)
         ctx.guard()
-        ctx.catalog.index.forget(ctx.ref, number, document_ids)
+        ctx.catalog.index.delete(ctx.ref, number, document_ids)
         documents += len(document_ids)
     return documents, entries
 
@@ -126,7 +126,7 @@ def clean_up(ctx: TenantContext) -> int:
         if dirty:
             entries += _delete_other_versions(ctx, generation, dirty)
             ctx.guard()
-            ctx.catalog.index.clean(ctx.ref, generation.number, list(dirty))
+            ctx.catalog.index.mark_clean(ctx.ref, generation.number, list(dirty))
     return entries
 
 
@@ -189,5 +189,5 @@ def _publish_batch(
     if before:
         old = {document_id: kept[document_id] for document_id in before}
         deleted = _delete_other_versions(ctx, generation, old)
-    ctx.catalog.index.clean(ctx.ref, generation.number, document_ids)
+    ctx.catalog.index.mark_clean(ctx.ref, generation.number, document_ids)
     return len(entries), deleted

@@ -31,7 +31,7 @@ def purge_tenant(
     entries = sum(_sweep(store, index_name, record.id) for index_name in store.indexes.names())
     for index_name in store.indexes.dedicated(record.id):
         store.indexes.drop(index_name)
-    for tenant_id, incarnation in list(lake.stored()):
+    for tenant_id, incarnation in list(lake.incarnations()):
         if tenant_id == record.id:
             lake.tenant(tenant_id, incarnation).purge()
     shutil.rmtree(settings.data_docs / record.id, ignore_errors=True)
@@ -68,7 +68,7 @@ def _delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, only: str |
         for tenant_id, incarnation in store.indexes.owners(index_name):
             if only in {None, tenant_id} and _is_stray(catalog, tenant_id, incarnation):
                 swept += _sweep(store, index_name, tenant_id, incarnation)
-    for tenant_id, incarnation in list(lake.stored()):
+    for tenant_id, incarnation in list(lake.incarnations()):
         if only in {None, tenant_id} and _is_stray(catalog, tenant_id, incarnation):
             lake.tenant(tenant_id, incarnation).purge()
             swept += 1

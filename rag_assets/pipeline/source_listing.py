@@ -18,7 +18,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.privacy.masker import MASKING_VERSION
 from rag_assets.privacy.secrets.scanner import rules_version
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.document_rows import Known
+from rag_assets.storage.catalog.document_rows import CatalogDocument
 from rag_assets.storage.catalog.removals import UNREADABLE
 from rag_assets.tenants.model import Tenant
 
@@ -93,7 +93,7 @@ def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[D
 
 
 def compare_source(
-    source: DocumentSource, known: Iterable[Known], settings: str = ""
+    source: DocumentSource, known: Iterable[CatalogDocument], settings: str = ""
 ) -> SourceListing:
     """List a source, hash documents that may have changed, and compare; writes nothing.
 
@@ -156,7 +156,7 @@ def _collecting_scopes(
         yield document
 
 
-def _known_failure(change: Change, rows: Mapping[str, Known]) -> bool:
+def _known_failure(change: Change, rows: Mapping[str, CatalogDocument]) -> bool:
     """Whether a document is unreadable for the same reason as before, so that no row changes."""
     row = rows.get(change.document.document_id)
     return (

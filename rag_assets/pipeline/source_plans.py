@@ -23,7 +23,7 @@ from rag_assets.pipeline.source_listing import (
     without_pruned,
 )
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.document_rows import Known
+from rag_assets.storage.catalog.document_rows import CatalogDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SourcePlan:
 
     config: SourceConfig
     source: DocumentSource
-    known: list[Known]
+    known: list[CatalogDocument]
     settings: str
     listing: SourceListing | None
     deletions: Deletions = field(default_factory=Deletions)

@@ -38,7 +38,7 @@ def prune(ctx: TenantContext, *, now: datetime | None = None) -> PruningReport:
     documents = delete_expired(ctx, now=now)
     _, entries = remove_deleted(ctx)
     kept = timedelta(days=ctx.tenant.retrieval.events_days)
-    events = ctx.catalog.events.forget(ctx.ref, SEARCHES, (now or datetime.now(UTC)) - kept)
+    events = ctx.catalog.events.delete_before(ctx.ref, SEARCHES, (now or datetime.now(UTC)) - kept)
     return PruningReport(documents, entries, events)
 
 
@@ -84,8 +84,8 @@ def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, 
     """Merge the lake's small files, and delete data that no document or build needs."""
     drop_old_generations(ctx, now=now)
     ctx.guard()
-    ctx.catalog.documents.forget_deleted(ctx.ref, (now or datetime.now(UTC)) - GRACE_PERIOD)
-    ctx.catalog.batches.forget_closed(ctx.ref, (now or datetime.now(UTC)) - GRACE_PERIOD)
+    ctx.catalog.documents.purge_deleted(ctx.ref, (now or datetime.now(UTC)) - GRACE_PERIOD)
+    ctx.catalog.batches.delete_closed(ctx.ref, (now or datetime.now(UTC)) - GRACE_PERIOD)
     live = _live_keys(ctx)
     compacted = ctx.lake.compact(live)
     if live.embedders is not None:

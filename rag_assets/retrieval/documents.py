@@ -111,7 +111,7 @@ class DocumentReader:
 def _unknown(tenant_id: str) -> UnknownDocument:
     return UnknownDocument(
         f"tenant {tenant_id!r} has no such document",
-        hint="the list of documents names those there are",
+        hint="take an id from the list of documents",
     )
 
 

@@ -86,7 +86,7 @@ class AsyncRetriever:
         timings = Timings()
         principals = self.policy.principals(request.caller)
         with timings.part("catalog"):
-            tenant = await self._services.reader.standing(tenant_id, principals)
+            tenant = await self._services.reader.search_state(tenant_id, principals)
         if tenant.state != "ACTIVE":
             return SearchAnswer(disabled=True)
         masked = await self.masked(request.query)
@@ -141,7 +141,7 @@ class AsyncRetriever:
             return not answer.hits
         reader, principals = self._services.reader, self.policy.principals(caller)
         try:
-            tenant = await reader.standing(ref.id, principals)
+            tenant = await reader.search_state(ref.id, principals)
         except UnknownTenant:
             return False
         if tenant.ref != ref or tenant.state != "ACTIVE":

@@ -1,4 +1,4 @@
-"""Everything that is kept: the catalog in Postgres, the lake in Delta tables, the search index.
+"""Persistent data: the catalog in Postgres, the lake in Delta tables, the search index.
 
 Belongs here: schemas, queries and adapters. Does not: decisions about documents (pipeline).
 """

@@ -198,7 +198,7 @@ class Pages:
                 hint="it was deleted a while ago, or the link is of another installation: find it"
                 f" among the tenant's documents, or run `rag-assets sync {tenant.tenant_id}`",
             )
-        held = self._catalog().overview.held(tenant.tenant_id, document_id)
+        held = self._catalog().overview.held_entries(tenant.tenant_id, document_id)
         return render("document.html", tenant=tenant, document=found[0], held=held)
 
     def _checks(self, tenant_id: str) -> list[CheckResult]:

@@ -13,7 +13,7 @@ import pytest
 
 from rag_assets import definitions
 from rag_assets.cli.commands.runs import Runner, RunResult
-from rag_assets.storage.catalog.usage import Used, today
+from rag_assets.storage.catalog.usage import Usage, today
 from resources.embedders import EmbedderResource
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from resources.workbench import Workbench
@@ -143,7 +143,7 @@ def test_usage_without_a_known_price_is_not_free(shared_installation: Installati
     installation, tenant = shared_installation, "unpriced"
     installation.add_tenant(tenant)
     ctx = installation.context(tenant)
-    ctx.catalog.usage.add(ctx.ref, "openai-compatible", "m", Used(1, 0, 1, 50, 0, 50, 0.0))
+    ctx.catalog.usage.add(ctx.ref, "openai-compatible", "m", Usage(1, 0, 1, 50, 0, 50, 0.0))
     assert "no price known" in installation.command("usage").out
     assert used(installation, tenant)["cost"] is None
     assert installation.command("usage", "nobody").code == 1
@@ -154,7 +154,7 @@ def test_costs_are_reported_for_all_tenants_by_one_run(shared_installation: Inst
     installation.add_tenant(tenant)
     ctx = installation.context(tenant)
     yesterday = today() - timedelta(days=1)
-    ctx.catalog.usage.add(ctx.ref, "openai", "m", Used(1, 0, 1, 50, 0, 0, 0.25), day=yesterday)
+    ctx.catalog.usage.add(ctx.ref, "openai", "m", Usage(1, 0, 1, 50, 0, 0, 0.25), day=yesterday)
     instance = installation.session().instance
     job = definitions.build_defs().get_repository_def().get_job("report_costs")
     assert job.execute_in_process(instance=instance).success

@@ -164,4 +164,4 @@ def assert_nothing_left(installation: Installation, tenant: str, incarnation: in
     session = installation.session()
     for index_name in session.store.indexes.names():
         assert (tenant, incarnation) not in session.store.indexes.owners(index_name)
-    assert (tenant, incarnation) not in list(session.lake.stored())
+    assert (tenant, incarnation) not in list(session.lake.incarnations())

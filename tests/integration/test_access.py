@@ -93,7 +93,7 @@ def test_stale_scopes_in_the_index_open_nothing(
     shared: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Entries that carry a scope the catalog has changed are verified against the catalog."""
-    true = SearchStateReader.standing
+    true = SearchStateReader.search_state
 
     async def everything(
         self: SearchStateReader, tenant_id: str, principals: list[str]
@@ -101,7 +101,7 @@ def test_stale_scopes_in_the_index_open_nothing(
         return replace(await true(self, tenant_id, principals), scopes=frozenset(SCOPES))
 
     # As if the filter inside the search were missing: the catalog's look at each hit remains.
-    monkeypatch.setattr(SearchStateReader, "standing", everything)
+    monkeypatch.setattr(SearchStateReader, "search_state", everything)
     assert scopes_found(shared) == {PUBLIC}
 
 

@@ -213,7 +213,7 @@ def test_a_cap_holds_back_what_a_batch_would_cost(
 ) -> None:
     backfill.sync()
     catalog = backfill.driver.session.catalog
-    promised = catalog.batches.promised(backfill.tenant)
+    promised = catalog.batches.open_cost(backfill.tenant)
     assert promised > 0
     assert catalog.usage.spent(backfill.tenant, today()).run == pytest.approx(promised)
     # What is promised counts, before anything is charged.
@@ -269,7 +269,7 @@ def test_results_that_are_gone_are_made_again(backfill: Backfill) -> None:
     backfill.write(7)
     assert backfill.sync() == 0
     assert "its results are gone" in (backfill.documents[0].error_message or "")
-    assert backfill.driver.session.catalog.batches.promised(backfill.tenant) == 0
+    assert backfill.driver.session.catalog.batches.open_cost(backfill.tenant) == 0
     backfill.forget_waits()
     backfill.sync()
     assert len(backfill.server.batches) == 2

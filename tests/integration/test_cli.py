@@ -154,7 +154,7 @@ def test_a_plan_changes_nothing(
     plan = json.loads(run("plan", "planned", "--json").out)
     assert (plan["added"], plan["failed"], plan["embeddings"]) == (2, 1, 1)
     assert driver.session.catalog.documents.all("planned") == []
-    assert ("planned", 1) not in list(driver.session.lake.stored())
+    assert ("planned", 1) not in list(driver.session.lake.incarnations())
     done = driver.sync("planned")
     assert (done["added"], done["failed"], done["embedded"]) == (2, 1, 1)
     (folder / "a.md").unlink()

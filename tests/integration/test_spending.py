@@ -10,7 +10,7 @@ import pytest
 from rag_assets.common.errors import TenantGone
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.document_rows import NEVER
-from rag_assets.storage.catalog.usage import Spent, UsageRow, Used, today
+from rag_assets.storage.catalog.usage import SpendingTotals, Usage, UsageRow, today
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
 
@@ -40,7 +40,7 @@ def test_usage_adds_up_by_day_provider_and_model(
     with driver.locked(tenant) as ctx:
         usage, ref = ctx.catalog.usage, ctx.ref
     day = today().replace(day=15)
-    once = Used(2, 1, 100, 1_000, 0, 0, 0.02)
+    once = Usage(2, 1, 100, 1_000, 0, 0, 0.02)
     usage.add(ref, "openai", "small", once, day=day)
     usage.add(ref, "openai", "small", once, day=day)
     usage.add(ref, "openai", "large", once, day=day)
@@ -53,8 +53,10 @@ def test_usage_adds_up_by_day_provider_and_model(
         (14, "small"),
     ]
     assert found[1].used == once + once
-    assert usage.spent(tenant, day) == Spent(run=0, day=0.06, month=0.08)
-    assert usage.spent(tenant, day - timedelta(days=1)) == Spent(run=0, day=0.02, month=0.02)
+    assert usage.spent(tenant, day) == SpendingTotals(run=0, day=0.06, month=0.08)
+    assert usage.spent(tenant, day - timedelta(days=1)) == SpendingTotals(
+        run=0, day=0.02, month=0.02
+    )
     with pytest.raises(TenantGone):
         usage.add(TenantRef(tenant, ref.incarnation + 1), "openai", "small", once)
 
@@ -72,7 +74,7 @@ def test_what_a_sync_spends_is_recorded_and_what_is_reused_costs_nothing(
     assert row.used.tokens > 0
     assert row.used.cost == pytest.approx(row.used.tokens / 1_000)
     spent = driver.session.catalog.usage.spent(tenant, today())
-    assert spent == Spent(row.used.cost, row.used.cost, row.used.cost)
+    assert spent == SpendingTotals(row.used.cost, row.used.cost, row.used.cost)
     (folder / "000.md").rename(folder / "moved.md")
     driver.sync(tenant)
     assert rows(driver, tenant) == [row]

@@ -211,7 +211,7 @@ def assert_no_trace(installation: Installation, driver: Driver, tenant: str) -> 
         assert tenant not in {name for name, _ in store.indexes.owners(index_name)}
     assert store.indexes.dedicated(tenant) == []
     assert store.indexes.view(tenant) is None
-    stored = {name for name, _ in driver.session.lake.stored()}
+    stored = {name for name, _ in driver.session.lake.incarnations()}
     assert tenant not in stored
     named = [p for p in (installation.home / ".local").rglob("*") if p.name.startswith(tenant)]
     assert named == []

@@ -225,7 +225,7 @@ def test_a_change_of_access_does_not_vouch_for_what_was_altered(attacker: Attack
     moved = {sluice["document_id"]: "crew", ferry["document_id"]: "crew"}
     owner = ctx.owner(serving)
     entry_store = ctx.store.entries
-    assert entry_store.rescope(serving.index_name, owner, moved, guard=ctx.guard) == 2
+    assert entry_store.set_scopes(serving.index_name, owner, moved, guard=ctx.guard) == 2
     stored = {
         entry.fields["document_id"]: entry
         for entry in entry_store.stored(serving.index_name, owner)

@@ -192,7 +192,7 @@ def test_questions_at_once_are_not_answered_with_each_others(world: World) -> No
 def service_token(api: Api, world: World) -> str:
     catalog = api.driver.session.catalog
     ref = catalog.tenants.get("left").ref
-    return create_token(catalog, ref, role="member", principals=["bot"], lives=None)[0]
+    return create_token(catalog, ref, role="member", principals=["bot"], lifetime=None)[0]
 
 
 async def _refused(authenticator: Authenticator, headers: Mapping[str, str]) -> list[str]:

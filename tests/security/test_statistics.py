@@ -16,7 +16,11 @@ from rag_assets.storage.catalog import migrate
 from rag_assets.storage.catalog.columns import metadata
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.records import PushedRecord
-from rag_assets.storage.catalog.statistics import WITH, WITHOUT, WITHOUT_IN_INDEXES
+from rag_assets.storage.catalog.statistics import (
+    SAMPLED_COLUMNS,
+    UNSAMPLED_COLUMNS,
+    UNSAMPLED_INDEX_COLUMNS,
+)
 from tests.installation import FAST, Installation
 
 HOLDS_TEXT = """
@@ -35,11 +39,11 @@ def test_every_column_that_could_hold_a_text_is_decided_on(installation: Install
     installation.session().catalog.close()
     with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
         found = set(connection.execute(HOLDS_TEXT).fetchall())
-    decided, kept = pairs(dict(WITHOUT)), pairs(dict(WITH))
+    decided, kept = pairs(dict(UNSAMPLED_COLUMNS)), pairs(dict(SAMPLED_COLUMNS))
     assert found == decided | kept
     assert decided & kept == set()
     indexed = {index.name for table in metadata.tables.values() for index in table.indexes}
-    assert set(WITHOUT_IN_INDEXES) <= indexed
+    assert set(UNSAMPLED_INDEX_COLUMNS) <= indexed
 
 
 @pytest.fixture
@@ -93,7 +97,7 @@ def samples(installation: Installation) -> tuple[set[tuple[str, str]], str]:
 
 def test_postgres_samples_none_of_it(filled: Installation) -> None:
     sampled, text = samples(filled)
-    assert sampled & pairs(dict(WITHOUT)) == set()
+    assert sampled & pairs(dict(UNSAMPLED_COLUMNS)) == set()
     assert ("documents", "document_id") in sampled  # there are samples of what is none of it
     assert [word for word in WORDS if word in text] == []
 
@@ -107,13 +111,13 @@ def test_samples_that_there_were_go_with_the_migration(filled: Installation) -> 
         command.downgrade(config, "0009")
     database.close()
     sampled, text = samples(filled)
-    assert sampled & pairs(dict(WITHOUT))
+    assert sampled & pairs(dict(UNSAMPLED_COLUMNS))
     assert {word for word in WORDS if word in text} >= {"oftitle", "oftag", "ofquestion"}
     database = Database(filled.environment["DATABASE_URL"])
     assert migrate.migrate(database)
     database.close()
     sampled, text = samples(filled)
-    assert sampled & pairs(dict(WITHOUT)) == set()
+    assert sampled & pairs(dict(UNSAMPLED_COLUMNS)) == set()
     assert [word for word in WORDS if word in text] == []
 
 

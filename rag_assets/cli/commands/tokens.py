@@ -28,7 +28,7 @@ def create(
         session.catalog.tenants.get(tenant_id).ref,
         role=role,
         principals=principals,
-        lives=None if days is None else timedelta(days=days),
+        lifetime=None if days is None else timedelta(days=days),
     )
     if as_json:
         print_json({"tenant": tenant_id, "token_id": kept.token_id, "token": token})

@@ -12,7 +12,7 @@ from rag_assets.billing.spending import Cap, caps_of
 from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.formatting import counted
-from rag_assets.storage.catalog.usage import UsageRow, Used, today, total
+from rag_assets.storage.catalog.usage import Usage, UsageRow, today, total
 from rag_assets.tenants.model import Tenant
 
 _COLUMNS = ("tenant", "day", "provider", "model", "requests", "retries", "texts", "tokens", "cost")
@@ -41,7 +41,7 @@ def usage(session: Session, tenant_id: str | None, *, days: int, as_json: bool) 
         print_table(_COLUMNS, [_row(row) for row in rows])
         say()
     for id_, of_tenant in used.items():
-        say(f"{id_}: {of_tenant.cost_in_words} in {counted(days, 'day')}")
+        say(f"{id_}: {of_tenant.cost_text} in {counted(days, 'day')}")
     for id_, of_caps in caps.items():
         for cap in of_caps:
             say(f"{id_}: the cap of {cap.limit_text}: {cap.spent_text}")
@@ -60,13 +60,13 @@ def _row(row: UsageRow) -> Sequence[str]:
     written = f" ({used.output_tokens:,} written)" if used.output_tokens else ""
     named = (row.tenant_id, str(row.day), row.provider, row.model)
     tokens = f"{used.tokens:,}{written}"
-    return (*named, *(f"{n:,}" for n in counts), tokens, used.cost_in_words)
+    return (*named, *(f"{n:,}" for n in counts), tokens, used.cost_text)
 
 
 def _as_json(
     since: str,
     rows: Sequence[UsageRow],
-    used: Mapping[str, Used],
+    used: Mapping[str, Usage],
     caps: Mapping[str, Sequence[Cap]],
 ) -> dict[str, Any]:
     return {
@@ -84,7 +84,7 @@ def _as_json(
         "totals": [
             {
                 "tenant": id_,
-                **_counts(used.get(id_, Used())),
+                **_counts(used.get(id_, Usage())),
                 "caps": {cap.name: {"dollars": cap.most, "spent": cap.spent} for cap in of_caps},
             }
             for id_, of_caps in caps.items()
@@ -92,5 +92,5 @@ def _as_json(
     }
 
 
-def _counts(used: Used) -> dict[str, Any]:
+def _counts(used: Usage) -> dict[str, Any]:
     return asdict(used) | {"cost": used.known_cost}

@@ -1,5 +1,5 @@
-"""The authority: what every tenant's documents are, where they stand, and which index answers.
+"""The catalog: the state of every tenant's documents, and the serving index.
 
-Belongs here: tables, migrations, queries, the tenant lock. Does not: decisions (planning is in
-stages), file or index access.
+Belongs here: tables, migrations, queries, the tenant lock. Does not: decisions about
+documents (pipeline), file or index access.
 """

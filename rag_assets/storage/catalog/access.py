@@ -1,7 +1,7 @@
-"""Who may read what: principals by access scope.
+"""Grants: the principals that may read each access scope.
 
-A document carries a scope and no names, in the catalog as in the index. So a grant and a
-revocation are one row here, and hold with the next search.
+Documents and entries carry a scope, not the names of its readers. A grant or a revocation therefore
+changes one row here and takes effect with the next search.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rag_assets.storage.catalog.database import Database, TenantRef, Texts, amon
 from rag_assets.storage.catalog.tables import access_scopes
 
 PUBLIC = "public"
-"""The scope that needs no grant: everybody who may ask the tenant reads it."""
+"""The scope that needs no grant: everyone who may search the tenant reads it."""
 
 
 class AccessTable:
@@ -25,7 +25,7 @@ class AccessTable:
         self._database = database
 
     def grant(self, ref: TenantRef, scope: str, principals: Iterable[str]) -> None:
-        """Let these principals read what carries the scope, beside those who do already."""
+        """Grant a scope to these principals, in addition to its present readers."""
         rows = [
             {"tenant": ref.id, "scope": scope, "principal": principal}
             for principal in sorted(set(principals))
@@ -35,7 +35,7 @@ class AccessTable:
                 connection.execute(upsert(access_scopes).values(rows).on_conflict_do_nothing())
 
     def revoke(self, ref: TenantRef, scope: str, principals: Collection[str]) -> int:
-        """Take the scope away from these principals; returns how many of them had it."""
+        """Revoke a scope from these principals; returns how many of them had it."""
         with self._database.begin_for(ref) as connection:
             return connection.execute(
                 delete(access_scopes).where(
@@ -46,7 +46,7 @@ class AccessTable:
             ).rowcount
 
     def grants(self, tenant_id: str) -> dict[str, list[str]]:
-        """The principals of each scope that was ever granted, sorted."""
+        """The principals of each granted scope, sorted."""
         query = (
             select(access_scopes.c.scope, access_scopes.c.principal)
             .where(access_scopes.c.tenant == tenant_id)
@@ -60,7 +60,7 @@ class AccessTable:
 
 
 def is_readable(table: FromClause, principals: Texts) -> ColumnElement[bool]:
-    """Whether rows with a tenant and an access_scope may be read by one of these principals."""
+    """The condition that one of these principals may read a row's access_scope."""
     granted = exists().where(
         access_scopes.c.tenant == table.c.tenant,
         access_scopes.c.scope == table.c.access_scope,

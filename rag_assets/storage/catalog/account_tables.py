@@ -1,4 +1,4 @@
-"""Tables of what a tenant has at its providers, and of who may ask in its name."""
+"""Tables of a tenant's provider keys, usage, batches, probes and service tokens."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ usage = Table(
     Column("retries", BigInteger, nullable=False, server_default="0"),
     Column("texts", BigInteger, nullable=False, server_default="0"),
     Column("batch_tokens", BigInteger, nullable=False, server_default="0"),
-    # Tokens that no price was known for: their cost is not in cost, which does not make it nothing.
+    # Tokens whose price is unknown: `cost` does not include them, although they are not free.
     Column("unpriced_tokens", BigInteger, nullable=False, server_default="0"),
     Column("output_tokens", BigInteger, nullable=False, server_default="0"),
 )
@@ -68,7 +68,7 @@ embedding_batches = Table(
     Column("batch_id", Text),
     Column("embedder_id", Text, nullable=False),
     json_column("embedder"),
-    # The text_sha256 of its texts, 32 bytes each; none once it is closed.
+    # The text_sha256 of its texts, 32 bytes each; empty after the batch was collected or failed.
     Column("hashes", LargeBinary, nullable=False),
     Column("texts", Integer, nullable=False),
     Column("tokens", BigInteger, nullable=False),

@@ -1,7 +1,7 @@
-"""Texts that were handed to a provider's batch API, until their vectors are in the lake.
+"""Texts submitted to a provider's batch API, until their vectors are in the lake.
 
-A row is written before anything is handed over: what is paid for is always known here, or found
-at the provider by the row's tag.
+A row is written before a batch is submitted: every paid batch is therefore known here, and can be
+found at the provider by the row's tag.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rag_assets.storage.catalog.tables import tenants
 
 BatchState = Literal["SUBMITTING", "UNDER_WAY", "ENDED", "COLLECTED", "FAILED"]
 OPEN: tuple[BatchState, ...] = ("SUBMITTING", "UNDER_WAY", "ENDED")
-"""States of a batch whose texts need not be sent again."""
-FETCHED_AGAIN = timedelta(hours=1)
-"""After which results that could not be fetched are asked for again."""
+"""States of a batch whose texts must not be submitted again."""
+FETCH_RETRY_INTERVAL = timedelta(hours=1)
+"""The time after which a failed fetch of results is repeated."""
 _KEY_BYTES = 32
 
 
@@ -30,13 +30,13 @@ class EmbeddingBatch:
     """One batch at a provider.
 
     Attributes:
-        tag: that it is found by at its provider.
-        batch_id: the provider's id of it; None until that is known.
-        embedder: configuration that makes its embedder again.
-        texts, tokens: handed over; tokens are an estimate.
-        cost: of these tokens at the batch price, in dollars; None if no price is known.
-        error: why it failed, or what the last look at it met.
-        polled_at: when it was last looked at.
+        tag: by which it is found at its provider.
+        batch_id: the provider's id; None until it is known.
+        embedder: configuration from which its embedder is constructed.
+        texts, tokens: the submitted number; that of tokens is an estimate.
+        cost: of these tokens at the batch price, in dollars; None if the price is unknown.
+        error: why it failed, or the error of the last poll.
+        polled_at: the time of the last poll.
     """
 
     id: int
@@ -56,8 +56,8 @@ class EmbeddingBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Failures:
-    """The batches of an embedder that failed since the last one that did not."""
+class FailedBatches:
+    """The latest batches of an embedder, all of which failed."""
 
     count: int
     last_at: datetime
@@ -81,15 +81,15 @@ class BatchTable:
         tokens: int,
         cost: float | None,
     ) -> int:
-        """Note a batch that is about to be handed over.
+        """Record a batch that is about to be submitted.
 
         Args:
-            ref: whose.
+            ref: the tenant.
             tag, embedder_id, embedder, tokens, cost: see EmbeddingBatch.
             keys: text_sha256 of each text.
 
         Returns:
-            its id here.
+            its id in the catalog.
         """
         row = {
             "tenant": ref.id,
@@ -108,40 +108,40 @@ class BatchTable:
             ).scalar_one()
         return id_
 
-    def submitted(self, ref: TenantRef, id_: int, batch_id: str) -> None:
-        """The provider has it."""
+    def mark_submitted(self, ref: TenantRef, id_: int, batch_id: str) -> None:
+        """Record that the provider accepted the batch."""
         self._update(ref, id_, state="UNDER_WAY", batch_id=batch_id, error=None)
 
-    def polled(self, ref: TenantRef, id_: int, error: str | None = None) -> None:
-        """It was looked at, and goes on."""
+    def mark_polled(self, ref: TenantRef, id_: int, error: str | None = None) -> None:
+        """Record a poll after which the batch continues."""
         self._update(ref, id_, polled_at=func.now(), error=error)
 
-    def ended(self, ref: TenantRef, id_: int) -> None:
-        """Its results can be collected."""
+    def mark_ended(self, ref: TenantRef, id_: int) -> None:
+        """Record that the results can be collected."""
         self._update(ref, id_, state="ENDED", polled_at=func.now(), error=None)
 
-    def collected(self, ref: TenantRef, id_: int, *, tokens: int, cost: float | None) -> None:
-        """Its vectors are in the lake."""
+    def mark_collected(self, ref: TenantRef, id_: int, *, tokens: int, cost: float | None) -> None:
+        """Record that the vectors are in the lake."""
         self._close(ref, id_, state="COLLECTED", tokens=tokens, cost=cost, error=None)
 
-    def failed(self, ref: TenantRef, id_: int, error: str) -> None:
-        """Nothing comes of it."""
+    def mark_failed(self, ref: TenantRef, id_: int, error: str) -> None:
+        """Record that the batch failed for good."""
         self._close(ref, id_, state="FAILED", error=error)
 
-    def forget(self, ref: TenantRef, id_: int) -> None:
-        """It was never handed over."""
+    def delete(self, ref: TenantRef, id_: int) -> None:
+        """Delete a batch that was never submitted."""
         with self._database.begin_for(ref) as connection:
             connection.execute(delete(batches).where(_one(ref, id_)))
 
-    def forget_closed(self, ref: TenantRef, before: datetime) -> None:
-        """Drop what was collected or failed long ago."""
+    def delete_closed(self, ref: TenantRef, before: datetime) -> None:
+        """Delete batches that were collected or failed before a time."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 delete(batches).where(batches.c.tenant == ref.id, batches.c.ended_at < before)
             )
 
     def open(self, tenant_id: str | None = None) -> list[EmbeddingBatch]:
-        """Batches of one active tenant, or of all, that are not settled; the oldest first."""
+        """Open batches of one active tenant, or of all, the oldest first."""
         query = (
             select(tenants.c.incarnation.label("incarnation"))
             .add_columns(*(column for column in batches.c if column.name != "hashes"))
@@ -154,8 +154,8 @@ class BatchTable:
         with self._database.begin() as connection:
             return [_batch(row) for row in connection.execute(query)]
 
-    def keys(self, tenant_id: str, embedder_id: str) -> dict[int, set[str]]:
-        """The text_sha256 of all texts that a provider has, by the id of their batch."""
+    def text_hashes(self, tenant_id: str, embedder_id: str) -> dict[int, set[str]]:
+        """The text_sha256 of all texts in submitted batches, by the id of their batch."""
         query = select(batches.c.id, batches.c.hashes).where(
             batches.c.tenant == tenant_id,
             batches.c.embedder_id == embedder_id,
@@ -164,16 +164,16 @@ class BatchTable:
         with self._database.begin() as connection:
             return {row.id: _unpacked(bytes(row.hashes)) for row in connection.execute(query)}
 
-    def promised(self, tenant_id: str) -> float:
-        """Dollars that the open batches of a tenant will cost."""
+    def open_cost(self, tenant_id: str) -> float:
+        """The cost of a tenant's open batches, in dollars."""
         query = select(func.coalesce(func.sum(batches.c.cost), 0)).where(
             batches.c.tenant == tenant_id, batches.c.state.in_(OPEN)
         )
         with self._database.begin() as connection:
             return float(connection.scalar(query) or 0)
 
-    def failures(self, tenant_id: str, embedder_id: str) -> Failures | None:
-        """How many batches of an embedder failed one after the other, up to the last."""
+    def failures(self, tenant_id: str, embedder_id: str) -> FailedBatches | None:
+        """The latest consecutive failures of an embedder; None if its last batch did not fail."""
         closed = (
             select(batches.c.state, batches.c.ended_at, batches.c.error)
             .where(
@@ -187,10 +187,10 @@ class BatchTable:
         with self._database.begin() as connection:
             rows = list(connection.execute(closed))
         count = next((at for at, row in enumerate(rows) if row.state != "FAILED"), len(rows))
-        return Failures(count, rows[0].ended_at, rows[0].error or "") if count else None
+        return FailedBatches(count, rows[0].ended_at, rows[0].error or "") if count else None
 
     def _close(self, ref: TenantRef, id_: int, **values: Any) -> None:
-        # Thousands of hashes that nobody will ask for.
+        # The hashes, up to megabytes, are not needed any more.
         self._update(ref, id_, hashes=b"", ended_at=func.now(), polled_at=func.now(), **values)
 
     def _update(self, ref: TenantRef, id_: int, **values: Any) -> None:
@@ -198,13 +198,13 @@ class BatchTable:
             connection.execute(update(batches).where(_one(ref, id_)).values(**values))
 
 
-def due_to_poll(batch: EmbeddingBatch, now: datetime) -> bool:
-    """Whether a batch should be looked at: every minute at first, later less and less often.
+def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:
+    """Whether a batch should be polled: every minute at first, later up to every ten minutes.
 
-    One whose results could not be fetched calls for a run, not for a look.
+    A batch whose results could not be fetched is due after FETCH_RETRY_INTERVAL.
     """
     if batch.state == "ENDED" and batch.error:
-        return now - batch.polled_at >= FETCHED_AGAIN
+        return now - batch.polled_at >= FETCH_RETRY_INTERVAL
     age = now - batch.submitted_at
     pause = max(timedelta(minutes=1), min(age / 20, timedelta(minutes=10)))
     return now - batch.polled_at >= pause

@@ -1,4 +1,4 @@
-"""The catalog: every table behind one name."""
+"""The catalog: all of its tables in one object."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rag_assets.storage.catalog.usage import UsageTable
 
 
 class Catalog:
-    """Access to the catalog, one attribute per concept."""
+    """Access to the catalog, with one attribute per table or group of tables."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -54,7 +54,7 @@ class Catalog:
 
     @classmethod
     def open(cls, url: str) -> Catalog:
-        """Connect, and bring the schema up to date.
+        """Connect, and upgrade the schema.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -68,5 +68,5 @@ class Catalog:
         return cls(database)
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self.database.close()

@@ -22,11 +22,11 @@ from rag_assets.storage.catalog.tables import (
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What one evaluation of a check came to.
+    """The outcome of one evaluation of a check.
 
     Attributes:
-        passed, severity, description: of its verdict; None where it could not be evaluated.
-        error: why it could not be evaluated; None where it could.
+        passed, severity, description: of its verdict; None if the evaluation failed.
+        error: why the evaluation failed; None if it did not.
     """
 
     asset: str
@@ -43,8 +43,8 @@ class CheckResult:
 
     Attributes:
         passed, severity, description: of the last evaluation; None before the first.
-        evaluated_at: when that was.
-        error: why a later evaluation could not be made; None if there is no such.
+        evaluated_at: the time of that evaluation.
+        error: why a later evaluation failed; None if none did.
     """
 
     asset: str
@@ -58,13 +58,12 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckSummary:
-    """The last results of all checks of a tenant together.
+    """A summary of the last results of all checks of a tenant.
 
     Attributes:
-        checked_at: when the check was evaluated that was not for the longest time; None if one
-            never was.
-        failed: checks that did not pass.
-        errors: checks that could not be evaluated when they were last due.
+        checked_at: the time of the least recent evaluation; None if a check was never evaluated.
+        failed: the number of checks that did not pass.
+        errors: the number of checks whose last evaluation failed.
     """
 
     checked_at: datetime | None
@@ -74,11 +73,11 @@ class CheckSummary:
 
 @dataclass(frozen=True, slots=True)
 class CatalogLag:
-    """How far the catalog knows a tenant's index to be behind.
+    """How far a tenant's index is behind, according to the catalog.
 
     Attributes:
-        since: when the oldest document changed that is not served as it was listed; None without.
-        held_deletions: documents that vanished in suspicious number and wait for a person.
+        since: the earliest change that the serving index lacks; None if it lacks none.
+        held_deletions: deletions that await a person's confirmation, because they are too many.
     """
 
     since: datetime | None = None
@@ -94,14 +93,14 @@ class CheckResultTable:
     def record(
         self, ref: TenantRef, outcomes: Sequence[CheckOutcome], *, first: bool = True
     ) -> None:
-        """Store what evaluations came to.
+        """Store the outcomes of evaluations.
 
         Args:
-            ref: whose checks.
-            outcomes: one for each check at most.
-            first: whether to store the result of a check that has none yet. Without, only
-                results that are there are replaced: a sync, which evaluates two checks, does not
-                make a tenant look checked.
+            ref: the tenant.
+            outcomes: at most one per check.
+            first: whether to store outcomes of checks that have no result yet. A sync, which
+                evaluates only two checks, sets it to False: the tenant then still counts as
+                unchecked.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -132,7 +131,7 @@ class CheckResultTable:
             return [CheckResult(**row) for row in connection.execute(query).mappings()]
 
     def summaries(self, tenant_ids: Collection[str]) -> dict[str, CheckSummary]:
-        """The results of these tenants; a tenant that was never checked is left out."""
+        """The summaries of these tenants; a tenant without results is left out."""
         columns = check_results.c
         never = func.bool_or(columns.evaluated_at.is_(None))
         query = (
@@ -162,8 +161,8 @@ class CheckResultTable:
                 for row in connection.execute(query)
             }
 
-    def still_so(self, asset: str, name: str, tenant_ids: Collection[str]) -> None:
-        """Note that the last result of a check holds now, too, for these tenants."""
+    def confirm(self, asset: str, name: str, tenant_ids: Collection[str]) -> None:
+        """Set the evaluation time of a check to now, where its result is known to be unchanged."""
         query = (
             update(check_results)
             .where(
@@ -179,10 +178,10 @@ class CheckResultTable:
     def evaluated_since(
         self, checks: Collection[tuple[str, str]], age: timedelta
     ) -> Mapping[str, int]:
-        """How many of these checks were tried no longer ago than that, by tenant.
+        """By tenant, the number of these checks that were evaluated within the given age.
 
-        A check that could not be evaluated counts: its error is shown, and the next day's
-        evaluation tries again.
+        A check whose evaluation failed counts, too: its error is shown, and the next daily
+        evaluation retries it.
         """
         fresh = or_(
             check_results.c.evaluated_at >= func.now() - age, check_results.c.error.is_not(None)
@@ -199,7 +198,7 @@ class CheckResultTable:
         return found
 
     def lags(self) -> dict[str, CatalogLag]:
-        """How far the catalog knows indexes to be behind, by tenant, of all tenants together."""
+        """The lag of each tenant's index, for all tenants that have one, in two queries."""
         behind = (
             select(documents.c.tenant, func.min(documents.c.changed_at).label("since"))
             .outerjoin(serving, serving.c.tenant == documents.c.tenant)

@@ -1,12 +1,12 @@
-"""What the catalog's tables have in common: the Postgres schema `rag_catalog`, kinds of column."""
+"""The Postgres schema `rag_catalog` and the kinds of column that the catalog's tables share."""
 
 from __future__ import annotations
 
 from sqlalchemy import Column, DateTime, ForeignKey, MetaData, Text, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 
-# Not the name of a database user: Postgres would then find these tables before Dagster's own,
-# whose migrations are kept in a table of the same name as ours.
+# It must not be the name of a database user: Postgres would then search it before the schema of
+# Dagster's tables, and both have a table `alembic_version`.
 SCHEMA = "rag_catalog"
 
 metadata = MetaData(
@@ -22,7 +22,7 @@ metadata = MetaData(
 
 
 def tenant_column(*, primary_key: bool = True) -> Column[str]:
-    """Whose a row is; it goes with the tenant."""
+    """The tenant that a row belongs to; deleting the tenant deletes the row."""
     return Column(
         "tenant",
         Text,
@@ -33,15 +33,15 @@ def tenant_column(*, primary_key: bool = True) -> Column[str]:
 
 
 def now_column(name: str) -> Column[object]:
-    """A time that every row has, by default that of its insertion."""
+    """A required time, by default that of the row's insertion."""
     return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())
 
 
 def time_column(name: str) -> Column[object]:
-    """A time that a row may have."""
+    """An optional time."""
     return Column(name, DateTime(timezone=True))
 
 
 def json_column(name: str, default: str = "{}") -> Column[object]:
-    """A JSON value, by default an empty one."""
+    """A JSON value, by default an empty object."""
     return Column(name, JSONB, nullable=False, server_default=text(f"'{default}'::jsonb"))

@@ -1,4 +1,4 @@
-"""One Postgres: connections, transactions, and the fence that keeps late writers out."""
+"""Connections and transactions of the catalog's Postgres, with a fence against late writers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 
 @dataclass(frozen=True, slots=True)
 class TenantRef:
-    """A tenant as one writer knows it: the id, and which use of that id it is."""
+    """A tenant's id with its incarnation, which distinguishes uses of the same id."""
 
     id: str
     incarnation: int
@@ -45,7 +45,7 @@ class Database:
     """Transactions on the catalog's Postgres.
 
     Args:
-        url: `postgresql://…`; the driver is ours to choose (psycopg 3).
+        url: `postgresql://…`; a driver in it is replaced by psycopg 3.
     """
 
     def __init__(self, url: str) -> None:
@@ -54,10 +54,10 @@ class Database:
         self._engine: Engine = create_engine(
             self.url,
             pool_size=4,
-            # Threads of the service: that read, that write, and that see whether it is ready.
+            # Enough for the service's threads: readers, writers and the readiness probe.
             max_overflow=11,
             pool_pre_ping=True,
-            # What was to be written is no business of an error's reader.
+            # Errors must not quote the values that were to be written.
             hide_parameters=True,
             connect_args=connect_arguments(),
         )
@@ -82,12 +82,12 @@ class Database:
         Raises:
             TenantGone: the tenant was removed, or removed and made again.
         """
-        with self._begin_for(ref, alone=False) as connection:
+        with self._begin_for(ref, exclusive=False) as connection:
             yield connection
 
     @contextmanager
     def begin_exclusive(self, ref: TenantRef) -> Iterator[Connection]:
-        """The same, and while it lasts no other transaction for this tenant does.
+        """Like begin_for, and excludes every other transaction for this tenant.
 
         For requests that change what a sync under way may be writing too: keep it short.
 
@@ -95,31 +95,31 @@ class Database:
             TenantGone: see begin_for.
             TenantBusy: others did not end within five seconds.
         """
-        with self._begin_for(ref, alone=True) as connection:
+        with self._begin_for(ref, exclusive=True) as connection:
             yield connection
 
     @contextmanager
-    def _begin_for(self, ref: TenantRef, *, alone: bool) -> Iterator[Connection]:
+    def _begin_for(self, ref: TenantRef, *, exclusive: bool) -> Iterator[Connection]:
         alive = select(tables.tenants.c.id).where(
             tables.tenants.c.id == ref.id,
             tables.tenants.c.incarnation == ref.incarnation,
             tables.tenants.c.state != "REMOVING",
         )
-        # Rows that refer to the tenant lock its key alone, and go on being written.
-        locked = alive.with_for_update(read=not alone, key_share=alone)
+        # Inserting rows that refer to the tenant takes FOR KEY SHARE, which neither mode blocks.
+        locked = alive.with_for_update(read=not exclusive, key_share=exclusive)
         with self.begin() as connection:
-            if alone:
+            if exclusive:
                 connection.execute(_WAIT_SHORTLY)
             if connection.scalar(locked) is None:
                 raise TenantGone(
-                    f"tenant {ref.id!r} was removed while this was at work",
+                    f"tenant {ref.id!r} was removed during this run",
                     hint="nothing of this run was kept; add the tenant again to index it",
                 )
             yield connection
 
     @contextmanager
     def session(self) -> Iterator[Connection]:
-        """A connection of its own, outside the pool, for what lives as long as a session."""
+        """A separate connection outside the pool, for session-level locks."""
         try:
             connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         except (OperationalError, InterfaceError) as error:
@@ -131,35 +131,35 @@ class Database:
             connection.close()
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self._engine.dispose()
 
 
 def connect_arguments() -> dict[str, Any]:
-    """How every connection to Postgres is opened."""
+    """Arguments of every connection to Postgres."""
     return {"connect_timeout": 10, "application_name": "rag-assets"}
 
 
 Texts: TypeAlias = Iterable[str] | BindParameter[list[str]]
-"""Some texts, or the parameter of a prepared statement that they are given in."""
+"""Texts, or the parameter of a prepared statement that passes them."""
 
 
-def texts_given_as(name: str) -> BindParameter[list[str]]:
+def texts_parameter(name: str) -> BindParameter[list[str]]:
     """A parameter of a prepared statement that takes any number of texts."""
     kind: TypeEngine[list[str]] = ARRAY(Text)  # type: ignore[assignment]
     return bindparam(name, type_=kind)
 
 
 def among(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
-    """Whether a column's value is one of these, however many they are: one parameter for all."""
-    given = values if isinstance(values, BindParameter) else literal(list(values), ARRAY(Text))
-    return column == any_(given)
+    """Whether a column's value is one of these; passes all of them as one parameter."""
+    array = values if isinstance(values, BindParameter) else literal(list(values), ARRAY(Text))
+    return column == any_(array)
 
 
 def unavailable(error: Exception) -> ServiceUnavailable:
-    """The project's error for a driver's connection error; drops what could hold a password."""
+    """The project's error for a driver's connection error, with passwords in addresses masked."""
     if isinstance(getattr(error, "orig", None), LockNotAvailable):
-        return TenantBusy("others write for this tenant", hint="ask again in some seconds")
+        return TenantBusy("other writers hold this tenant", hint="try again in a few seconds")
     first = str(getattr(error, "orig", error)).strip().splitlines()
     reason = re.sub(r"://[^@\s]*@", "://***@", first[0]) if first else type(error).__name__
     return ServiceUnavailable(

@@ -1,4 +1,4 @@
-"""A document as a listing reports it, as the catalog keeps it, and between the two."""
+"""A document as a listing reports it, as the catalog stores it, and the conversion between them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from rag_assets.storage.catalog.tables import documents
 Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
 
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
-"""When a document is tried again that waits for a person: a sync that is asked for tries it."""
+"""The retry time of a failure that needs a person; only a sync that a person starts retries it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentChange:
-    """A document that a listing found new, changed or merely touched.
+    """A document that a listing found new, changed or touched.
 
     Attributes:
-        modified_at: when its present content was made, as far as its source says.
-        said_title: what its source calls it.
-        error: why it could not be read.
+        modified_at: when its present content was written, according to its source.
+        said_title: the title that its source gives.
+        error: why it could not be read; None if it was read.
     """
 
     document_id: str
@@ -51,12 +51,12 @@ class DocumentChange:
 
     @property
     def document_key(self) -> str:
-        """Hash of all that is known of the document before it is parsed."""
-        # A document that could not be read has no content hash: its facts stand in, so that it
-        # is tried again when, and only when, it changes.
+        """Hash of everything known about the document before it is parsed."""
+        # An unreadable document has no content hash: its listing facts replace it, so that it is
+        # retried when, and only when, it changes.
         facts = self.facts
         content = self.content_sha256 or f"{facts.size}/{facts.mtime_ns}/{facts.identity}"
-        # Only where there is one: documents without keep the key that they always had.
+        # Included only if there is one, so that keys of documents without a title do not change.
         title = [] if self.said_title is None else [self.said_title]
         return key_of(
             "document",
@@ -72,8 +72,8 @@ class DocumentChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What a listing is compared with: a row of `documents` without what it need not read."""
+class CatalogDocument:
+    """The columns of a document's row with which a listing is compared."""
 
     document_id: str
     uri: str
@@ -91,8 +91,8 @@ class Document:
     """One row of `documents`.
 
     Attributes:
-        said_title: what its source calls it; None: its title is found in its content.
-        reindex_requests: how often reindexing it was requested.
+        said_title: the title that its source gives; None: the title is read from its content.
+        reindex_requests: the number of reindex requests for it.
     """
 
     document_id: str
@@ -124,7 +124,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a document is quarantined; with retry_at, the failure may pass."""
+    """Why a document is quarantined or deferred; with a retry_at, the failure is transient."""
 
     document_id: str
     document_key: str
@@ -133,7 +133,7 @@ class Failure:
 
 
 def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
-    """The columns that a change sets; it waits to be parsed, unless it could not be read."""
+    """The columns that a change sets: status PROCESSING, or FAILED if it could not be read."""
     key = change.document_key
     return {
         "tenant": ref.id,
@@ -159,7 +159,7 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
         "lane": lane,
         "status": "FAILED" if change.error else "PROCESSING",
         "error_message": change.error,
-        # No configuration makes an unreadable document readable: "*" stands for all of them.
+        # "*" matches every configuration: none makes an unreadable document readable.
         "failed_document_key": key if change.error else None,
         "failed_config_key": "*" if change.error else None,
         "attempts": 0,
@@ -167,8 +167,8 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
     }
 
 
-def recorded() -> Insert:
-    """Writes `row_of` rows; a document whose key is what it was keeps its status."""
+def record_statement() -> Insert:
+    """The statement that writes `row_of` rows; a document with the same key keeps its status."""
     table = documents.c
     new = upsert(documents)
     key = numbered_key(new.excluded.document_key, table.edition)
@@ -212,7 +212,7 @@ def numbered_key(
 
 
 def document_of(row: Row[Any]) -> Document:
-    """A row of `documents` as it was read."""
+    """The document in a row with all columns of `documents`."""
     return Document(
         document_id=row.document_id,
         source=row.source,

@@ -1,4 +1,4 @@
-"""The documents of a tenant: what was listed, how it stands, and what was pruned."""
+"""The documents of a tenant: their listed state, their status, and tombstones of pruned ones."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS, ListingFacts
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import (
+    CatalogDocument,
     Document,
     DocumentChange,
-    Known,
     document_of,
-    recorded,
+    record_statement,
     row_of,
 )
-from rag_assets.storage.catalog.removals import marked_deleted, not_overtaken
+from rag_assets.storage.catalog.removals import mark_deleted_statement, not_superseded
 from rag_assets.storage.catalog.tables import document_index, documents, tombstones
 
 _BATCH = 2_000
@@ -32,8 +32,8 @@ class DocumentTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def known(self, tenant_id: str, source: str) -> Iterator[Known]:
-        """Every document of one source, the deleted ones included, streamed."""
+    def known(self, tenant_id: str, source: str) -> Iterator[CatalogDocument]:
+        """Stream every document of one source, including deleted ones."""
         table = documents.c
         query = select(
             *(table.document_id, table.uri, table.size, table.mtime_ns, table.ctime_ns),
@@ -44,33 +44,33 @@ class DocumentTable:
             rows = connection.execution_options(yield_per=_BATCH).execute(query)
             for id_, uri, size, mtime, ctime, inode, revision, *rest in rows:
                 facts = ListingFacts(size, mtime, ctime, int(inode), revision)
-                yield Known(id_, uri, facts, *rest)
+                yield CatalogDocument(id_, uri, facts, *rest)
 
     def record(self, ref: TenantRef, changes: Sequence[DocumentChange], *, lane: int) -> None:
-        """Write what a listing found; unchanged content keeps the document's standing.
+        """Record the changes of a listing; a document with unchanged content keeps its status.
 
-        What was deleted by request since the listing, or pushed anew, is left out.
+        Documents that were deleted on request or pushed again since the listing are left out.
 
         Args:
-            ref: whose.
+            ref: the tenant.
             changes: new, changed and touched documents.
-            lane: 0 where somebody is waiting, 1 for a bulk import.
+            lane: 0 for urgent documents, 1 for a bulk import.
         """
-        statement = recorded()
+        statement = record_statement()
         for batch in batched(changes, _BATCH):
             with self._database.begin_for(ref) as connection:
-                rows = [row_of(ref, c, lane) for c in not_overtaken(connection, ref, batch)]
+                rows = [row_of(ref, c, lane) for c in not_superseded(connection, ref, batch)]
                 if rows:
                     connection.execute(statement, rows)
 
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
-        """Documents that their source no longer has; answers leave them out from now on."""
+        """Mark documents that their source no longer has as deleted; searches omit them at once."""
         for batch in batched(document_ids, _BATCH):
             with self._database.begin_for(ref) as connection:
-                connection.execute(marked_deleted(ref, batch))
+                connection.execute(mark_deleted_statement(ref, batch))
 
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
-        """The named documents, in the order of their work."""
+        """The named documents, in the order in which they are processed."""
         query = (
             select(documents)
             .where(documents.c.tenant == tenant_id, among(documents.c.document_id, document_ids))
@@ -80,7 +80,7 @@ class DocumentTable:
             return [document_of(row) for row in connection.execute(query)]
 
     def all(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
-        """Every document of a tenant by uri, those deleted only on request."""
+        """All documents of a tenant by uri, deleted ones only if requested."""
         query = select(documents).where(documents.c.tenant == tenant_id).order_by("uri")
         if not deleted:
             query = query.where(documents.c.status != "DELETED")
@@ -88,7 +88,7 @@ class DocumentTable:
             return [document_of(row) for row in connection.execute(query)]
 
     def sources(self, tenant_id: str) -> list[str]:
-        """Names of the sources that living documents are from."""
+        """Names of the sources that have documents."""
         query = (
             select(documents.c.source)
             .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
@@ -98,7 +98,7 @@ class DocumentTable:
             return list(connection.scalars(query))
 
     def counts(self, tenant_id: str) -> dict[str, int]:
-        """How many documents stand where."""
+        """The number of documents by status."""
         query = (
             select(documents.c.status, func.count())
             .where(documents.c.tenant == tenant_id)
@@ -108,7 +108,7 @@ class DocumentTable:
             return dict(connection.execute(query).all())
 
     def indexed_before(self, tenant_id: str, cutoff: datetime) -> list[Document]:
-        """Living documents whose content last changed before the cutoff."""
+        """Documents whose content last changed before the cutoff, without deleted ones."""
         query = select(documents).where(
             documents.c.tenant == tenant_id,
             documents.c.status != "DELETED",
@@ -118,7 +118,7 @@ class DocumentTable:
             return [document_of(row) for row in connection.execute(query)]
 
     def oldest_change(self, tenant_id: str) -> datetime | None:
-        """When the longest unchanged living document changed last."""
+        """The earliest last change of a document that is not deleted."""
         query = select(func.min(documents.c.changed_at)).where(
             documents.c.tenant == tenant_id, documents.c.status != "DELETED"
         )
@@ -127,11 +127,11 @@ class DocumentTable:
         return oldest
 
     def reread_count(self, tenant_id: str, sources: Collection[str]) -> int:
-        """Documents to be read again: a change might have gone unnoticed, or somebody asked.
+        """The number of documents to read again, after a possible unnoticed change or on request.
 
         Args:
-            tenant_id: whose.
-            sources: names of those sources that count; a listing of another would find nothing.
+            tenant_id: the tenant.
+            sources: names of the configured sources; documents of others are not counted.
         """
         query = (
             select(func.count())
@@ -140,7 +140,7 @@ class DocumentTable:
                 documents.c.tenant == tenant_id,
                 among(documents.c.source, sources),
                 documents.c.status != "DELETED",
-                # What could not be read is read again at every listing anyway.
+                # Every listing reads unreadable documents again anyway.
                 documents.c.content_sha256.is_not(None),
                 or_(
                     documents.c.listed_at_ns == READ_AGAIN_NS,
@@ -155,7 +155,7 @@ class DocumentTable:
             return connection.scalar(query) or 0
 
     def add_tombstones(self, ref: TenantRef, pruned: Iterable[Document]) -> None:
-        """Delete documents for their age, and remember their content."""
+        """Delete documents for their age, and record their content hashes."""
         rows = [
             {
                 "tenant": ref.id,
@@ -183,8 +183,8 @@ class DocumentTable:
         with self._database.begin() as connection:
             return {row.document_id: row.content_sha256 for row in connection.execute(query)}
 
-    def forget_deleted(self, ref: TenantRef, before: datetime) -> int:
-        """Drop rows of documents deleted long ago that no generation holds any more."""
+    def purge_deleted(self, ref: TenantRef, before: datetime) -> int:
+        """Delete the rows of documents deleted before a time that no generation holds."""
         held = exists().where(
             and_(
                 document_index.c.tenant == documents.c.tenant,

@@ -1,4 +1,4 @@
-"""What happened, append-only: for the tenant's admin, the daemon and the curious."""
+"""The append-only log of a tenant's events, for its admin and the daemon."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EventKind = Literal[
 
 
 SEARCHES: tuple[EventKind, ...] = ("rag_search_started", "rag_search_completed")
-"""Events that every search leaves."""
+"""Events that every search writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """What has just happened.
+    """An event that is not stored yet.
 
     Attributes:
         payload: holds no secret and no text of a document.
@@ -65,7 +65,7 @@ class EventTable:
         self._database = database
 
     def write(self, ref: TenantRef, kind: EventKind, payloads: Sequence[Mapping[str, Any]]) -> None:
-        """Append events of one kind; payloads hold no secret and no text of a document."""
+        """Append events of one kind; their payloads hold no secret and no text of a document."""
         if not payloads:
             return
         rows = [{"tenant": ref.id, "kind": kind, "payload": dict(p)} for p in payloads]
@@ -73,7 +73,7 @@ class EventTable:
             connection.execute(insert(events), rows)
 
     def append(self, ref: TenantRef, new: Sequence[NewEvent]) -> None:
-        """Append events of several kinds, in order, each with its own time."""
+        """Append events of several kinds in order, each with its own time."""
         rows = [
             {"tenant": ref.id, "kind": event.kind, "at": event.at, "payload": dict(event.payload)}
             for event in new
@@ -82,8 +82,8 @@ class EventTable:
             with self._database.begin_for(ref) as connection:
                 connection.execute(insert(events), rows)
 
-    def forget(self, ref: TenantRef, kinds: Collection[EventKind], before: datetime) -> int:
-        """Delete events of these kinds that are older; returns how many."""
+    def delete_before(self, ref: TenantRef, kinds: Collection[EventKind], before: datetime) -> int:
+        """Delete events of these kinds before a time; returns their number."""
         with self._database.begin_for(ref) as connection:
             return connection.execute(
                 delete(events).where(
@@ -100,14 +100,14 @@ class EventTable:
         before: int | None = None,
         limit: int,
     ) -> list[Event]:
-        """Some of a tenant's events, the newest first.
+        """A page of a tenant's events, the newest first.
 
         Args:
-            tenant_id: whose.
-            kinds: only of these kinds.
-            caller: only those of searches that this caller made.
-            before: only those older than the event of this id.
-            limit: events at most.
+            tenant_id: the tenant.
+            kinds: only events of these kinds.
+            caller: only events of this caller's searches.
+            before: only events older than the one with this id.
+            limit: the most events to return.
         """
         query = select(events).where(events.c.tenant == tenant_id)
         if kinds is not None:
@@ -121,7 +121,7 @@ class EventTable:
             return [Event(row.id, row.kind, row.at, row.payload) for row in rows]
 
     def latest(self, tenant_id: str, *, kind: str | None = None, limit: int = 100) -> list[Event]:
-        """The newest events first."""
+        """A tenant's latest events, the newest first."""
         query = select(events).where(events.c.tenant == tenant_id)
         if kind is not None:
             query = query.where(events.c.kind == kind)

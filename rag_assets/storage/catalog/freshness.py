@@ -15,14 +15,14 @@ from rag_assets.storage.catalog.tables import document_index, documents, serving
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """What answers now, and what waits.
+    """The freshness of a tenant's serving generation.
 
     Attributes:
-        chunks: that the serving generation holds.
-        stale: documents of which it holds another content than their source has.
-        last_indexed_at: when a document last came into it; None before the first.
-        queue_depth: documents that wait for work: to be indexed, or to be taken out; records
-            count from their push on, all else from its listing.
+        chunks: in the serving generation.
+        stale: documents whose indexed content differs from that of their source.
+        last_indexed_at: when a document was last indexed; None before the first.
+        queue_depth: documents that wait to be indexed or to be removed from the index. Records
+            count from their push, other documents from their listing.
     """
 
     chunks: int = 0
@@ -38,14 +38,14 @@ class FreshnessQuery:
         self._database = database
 
     def of(self, tenant_id: str, sources: Collection[str]) -> Freshness:
-        """How a tenant stands now, in one query.
+        """A tenant's freshness, in one query.
 
         Args:
-            tenant_id: whose.
-            sources: names of its sources; records of one that was taken away wait for nothing.
+            tenant_id: the tenant.
+            sources: names of its sources; records of a removed source are not counted.
         """
         held, listed = document_index.c, documents.c
-        answers = and_(
+        is_serving = and_(
             serving.c.tenant == listed.tenant,
             serving.c.generation == held.generation,
         )
@@ -56,17 +56,17 @@ class FreshnessQuery:
             and_(deleted, held.document_id.is_not(None)),
             is_pushed_anew(),
         )
-        documents_that = func.count(listed.document_id.distinct())
+        document_count = func.count(listed.document_id.distinct())
         query = (
             select(
                 func.coalesce(func.sum(held.chunk_count).filter(indexed, ~deleted), 0),
-                documents_that.filter(indexed, ~deleted, is_behind_source()),
+                document_count.filter(indexed, ~deleted, is_behind_source()),
                 func.max(case((indexed, held.indexed_at))),
-                documents_that.filter(waits) + _never_listed(tenant_id, sources),
+                document_count.filter(waits) + _never_listed(tenant_id, sources),
             )
             .select_from(documents)
             .outerjoin(document_index, same_document())
-            .outerjoin(serving, answers)
+            .outerjoin(serving, is_serving)
             .where(listed.tenant == tenant_id)
         )
         with self._database.begin() as connection:
@@ -75,7 +75,7 @@ class FreshnessQuery:
 
 
 def _never_listed(tenant_id: str, sources: Collection[str]) -> ScalarSelect[int]:
-    """How many records no listing has found yet."""
+    """The number of records that no listing has found yet."""
     pushed = source_records.c
     known = and_(documents.c.tenant == pushed.tenant, documents.c.document_id == pushed.document_id)
     return (

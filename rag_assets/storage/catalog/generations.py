@@ -1,4 +1,4 @@
-"""A tenant's builds, and the one that answers."""
+"""A tenant's generations, and the serving one."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ GenerationState = Literal["BUILDING", "SERVING", "RETIRED", "REMOVING"]
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A tenant's complete build under one configuration.
+    """One complete build of a tenant's index under one configuration.
 
     Attributes:
         number: counted per tenant, from 1.
-        key: hash of what distinguishes builds: embedder, chunker, mapping, placement.
-        index_name, index_identity: the index that holds its entries; an index of the same name
-            that was made later has another identity.
-        embedder_id: whose vectors it holds.
-        embedder: configuration that makes this embedder again, for queries.
-        digest_key: with which the digests of its entries are made, kept in Postgres alone; None
-            in builds of the first four schemas.
+        key: hash of what distinguishes generations: embedder, chunker, mapping, placement.
+        index_name, index_identity: the index that holds its entries; an index created later under
+            the same name has another identity.
+        embedder_id: the embedder that made its vectors.
+        embedder: configuration from which this embedder is constructed for queries.
+        digest_key: key of its entries' digests, kept only in Postgres; None in generations of the
+            first four schemas.
     """
 
     number: int
@@ -53,7 +53,7 @@ class GenerationTable:
         self._database = database
 
     def live(self, tenant_id: str) -> list[Generation]:
-        """Every generation that still has entries, oldest first."""
+        """Every generation that may have entries, oldest first."""
         query = (
             select(generations)
             .where(generations.c.tenant == tenant_id)
@@ -63,12 +63,12 @@ class GenerationTable:
             return [generation_of(row) for row in connection.execute(query)]
 
     def tenants(self) -> set[str]:
-        """Tenants that have a build."""
+        """Tenants that have a generation."""
         with self._database.begin() as connection:
             return set(connection.scalars(select(generations.c.tenant).distinct()))
 
     def serving(self, tenant_id: str) -> Generation | None:
-        """The generation that answers now, with its index and embedder, read together."""
+        """The serving generation with its index and embedder; None before the first is complete."""
         query = (
             select(generations)
             .join(
@@ -93,7 +93,7 @@ class GenerationTable:
         embedder: Mapping[str, Any],
         dimensions: int,
     ) -> Generation:
-        """Open the next generation of a tenant."""
+        """Create the next generation of a tenant, in the state BUILDING."""
         last = select(func.coalesce(func.max(generations.c.generation), 0)).where(
             generations.c.tenant == ref.id
         )
@@ -118,7 +118,7 @@ class GenerationTable:
         return generation_of(row)
 
     def publish(self, ref: TenantRef, generation: Generation) -> None:
-        """Let this generation answer from now on; the former one is retired."""
+        """Make this generation the serving one, and retire the former one."""
         row = {
             "generation": generation.number,
             "index_name": generation.index_name,
@@ -141,7 +141,7 @@ class GenerationTable:
     def move(
         self, ref: TenantRef, generation: Generation, index_name: str, index_identity: str
     ) -> None:
-        """Note that a generation is now in another index than before."""
+        """Record that a generation is now in another index."""
         place = {"index_name": index_name, "index_uuid": index_identity}
         with self._database.begin_for(ref) as connection:
             connection.execute(
@@ -158,7 +158,7 @@ class GenerationTable:
             )
 
     def delete(self, ref: TenantRef, generation: Generation) -> None:
-        """Drop a generation whose entries are confirmed to be gone."""
+        """Delete the row of a generation whose entries are confirmed to be deleted."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 delete(generations).where(
@@ -167,7 +167,7 @@ class GenerationTable:
             )
 
     def in_index(self, index_name: str) -> int:
-        """How many generations, of all tenants, live in an index."""
+        """The number of generations, of all tenants, in an index."""
         query = select(func.count()).where(generations.c.index_name == index_name)
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
@@ -182,7 +182,7 @@ class GenerationTable:
 
 
 def generation_of(row: Row[Any]) -> Generation:
-    """The generation in a row with all of its columns."""
+    """The generation in a row with all columns of `generations`."""
     return Generation(
         number=row.generation,
         key=row.generation_key,

@@ -1,7 +1,7 @@
-"""Which version of which document each generation holds.
+"""The version of each document in each generation.
 
-A row is made before the first entry of a document is written, and goes only when the absence of
-its entries is confirmed: what may be in the index is always known here.
+A row is inserted before the first entry of a document is written, and deleted only when its
+entries are confirmed to be deleted: the table always covers everything that may be in the index.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from rag_assets.storage.catalog.index_rows import (
     IndexedVersion,
     ReadableDocument,
     ReadableVersion,
-    as_ready,
     is_behind,
     is_pending,
     is_pushed_anew,
+    mark_ready_statement,
     of_generation,
     readable_by_document,
     readable_versions,
-    ready,
+    ready_parameters,
     returnable,
     same_document,
-    settled,
+    valid_versions,
     with_index,
-    withheld,
+    withhold_statement,
 )
 from rag_assets.storage.catalog.tables import document_index, documents
 
@@ -39,7 +39,7 @@ _BATCH = 2_000
 
 
 class IndexTable:
-    """Queries on `document_index`, alone and against `documents`."""
+    """Queries on `document_index`, alone and joined with `documents`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -53,16 +53,16 @@ class IndexTable:
         documents_limit: int | None = None,
         bytes_limit: int | None = None,
     ) -> list[str]:
-        """Documents whose indexed version is not the desired one, most urgent first.
+        """Documents whose indexed version is missing or outdated, the most urgent first.
 
-        At least one is returned while any is pending, however large it is.
+        At least one is returned if any is pending, even if it exceeds the bytes_limit.
 
         Args:
-            tenant_id: whose documents.
-            generation: that they go into.
-            config_key: of the configuration they should be made under.
-            documents_limit: at most so many; None for all.
-            bytes_limit: at most about so much content; None for all.
+            tenant_id: the tenant.
+            generation: that should hold them.
+            config_key: of the present configuration.
+            documents_limit: the most documents to return; None for all.
+            bytes_limit: about the most bytes of content to return; None for all.
         """
         ahead = func.sum(documents.c.size).over(
             order_by=(documents.c.lane, documents.c.changed_at, documents.c.document_id),
@@ -83,7 +83,7 @@ class IndexTable:
             return list(connection.scalars(query))
 
     def pending_count(self, tenant_id: str, generation: int, config_key: str) -> int:
-        """How many documents wait."""
+        """The number of documents that can be processed now."""
         query = (
             select(func.count())
             .select_from(with_index(generation))
@@ -93,7 +93,7 @@ class IndexTable:
             return connection.scalar(query) or 0
 
     def unfinished_count(self, tenant_id: str, generation: int, config_key: str) -> int:
-        """How many documents wait, those included that will be tried again later."""
+        """The number of documents that can be processed now or at a later retry time."""
         retried = and_(
             documents.c.status.in_(("FAILED", "PROCESSING")), documents.c.retry_at.is_not(None)
         )
@@ -109,7 +109,7 @@ class IndexTable:
             return connection.scalar(query) or 0
 
     def entry_count(self, tenant_id: str, generation: int) -> int:
-        """How many entries a generation should have."""
+        """The number of entries that a generation should have."""
         query = (
             select(func.coalesce(func.sum(document_index.c.chunk_count), 0))
             .join(documents, same_document())
@@ -118,8 +118,8 @@ class IndexTable:
         with self._database.begin() as connection:
             return int(connection.scalar(query) or 0)
 
-    def entries_of(self, tenant_id: str, document_ids: Sequence[str]) -> int:
-        """How many entries all generations should have of these documents."""
+    def entry_count_of(self, tenant_id: str, document_ids: Sequence[str]) -> int:
+        """The number of entries that all generations should have of these documents."""
         query = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
             document_index.c.tenant == tenant_id, among(document_index.c.document_id, document_ids)
         )
@@ -143,18 +143,18 @@ class IndexTable:
     def up_to_date(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
-        """The version of each named document whose entries need not be written again."""
-        query = settled(tenant_id, generation, document_ids, document_index.c.indexed_key)
+        """The indexed_key of each named document whose entries need not be written again."""
+        query = valid_versions(tenant_id, generation, document_ids, document_index.c.indexed_key)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
     def mark_writing(
         self, ref: TenantRef, generation: int, document_ids: Sequence[str]
     ) -> set[str]:
-        """Note that entries of these documents are about to be written.
+        """Record that entries of these documents are about to be written.
 
         Returns:
-            Those that may have entries already.
+            the documents that may already have entries.
         """
         table = document_index
         before = select(table.c.document_id).where(of_generation(ref.id, generation, document_ids))
@@ -172,9 +172,9 @@ class IndexTable:
         return present
 
     def commit(self, ref: TenantRef, generation: int, versions: Sequence[IndexedVersion]) -> None:
-        """Make these versions the ones that are returned; one transaction.
+        """Make these versions the ones that searches return, in one transaction.
 
-        A document that was deleted meanwhile gets none.
+        Documents that were deleted in the meantime are left out.
         """
         if not versions:
             return
@@ -196,8 +196,8 @@ class IndexTable:
         )
         with self._database.begin_for(ref) as connection:
             now = connection.scalar(select(func.clock_timestamp()))
-            gone = set(connection.scalars(deleted))
-            versions = [version for version in versions if version.document_id not in gone]
+            deleted_ids = set(connection.scalars(deleted))
+            versions = [version for version in versions if version.document_id not in deleted_ids]
             if not versions:
                 return
             connection.execute(
@@ -217,10 +217,12 @@ class IndexTable:
                     for version in versions
                 ],
             )
-            connection.execute(ready(ref), [as_ready(version) for version in versions])
+            connection.execute(
+                mark_ready_statement(ref), [ready_parameters(version) for version in versions]
+            )
 
-    def clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
-        """Note that only the indexed version's entries are left."""
+    def mark_clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
+        """Record that only entries of the indexed version are left."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(document_index)
@@ -229,15 +231,15 @@ class IndexTable:
             )
 
     def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
-        """Documents with possible left-overs, and the version that must stay."""
+        """The indexed_key to keep of each document that may have entries of other versions."""
         query = select(document_index.c.document_id, document_index.c.indexed_key).where(
             of_generation(tenant_id, generation), document_index.c.dirty
         )
         with self._database.begin() as connection:
             return {row.document_id: row.indexed_key for row in connection.execute(query)}
 
-    def forget(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
-        """Drop rows of documents whose entries are confirmed to be gone."""
+    def delete(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
+        """Delete the rows of documents whose entries are confirmed to be deleted."""
         with self._database.begin_for(ref) as connection:
             for batch in batched(document_ids, _BATCH):
                 connection.execute(
@@ -245,12 +247,12 @@ class IndexTable:
                 )
 
     def reset(self, ref: TenantRef, generation: int) -> None:
-        """Forget all that a generation held: its index was lost."""
+        """Delete all rows of a generation whose index was lost."""
         with self._database.begin_for(ref) as connection:
             connection.execute(delete(document_index).where(of_generation(ref.id, generation)))
 
     def invalidate(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
-        """Have these documents published again, with what the lake holds."""
+        """Mark versions of these documents invalid: the next run rewrites them from the lake."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(document_index)
@@ -258,18 +260,18 @@ class IndexTable:
                 .values(document_key=None, dirty=True)
             )
 
-    def made_from(
+    def document_keys(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
-        """The document_key that the held version of each named document was made from."""
-        query = settled(tenant_id, generation, document_ids, document_index.c.document_key)
+        """The document_key from which the valid version of each named document was built."""
+        query = valid_versions(tenant_id, generation, document_ids, document_index.c.document_key)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
     def withhold(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
-        """Return no version of these documents any more; the next run deletes their entries."""
+        """Withhold these documents from searches; the next run deletes their entries."""
         with self._database.begin_for(ref) as connection:
-            connection.execute(withheld(ref, document_ids))
+            connection.execute(withhold_statement(ref, document_ids))
 
     def readable(
         self,
@@ -278,7 +280,7 @@ class IndexTable:
         document_ids: Sequence[str],
         principals: Collection[str],
     ) -> dict[str, ReadableVersion]:
-        """The version of each named document that one of these principals may be shown."""
+        """The version of each named document that one of these principals may read."""
         query = readable_versions(tenant_id, generation, document_ids, principals)
         with self._database.begin() as connection:
             return readable_by_document(connection.execute(query))
@@ -292,13 +294,13 @@ class IndexTable:
         limit: int,
         after: str | None = None,
     ) -> list[ReadableDocument]:
-        """The first documents, by uri, of which one of these principals may be shown a version.
+        """The first documents, by uri, of which one of these principals may read a version.
 
         Args:
-            tenant_id, generation: whose.
-            principals: who asks.
-            limit: documents at most.
-            after: only those that come after the document of this `place`.
+            tenant_id, generation: the tenant's generation.
+            principals: the caller's principals.
+            limit: the most documents to return.
+            after: only documents after the one with this `place`.
         """
         found = documents.c
         query = (
@@ -317,8 +319,8 @@ class IndexTable:
         with self._database.begin() as connection:
             return [ReadableDocument(*row) for row in connection.execute(query)]
 
-    def held(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
-        """What the generation's index should hold, by document, streamed."""
+    def held_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
+        """Stream the version of each document that the generation's index should hold."""
         held = document_index.c
         query = returnable(
             tenant_id,

@@ -1,4 +1,4 @@
-"""A version of a document in the index, and the conditions on `document_index` and `documents`."""
+"""Versions of documents in the index, and conditions on `document_index` and `documents`."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class IndexedVersion:
     """A version of a document that is completely in the index.
 
     Attributes:
-        indexed_key: hash of everything its entries hold; entries of another key are not returned.
-        document_key, config_key: the inputs it was made from.
+        indexed_key: hash of everything in its entries; entries with another key are not returned.
+        document_key, config_key: the inputs from which it was built.
     """
 
     document_id: str
@@ -50,8 +50,8 @@ class HeldVersion:
     """What the index should hold of one document.
 
     Attributes:
-        access_scope: of its entries; None while a record that was pushed anew waits for its sync,
-            since the catalog may know the new one already.
+        access_scope: of its entries; None while a record that was pushed again waits for its sync,
+            because the catalog may already have the new scope.
     """
 
     document_id: str
@@ -62,14 +62,14 @@ class HeldVersion:
 
 @dataclass(frozen=True, slots=True)
 class ReadableVersion:
-    """The version of a document that may be shown to whoever asks.
+    """The version of a document that a caller may read.
 
     Attributes:
         indexed_key: of its entries.
-        uri: of its document, as the catalog has it.
+        uri: of its document, from the catalog.
         access_scope: of its document.
-        content_sha256: of the document as it was listed last.
-        stale: whether the document changed since, as far as its source was listed.
+        content_sha256: of the document at its last listing.
+        stale: whether a later listing or push changed the document.
     """
 
     indexed_key: str
@@ -81,11 +81,11 @@ class ReadableVersion:
 
 @dataclass(frozen=True, slots=True)
 class ReadableDocument:
-    """A document of which a version may be shown to whoever asks.
+    """A document of which a caller may read a version.
 
     Attributes:
-        media_type: as the file's name promises it; None where that says nothing.
-        access_scope: what its readers need a grant of.
+        media_type: derived from the file's name; None if the name does not tell.
+        access_scope: that must be granted to its readers.
     """
 
     document_id: str
@@ -96,7 +96,7 @@ class ReadableDocument:
 
     @property
     def place(self) -> str:
-        """Where it stands in the list, as no other does: records may share a uri."""
+        """Its unique position in the list of documents; records may share a uri."""
         return f"{self.uri} {self.document_id}"
 
 
@@ -105,14 +105,14 @@ def of_generation(
     generation: int | BindParameter[int],
     document_ids: Sequence[str] | None = None,
 ) -> ColumnElement[bool]:
-    """Rows of one generation of a tenant: those of the named documents, or without names all."""
+    """The condition for rows of one generation: all, or those of the named documents."""
     held = document_index.c
     rows = and_(held.tenant == tenant_id, held.generation == generation)
     return rows if document_ids is None else and_(rows, among(held.document_id, document_ids))
 
 
 def same_document() -> ColumnElement[bool]:
-    """Joins each row to its document."""
+    """The condition that joins a row of `document_index` with its document."""
     return and_(
         documents.c.tenant == document_index.c.tenant,
         documents.c.document_id == document_index.c.document_id,
@@ -120,7 +120,7 @@ def same_document() -> ColumnElement[bool]:
 
 
 def with_index(generation: int) -> FromClause:
-    """Every document, and what the generation holds of it if it does."""
+    """Every document, joined with its row for the generation if there is one."""
     return documents.outerjoin(
         document_index, and_(same_document(), document_index.c.generation == generation)
     )
@@ -131,7 +131,7 @@ def returnable(
     generation: int | BindParameter[int],
     *columns: ColumnElement[Any],
 ) -> Select[Any]:
-    """Columns of each version that may be returned: held, and its document not deleted."""
+    """Columns of each version that searches may return: complete, and its document not deleted."""
     return (
         select(*columns)
         .select_from(document_index)
@@ -150,9 +150,9 @@ def readable_versions(
     document_ids: Texts,
     principals: Texts,
 ) -> Select[Any]:
-    """Rows for `readable_by_document`: what of these documents one of the principals may be shown.
+    """Rows for `readable_by_document`: versions of these documents that a principal may read.
 
-    Deleted documents are left out, and those whose scope nobody of them may read now.
+    Deleted documents are left out, and those whose scope none of the principals may read.
     """
     held = document_index.c
     return returnable(
@@ -174,10 +174,13 @@ def readable_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]
     }
 
 
-def settled(
+def valid_versions(
     tenant_id: str, generation: int, document_ids: Sequence[str], column: ColumnElement[Any]
 ) -> Select[Any]:
-    """A column of each named document's version that need not be written again, by its id."""
+    """A column of each named document's valid version, by document id.
+
+    A version is valid if it is complete and was not invalidated since.
+    """
     return select(document_index.c.document_id, column).where(
         of_generation(tenant_id, generation, document_ids),
         document_index.c.indexed_key.is_not(None),
@@ -186,7 +189,7 @@ def settled(
 
 
 def is_behind(config_key: str) -> ColumnElement[bool]:
-    """What is held, if anything, was made from other inputs than are there now."""
+    """The condition that the indexed version is missing or was built from other inputs."""
     held = document_index.c
     return or_(
         held.document_key.is_distinct_from(documents.c.document_key),
@@ -195,15 +198,15 @@ def is_behind(config_key: str) -> ColumnElement[bool]:
 
 
 def is_behind_source() -> ColumnElement[bool]:
-    """What is held was made from another state of the document than was listed last, or pushed."""
-    made_from, listed = (
+    """The condition that the document changed after the state from which its version was built."""
+    indexed, listed = (
         func.split_part(table.c.document_key, ".", 1) for table in (document_index, documents)
     )
-    return or_(made_from.is_distinct_from(listed), is_pushed_anew())
+    return or_(indexed.is_distinct_from(listed), is_pushed_anew())
 
 
 def is_pushed_anew() -> ColumnElement[bool]:
-    """The document is a record of which another revision is there than was listed last."""
+    """The condition that the document's record has another revision than was last listed."""
     return exists().where(
         source_records.c.tenant == documents.c.tenant,
         source_records.c.document_id == documents.c.document_id,
@@ -212,26 +215,27 @@ def is_pushed_anew() -> ColumnElement[bool]:
 
 
 def is_pending(config_key: str) -> ColumnElement[bool]:
-    """The document waits for work: it is behind, or has to be said to be ready, and may be tried.
+    """The condition that the document can be processed now.
 
-    One in quarantine, or one whose texts are in a provider's batch, may not until its time.
+    It is behind or not yet marked ready. A quarantined or deferred document only counts after its
+    retry time.
     """
-    defer = and_(
+    waits = and_(
         documents.c.status.in_(("FAILED", "PROCESSING")),
         documents.c.failed_document_key == documents.c.document_key,
         documents.c.failed_config_key.in_((config_key, "*")),
         or_(documents.c.retry_at.is_(None), documents.c.retry_at > func.now()),
     )
-    # What was edited and edited back holds the right version, but has to be said to be ready.
+    # A change that was reverted leaves the right version in the index and the status PROCESSING.
     return and_(
         documents.c.status != "DELETED",
         or_(is_behind(config_key), documents.c.status == "PROCESSING"),
-        ~func.coalesce(defer, False),
+        ~func.coalesce(waits, False),
     )
 
 
-def withheld(ref: TenantRef, document_ids: Sequence[str]) -> Update:
-    """Says of documents that no version of them may be returned: their entries must go."""
+def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
+    """The statement that withholds all versions of documents and schedules their deletion."""
     nothing = {"indexed_key": None, "document_key": None, "config_key": None}
     return (
         update(document_index)
@@ -243,9 +247,9 @@ def withheld(ref: TenantRef, document_ids: Sequence[str]) -> Update:
     )
 
 
-def ready(ref: TenantRef) -> Update:
-    """Says of documents that a version of each is in the index; executed with `as_ready` rows."""
-    # A document that changed meanwhile keeps waiting; one that was deleted stays deleted.
+def mark_ready_statement(ref: TenantRef) -> Update:
+    """The statement that marks documents READY; executed with `ready_parameters` rows."""
+    # A document that changed in the meantime stays PROCESSING; a deleted one stays DELETED.
     return (
         update(documents)
         .where(
@@ -269,8 +273,8 @@ def ready(ref: TenantRef) -> Update:
     )
 
 
-def as_ready(version: IndexedVersion) -> dict[str, Any]:
-    """A version as `ready` takes it."""
+def ready_parameters(version: IndexedVersion) -> dict[str, Any]:
+    """A version as parameters of `mark_ready_statement`."""
     return {
         "version_of": version.document_id,
         "version_key": version.document_key,

@@ -1,7 +1,7 @@
-"""One writer per tenant: a Postgres advisory lock, with a note of who holds it.
+"""One writer per tenant: a Postgres advisory lock, with a row that describes its holder.
 
-The lock lives as long as its holder's connection, so a killed holder frees it at once. The note
-outlives the holder on purpose: whoever comes next learns from it which run was left behind.
+The lock lasts as long as its holder's connection, so a killed holder releases it at once. The row
+outlives the holder: the next holder finds the abandoned run by it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _POLL_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds, or last held, a tenant's lock."""
+    """The process that holds, or last held, a tenant's lock."""
 
     what: str
     run_id: str | None = None
@@ -59,24 +59,24 @@ class HeldLock:
         )
 
     def check(self) -> None:
-        """Make sure that the lock is still ours, before something is written.
+        """Check that the lock is still held, before a write.
 
         Raises:
             TenantLocked: the connection that held the lock is gone; another may hold it now.
         """
         try:
             held = self._connection.scalar(self._holds, {"key": self._key})
-        except SQLAlchemyError:  # the driver's error at first, then that the connection is invalid
+        except SQLAlchemyError:
             held = 0
         if not held:
             raise TenantLocked(
-                f"the lock of tenant {self._tenant_id!r} was lost: its connection broke",
+                f"tenant {self._tenant_id!r} is no longer locked: its connection broke",
                 hint="run the sync again: it continues where this one stopped",
             )
 
 
 class TenantLock:
-    """Takes and inspects tenants' locks."""
+    """Acquires and inspects tenants' locks."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -94,14 +94,14 @@ class TenantLock:
         """Hold a tenant's lock.
 
         Args:
-            tenant_id: whose.
-            holder: what is noted for others to read.
-            wait_seconds: how long to wait for the present holder.
-            on_wait: told once who is being waited for.
-            on_takeover: told of a former holder that did not release the lock itself.
+            tenant_id: the tenant to lock.
+            holder: describes this process to others.
+            wait_seconds: time to wait for the present holder.
+            on_wait: called once with the present holder.
+            on_takeover: called with a former holder that did not release the lock itself.
 
         Raises:
-            TenantLocked: the present holder did not let go in time.
+            TenantLocked: the present holder did not release the lock in time.
         """
         key = lock_key(tenant_id)
         with self._database.session() as connection:
@@ -120,7 +120,7 @@ class TenantLock:
                 )
                 yield HeldLock(connection, tenant_id, key)
             finally:
-                # A broken connection has freed the lock already; its note stays as evidence.
+                # A broken connection has released the lock already; its row remains as evidence.
                 with suppress(SQLAlchemyError):
                     connection.execute(
                         delete(tenant_locks).where(tenant_locks.c.tenant == tenant_id)
@@ -136,7 +136,7 @@ class TenantLock:
         on_wait: Callable[[Holder], None] | None,
     ) -> None:
         deadline = time.monotonic() + wait_seconds
-        told = False
+        reported = False
         while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
             present = self.holder(tenant_id) or Holder("another process")
             if time.monotonic() >= deadline:
@@ -144,13 +144,13 @@ class TenantLock:
                     f"tenant {tenant_id!r} is being written by {present}",
                     hint="wait for it to end, or stop that process; then run this again",
                 )
-            if on_wait is not None and not told:
+            if on_wait is not None and not reported:
                 on_wait(present)
-                told = True
+                reported = True
             time.sleep(_POLL_SECONDS)
 
     def is_held(self, tenant_id: str) -> bool:
-        """Whether anybody holds the tenant's lock just now; does not take it."""
+        """Whether the tenant's lock is held; does not acquire it."""
         held = text(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
             " AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = :key"
@@ -160,11 +160,11 @@ class TenantLock:
             return bool(connection.scalar(held, {"key": lock_key(tenant_id)}))
 
     def holder(self, tenant_id: str) -> Holder | None:
-        """Who noted themselves last and has not released the lock in order."""
+        """The last holder, unless it released the lock normally."""
         query = select(tenant_locks.c.holder).where(tenant_locks.c.tenant == tenant_id)
         with self._database.begin() as connection:
-            noted = connection.scalar(query)
-        return Holder(**noted) if noted else None
+            stored = connection.scalar(query)
+        return Holder(**stored) if stored else None
 
 
 def lock_key(tenant_id: str) -> int:

@@ -1,7 +1,7 @@
-"""Upgrade a database to the newest schema, at the price of one query when it already is.
+"""Upgrades of the catalog's schema; one query if it is already up to date.
 
-The core's tables have one history of migrations, and each system's tables have one of their own,
-with a version table of its own: a system comes and goes without a trace in another's history.
+The core and each system have a history of migrations and a version table of their own, so that
+adding or removing a system does not affect another history.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _History:
     """The migrations of the core, or of one system.
 
     Attributes:
-        version_table: where its present revision is kept.
+        version_table: holds its present revision.
         head: its newest revision.
         owner: the system; None for the core.
     """
@@ -64,14 +64,14 @@ class _History:
 def migrate(database: Database, systems: Systems | None = None) -> bool:
     """Create or upgrade the catalog's tables, and those of the installed systems.
 
-    Safe to call from many processes at once; the first one does the work.
+    Safe to call from many processes at once: the first one upgrades, the others wait.
 
     Args:
         database: that holds the catalog.
-        systems: instead of the installed ones.
+        systems: used instead of the installed ones.
 
     Returns:
-        Whether anything had to be done.
+        whether anything was upgraded.
 
     Raises:
         ConfigurationError: a system's migrations are not usable.
@@ -90,7 +90,7 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
 
 
 def _histories(systems: Systems) -> Iterable[_History]:
-    """The core's first: tables of systems refer to its own."""
+    """The histories, that of the core first, because tables of systems refer to its tables."""
     yield _History(_VERSION_TABLE, HEAD)
     for owner in systems:
         if (migrations := owner.system.migrations) is not None:
@@ -98,7 +98,7 @@ def _histories(systems: Systems) -> Iterable[_History]:
 
 
 def _versions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
-    """The present revisions by version table; None if a version table is missing."""
+    """The present revision by version table; None if a version table is missing."""
     found = (select(literal(one.version_table), one.version.c.version_num) for one in histories)
     try:
         with database.begin() as connection:
@@ -112,8 +112,8 @@ def alembic_config(connection: Connection, owner: InstalledSystem | None = None)
     """Configuration of Alembic's commands for one history of migrations.
 
     Args:
-        connection: that they run on.
-        owner: the system whose tables they make; None for the core's.
+        connection: on which they run.
+        owner: the system that has the history; None for the core.
 
     Raises:
         ConfigurationError: the system's migrations are not usable.
@@ -158,20 +158,24 @@ def _folder(owner: InstalledSystem, migrations: Migrations) -> Path:
         spec = None
     if spec is None or not spec.submodule_search_locations:
         raise ConfigurationError(
-            f"system {owner.name!r} of {owner.distribution}: its package of migrations"
-            f" {migrations.package} cannot be found",
+            f"system {owner.name!r} of {owner.distribution}: its migrations package"
+            f" {migrations.package} was not found",
             hint=f"reinstall {owner.distribution}",
         )
     return Path(next(iter(spec.submodule_search_locations)))
 
 
 def _escaped(path: Path) -> str:
-    """A path as a value of Alembic's configuration, in which % begins a variable."""
+    """A path as a value in Alembic's configuration, where % begins a variable."""
     return str(path).replace("%", "%%")
 
 
 def _require_distinct_tables(systems: Systems) -> None:
-    """See that no system calls a table as the core calls one of its own."""
+    """Check that no system has a table with the name of one of the core's.
+
+    Raises:
+        ConfigurationError: a system has one.
+    """
     own = {
         found.name
         for module in (account_tables, tables)

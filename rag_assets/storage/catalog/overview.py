@@ -1,4 +1,4 @@
-"""What people are shown of all tenants, of one, and of one document; nothing is written here."""
+"""Read-only summaries of all tenants, one tenant and one document, for people."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from rag_assets.storage.catalog.tables import (
 
 @dataclass(frozen=True, slots=True)
 class TenantSummary:
-    """How a tenant stands.
+    """The state of a tenant.
 
     Attributes:
-        documents: how many, by status.
+        documents: their number by status.
         entries: that the serving generation should hold.
-        generation, index_name: what answers; None before the first build is complete.
-        synced_at: when its sources were last carried through the chain, all of them.
-        error: why the last sync did not come to its end, if it did not.
+        generation, index_name: of the serving generation; None before the first build is complete.
+        synced_at: when all of its sources were last synced.
+        error: why the last sync failed, if it did.
     """
 
     tenant_id: str
@@ -48,7 +48,7 @@ class TenantSummary:
 
 @dataclass(frozen=True, slots=True)
 class FormatSummary:
-    """How a tenant's documents of one format stand.
+    """The state of a tenant's documents of one format.
 
     Attributes:
         media_type: as the file's name promises it; None where that says nothing.
@@ -94,7 +94,7 @@ class Overview:
         limit: int | None = None,
         offset: int = 0,
     ) -> list[TenantSummary]:
-        """How tenants stand, by id.
+        """The state of tenants, by id.
 
         Args:
             containing: only those whose id contains this.
@@ -109,21 +109,21 @@ class Overview:
             chosen = chosen.where(
                 _has_failed_document() | _has_failed_sync() | _has_failed_check() | _is_unchecked()
             )
-        return self._standing(chosen)
+        return self._summaries(chosen)
 
     def tenant(self, tenant_id: str) -> TenantSummary:
-        """How one tenant stands.
+        """The state of one tenant.
 
         Raises:
-            UnknownTenant: there is none of that id.
+            UnknownTenant: no tenant has that id.
         """
-        found = self._standing(select(tenants.c.id).where(tenants.c.id == tenant_id))
+        found = self._summaries(select(tenants.c.id).where(tenants.c.id == tenant_id))
         if not found:
             raise UnknownTenant(f"no tenant {tenant_id!r}", hint="/documents lists them")
         return found[0]
 
-    def _standing(self, chosen: Select[tuple[str]]) -> list[TenantSummary]:
-        """In one query, which counts only what belongs to the chosen tenants."""
+    def _summaries(self, chosen: Select[tuple[str]]) -> list[TenantSummary]:
+        """The state of the chosen tenants, in one query that counts only their rows."""
         ids = chosen.cte("chosen")
         counts, entries, last = _status_counts(ids), _entry_counts(ids), _last_syncs(ids)
         query = (
@@ -146,7 +146,7 @@ class Overview:
             ]
 
     def formats(self, tenant_id: str) -> list[FormatSummary]:
-        """How a tenant's documents stand by format, the most frequent first."""
+        """The state of a tenant's documents by format, the most frequent first."""
         living = and_(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
         query = (
             select(
@@ -183,7 +183,7 @@ class Overview:
 
         Args:
             tenant_id: whose.
-            status: only those that stand so; otherwise all but the deleted ones.
+            status: only those with this status; by default all but the deleted ones.
             containing: only those whose uri contains this, letter case ignored.
             limit, offset: how many, after how many.
         """
@@ -197,7 +197,7 @@ class Overview:
         """The first of a tenant's quarantined documents by uri."""
         return self.page(tenant_id, status="FAILED", limit=limit)
 
-    def held(self, tenant_id: str, document_id: str) -> list[HeldEntries]:
+    def held_entries(self, tenant_id: str, document_id: str) -> list[HeldEntries]:
         """What each live generation holds of a document, the newest first."""
         indexed = document_index.c
         current = func.coalesce(indexed.document_key == documents.c.document_key, False)
@@ -248,7 +248,7 @@ def _is_unchecked() -> ColumnElement[bool]:
 
 
 def _status_counts(ids: CTE) -> Subquery:
-    """By tenant, a JSON object of how many documents stand where."""
+    """By tenant, a JSON object with the number of documents by status."""
     by_status = (
         select(documents.c.tenant, documents.c.status, func.count().label("documents"))
         .where(documents.c.tenant.in_(select(ids.c.id)))
@@ -266,7 +266,7 @@ def _status_counts(ids: CTE) -> Subquery:
 
 
 def _entry_counts(ids: CTE) -> Subquery:
-    """By tenant, how many entries its serving generation should hold."""
+    """By tenant, the number of entries that its serving generation should hold."""
     answers: ColumnElement[bool] = and_(
         serving.c.tenant == document_index.c.tenant,
         serving.c.generation == document_index.c.generation,
@@ -288,7 +288,7 @@ def _entry_counts(ids: CTE) -> Subquery:
 
 
 def _last_syncs(ids: CTE) -> Subquery:
-    """By tenant, since when every source is carried through, and what the last error said."""
+    """By tenant, when all of its sources were last synced, and the last error."""
     return (
         select(
             syncs.c.tenant,

@@ -1,4 +1,4 @@
-"""How each tenant's embedder answered the canary's probes first, and how far it has moved."""
+"""The reference vectors of each embedder's canary probes, and the last measured distances."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rag_assets.storage.catalog.database import Database, TenantRef
 
 @dataclass(frozen=True, slots=True)
 class StoredProbes:
-    """What is known of one embedder of a tenant.
+    """The stored probes of one embedder of a tenant.
 
     Attributes:
-        vectors: of the probes as they were answered first, packed little-endian float32.
-        distances: of the last answer from these, probe by probe; empty before there was another.
-        passed: what was last concluded.
+        vectors: of the first measurement, packed little-endian float32.
+        distances: of the last measurement from these, by probe; empty before the second one.
+        passed: whether the last measurement passed.
     """
 
     probes_key: str
@@ -38,11 +38,11 @@ class ProbeTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(self, embedders: Mapping[str, str]) -> dict[str, StoredProbes]:
-        """What is known of these embedders.
+    def find(self, embedders: Mapping[str, str]) -> dict[str, StoredProbes]:
+        """The stored probes of these embedders, by tenant.
 
         Args:
-            embedders: the id of each tenant's, by tenant.
+            embedders: the embedder_id of each tenant.
         """
         columns = embedder_probes.c
         query = select(embedder_probes).where(
@@ -52,8 +52,8 @@ class ProbeTable:
             return {row.tenant: _stored(row) for row in connection.execute(query)}
 
     def store(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
-        """Take an answer for what later ones are compared with."""
-        values = {"vectors": probes.vectors, "stored_at": probes.stored_at, **_changing(probes)}
+        """Store the reference vectors with which later measurements are compared."""
+        values = {"vectors": probes.vectors, "stored_at": probes.stored_at, **_measurement(probes)}
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 upsert(embedder_probes)
@@ -61,8 +61,8 @@ class ProbeTable:
                 .on_conflict_do_update(index_elements=["tenant", "embedder_id"], set_=values)
             )
 
-    def note(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
-        """Note how far a later answer is from the stored one, and what is concluded."""
+    def record_measurement(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
+        """Record the distances of a later measurement, and whether it passed."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(embedder_probes)
@@ -70,12 +70,12 @@ class ProbeTable:
                     embedder_probes.c.tenant == ref.id,
                     embedder_probes.c.embedder_id == embedder_id,
                 )
-                # Not the vectors: Postgres would write all of them again.
-                .values(**_changing(probes))
+                # Without the vectors, which Postgres would otherwise write again.
+                .values(**_measurement(probes))
             )
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
-        """Forget embedders of which no vector is left, so that they may begin anew."""
+        """Delete the probes of all other embedders, which have no vectors left."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 delete(embedder_probes).where(
@@ -85,7 +85,7 @@ class ProbeTable:
             )
 
 
-def _changing(probes: StoredProbes) -> dict[str, Any]:
+def _measurement(probes: StoredProbes) -> dict[str, Any]:
     return {
         "probes_key": probes.probes_key,
         "measured_at": probes.measured_at,

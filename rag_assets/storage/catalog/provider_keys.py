@@ -1,4 +1,4 @@
-"""Tenants' keys at their embedding providers, as encrypted rows."""
+"""Tenants' provider keys, encrypted."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _ROTATION_LOCK = 0x7261675F6B657973
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
-    """An encrypted key, and the id of the master key that it was encrypted with."""
+class SealedKey:
+    """An encrypted key with the id of its master key."""
 
     nonce: bytes = field(repr=False)
     ciphertext: bytes = field(repr=False)
@@ -33,14 +33,14 @@ class StoredKey:
     """One row of `provider_keys`.
 
     Attributes:
-        ref: whose key it is.
-        last_four: its last characters; none of a short key.
-        worked: whether the provider took it when it was last used; None: it never was.
+        ref: the tenant that owns the key.
+        last_four: its last four characters; empty for a short key.
+        worked: whether the provider accepted it at its last use; None if it was never used.
     """
 
     ref: TenantRef
     provider: str
-    sealed: Sealed
+    sealed: SealedKey
     last_four: str
     created_at: datetime
     last_used_at: datetime | None
@@ -54,15 +54,15 @@ class ProviderKeyTable:
         self._database = database
 
     def put(
-        self, ref: TenantRef, provider: str, seal: Callable[[], Sealed], *, last_four: str
+        self, ref: TenantRef, provider: str, seal: Callable[[], SealedKey], *, last_four: str
     ) -> None:
-        """Keep a key, in place of the tenant's former one for that provider.
+        """Store a key in place of the tenant's former key for that provider.
 
         Args:
-            ref: whose.
-            provider: what it is for.
-            seal: encrypts it; called while no rotation can begin.
-            last_four: what may be shown of it.
+            ref: the tenant that owns the key.
+            provider: that accepts the key.
+            seal: encrypts the key; called while no rotation can begin.
+            last_four: the characters that may be shown.
         """
         with self._database.begin_for(ref) as connection:
             connection.execute(
@@ -85,7 +85,7 @@ class ProviderKeyTable:
             )
 
     def find(self, ref: TenantRef, provider: str) -> StoredKey | None:
-        """A tenant's key for a provider."""
+        """A tenant's key for a provider; None if it has none."""
         query = _stored().where(
             provider_keys.c.tenant == ref.id,
             provider_keys.c.provider == provider,
@@ -96,7 +96,7 @@ class ProviderKeyTable:
         return _key(row) if row else None
 
     def all(self, tenant_id: str | None = None) -> list[StoredKey]:
-        """Every key, or a tenant's, by tenant and provider."""
+        """All keys, or those of one tenant, by tenant and provider."""
         query = _stored().order_by(provider_keys.c.tenant, provider_keys.c.provider)
         if tenant_id is not None:
             query = query.where(provider_keys.c.tenant == tenant_id)
@@ -104,7 +104,7 @@ class ProviderKeyTable:
             return [_key(row) for row in connection.execute(query)]
 
     def remove(self, ref: TenantRef, provider: str) -> bool:
-        """Delete a key; returns whether there was one."""
+        """Delete a key; returns whether it existed."""
         with self._database.begin_for(ref) as connection:
             deleted = connection.execute(
                 delete(provider_keys).where(
@@ -113,10 +113,10 @@ class ProviderKeyTable:
             )
         return bool(deleted.rowcount)
 
-    def note(self, key: StoredKey, *, worked: bool) -> None:
-        """Record that a key was used just now, and whether the provider took it.
+    def record_use(self, key: StoredKey, *, worked: bool) -> None:
+        """Record a use of a key, and whether the provider accepted the key.
 
-        Nothing is recorded of a key that was replaced meanwhile.
+        Nothing is recorded if the key was replaced in the meantime.
         """
         with self._database.begin() as connection:
             connection.execute(
@@ -130,8 +130,8 @@ class ProviderKeyTable:
             )
 
     @contextmanager
-    def rotating(self) -> Iterator[None]:
-        """Keep every other process from rotating, and from storing keys, meanwhile."""
+    def rotation_lock(self) -> Iterator[None]:
+        """Hold the lock that keeps other processes from rotating and storing keys."""
         key = {"key": _ROTATION_LOCK}
         with self._database.session() as connection:
             connection.execute(text("SELECT pg_advisory_lock(:key)"), key)
@@ -140,12 +140,12 @@ class ProviderKeyTable:
             finally:
                 connection.execute(text("SELECT pg_advisory_unlock(:key)"), key)
 
-    def reseal(self, again: Callable[[StoredKey], Sealed]) -> int:
-        """Encrypt every key again, all of them or none; returns how many there are."""
+    def reseal_all(self, reseal: Callable[[StoredKey], SealedKey]) -> int:
+        """Encrypt all keys again in one transaction; returns their number."""
         with self._database.begin() as connection:
             rows = connection.execute(_stored().with_for_update(of=provider_keys)).all()
             for stored in map(_key, rows):
-                sealed = again(stored)
+                sealed = reseal(stored)
                 connection.execute(
                     update(provider_keys)
                     .where(
@@ -171,7 +171,7 @@ def _key(row: Row[Any]) -> StoredKey:
     return StoredKey(
         ref=TenantRef(row.tenant, row.incarnation),
         provider=row.provider,
-        sealed=Sealed(row.nonce, row.ciphertext, row.master_key_id),
+        sealed=SealedKey(row.nonce, row.ciphertext, row.master_key_id),
         last_four=row.last_four,
         created_at=row.created_at,
         last_used_at=row.last_used_at,

@@ -1,4 +1,4 @@
-"""Documents that wait: quarantined for a failure, or set aside for a provider's batch."""
+"""Documents that wait: quarantined after a failure, or deferred until a provider's batch ends."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from rag_assets.storage.catalog.tables import documents
 
 
 class QuarantineTable:
-    """Queries on those of `documents` that are not worked on now."""
+    """Queries on the rows of `documents` that wait."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
-        """Quarantine documents; a version that is being served stays searchable."""
+        """Quarantine documents; the serving version stays searchable."""
         attempts = documents.c.attempts + 1
         self._put_off(ref, failures, config_key, {"status": "FAILED", "attempts": attempts})
 
     def defer(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
-        """Let documents wait until their time, out of the way of others; none of them failed."""
+        """Defer documents that did not fail, until their retry time."""
         self._put_off(ref, waits, config_key, {"status": "PROCESSING"})
 
     def release(self, ref: TenantRef) -> int:
-        """Let documents that were set aside be worked on at once; returns how many."""
+        """Make deferred documents due now; returns their number."""
         with self._database.begin_for(ref) as connection:
             return connection.execute(
                 update(documents)
@@ -42,7 +42,7 @@ class QuarantineTable:
             ).rowcount
 
     def deferred_count(self, tenant_id: str) -> int:
-        """How many documents wait for a provider's batch."""
+        """The number of documents that wait for a provider's batch."""
         query = select(func.count()).where(
             documents.c.tenant == tenant_id,
             documents.c.status == "PROCESSING",
@@ -52,7 +52,7 @@ class QuarantineTable:
             return connection.scalar(query) or 0
 
     def retry_transient_failures(self, ref: TenantRef) -> int:
-        """Let documents be tried again at once whose failure may have passed; returns how many."""
+        """Make documents with transient failures due now; returns their number."""
         with self._database.begin_for(ref) as connection:
             return connection.execute(
                 update(documents)
@@ -65,7 +65,7 @@ class QuarantineTable:
             ).rowcount
 
     def waiting_count(self, tenant_id: str) -> int:
-        """How many documents are quarantined for a failure that may pass."""
+        """The number of documents quarantined for a transient failure."""
         query = select(func.count()).where(
             documents.c.tenant == tenant_id,
             documents.c.status == "FAILED",
@@ -82,7 +82,7 @@ class QuarantineTable:
             .where(
                 documents.c.tenant == ref.id,
                 documents.c.document_id == bindparam("waiting"),
-                # One that changed meanwhile is worked on as it is now.
+                # A document that changed in the meantime is processed as it is now.
                 documents.c.document_key == bindparam("key"),
                 documents.c.status != "DELETED",
             )

@@ -1,7 +1,7 @@
-"""Records that applications push, kept here until they are taken back.
+"""Records that applications push, stored until they are removed.
 
-A record has a revision that is new whenever anything of it changes, so that a listing need not
-read texts, and a sync that is under way can tell whether what it listed is still there.
+A record gets a new revision with every change, so that a listing need not read texts and a running
+sync can tell whether a record that it listed is still current.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.removals import forget_record, take_out
+from rag_assets.storage.catalog.removals import delete_record, withdraw_document
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 
 _BATCH = 2_000
@@ -32,10 +32,10 @@ class PushedRecord:
     """A record as an application pushes it.
 
     Attributes:
-        source: the name of the source that it belongs to.
-        source_type: what kind of thing it is to the application: page, comment.
-        source_id: which one of that kind.
-        media_type: how its text is to be read.
+        source: name of the source that it belongs to.
+        source_type: the application's kind of record, such as page or comment.
+        source_id: its id among records of that kind.
+        media_type: the format of its text.
     """
 
     source: str
@@ -47,16 +47,17 @@ class PushedRecord:
 
     @property
     def document_id(self) -> str:
-        """Of the document that it is."""
+        """The id of the record's document."""
         return record_document_id(self.source, self.source_type, self.source_id)
 
     @property
     def key(self) -> str:
-        """Hash of all that makes it this record; when it was made is none of it."""
-        told = self.source_metadata
+        """Hash of the record's text and metadata, without its time of modification."""
+        metadata = self.source_metadata
         return key_of(
             *("record", sha256_hex(self.text), self.media_type),
-            *(told.title, told.uri, told.access_scope, list(told.tags), dict(told.metadata)),
+            *(metadata.title, metadata.uri, metadata.access_scope),
+            *(list(metadata.tags), dict(metadata.metadata)),
         )
 
 
@@ -67,15 +68,14 @@ class RecordTable:
         self._database = database
 
     def put(self, ref: TenantRef, record: PushedRecord, *, scope: str) -> bool:
-        """Keep a record; returns whether anything of it is new.
+        """Store a record; returns whether it is new or changed.
 
-        Where its scope is another than before, who may not read that is shown no former version
-        either, from now on.
+        A new access scope applies at once to the record's former version, too.
 
         Args:
-            ref: whose.
+            ref: the tenant.
             record: as it was pushed.
-            scope: the one it has, by its own word or its source's or tenant's.
+            scope: its access scope, given by the record itself, its source or the tenant.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -110,78 +110,80 @@ class RecordTable:
             .returning(source_records.c.revision)
         )
         with self._database.begin_exclusive(ref) as connection:
-            new = connection.scalar(statement) is not None
-            if new and scope != PUBLIC:
-                connection.execute(_moved(ref, record, scope))
-        return new
+            changed = connection.scalar(statement) is not None
+            if changed and scope != PUBLIC:
+                connection.execute(_change_scope_statement(ref, record, scope))
+        return changed
 
     def remove(self, ref: TenantRef, document_id: str, by: str) -> bool:
-        """Forget a record, and leave its document out of answers from now on.
+        """Delete a record; searches no longer return its document.
 
         Args:
-            ref: whose.
-            document_id: of the document that the record is.
-            by: who asked for it, for the event.
+            ref: the tenant.
+            document_id: of the record's document.
+            by: the caller's name, for the event.
 
         Returns:
-            whether there was one.
+            whether the record existed.
         """
         with self._database.begin_exclusive(ref) as connection:
-            found = forget_record(connection, ref, document_id)
-            take_out(connection, ref, document_id, by)
+            found = delete_record(connection, ref, document_id)
+            withdraw_document(connection, ref, document_id, by)
         return found
 
     def of(self, tenant_id: str) -> TenantRecords:
-        """The records of one tenant, as a source reads them."""
+        """The records of one tenant, for its sources."""
         return TenantRecords(self._database, tenant_id)
 
 
 @dataclass(frozen=True, slots=True)
 class TenantRecords:
-    """The records of one tenant; see RecordStore."""
+    """The records of one tenant (see RecordStore)."""
 
     database: Database
     tenant_id: str
 
     def listed(self, source: str) -> Iterator[StoredRecord]:
-        """Every record of one source, streamed, without the texts."""
-        kept = source_records.c
-        # One that cannot be read here would keep all the others from being listed.
-        readable = func.least(func.greatest(kept.modified_at, FIRST_DAY), LAST_DAY)
-        dated = case((kept.modified_at.is_not(None), readable))
+        """Stream every record of one source, without the texts."""
+        columns = source_records.c
+        # A time outside Python's range would make the whole listing fail.
+        clamped = func.least(func.greatest(columns.modified_at, FIRST_DAY), LAST_DAY)
+        modified_at = case((columns.modified_at.is_not(None), clamped))
         query = select(
-            *(kept.source_type, kept.source_id, kept.document_id, kept.revision, kept.size),
-            *(kept.media_type, kept.content_sha256, kept.said, dated, kept.changed_at),
-        ).where(kept.tenant == self.tenant_id, kept.source == source)
+            *(columns.source_type, columns.source_id, columns.document_id, columns.revision),
+            *(columns.size, columns.media_type, columns.content_sha256, columns.said),
+            *(modified_at.label("modified_at"), columns.changed_at),
+        ).where(columns.tenant == self.tenant_id, columns.source == source)
         with self.database.begin() as connection:
             rows = connection.execution_options(yield_per=_BATCH).execute(query)
-            for type_, id_, document_id, revision, size, media_type, content, *rest in rows:
-                said, modified_at, changed_at = rest
+            for row in rows:
                 yield StoredRecord(
-                    source_type=type_,
-                    source_id=id_,
-                    document_id=document_id,
-                    revision=revision,
-                    size=size,
-                    changed_ns=int(changed_at.timestamp() * 1e6) * 1_000,
-                    media_type=media_type,
-                    content_sha256=content,
-                    source_metadata=_source_metadata(said, modified_at),
+                    source_type=row.source_type,
+                    source_id=row.source_id,
+                    document_id=row.document_id,
+                    revision=row.revision,
+                    size=row.size,
+                    changed_ns=int(row.changed_at.timestamp() * 1e6) * 1_000,
+                    media_type=row.media_type,
+                    content_sha256=row.content_sha256,
+                    source_metadata=_source_metadata(row.said, row.modified_at),
                 )
 
     def text(self, source: str, document_id: str) -> str | None:
-        """The text of one record; None if there is none any more."""
-        kept = source_records.c
-        query = select(kept.text).where(
-            kept.tenant == self.tenant_id, kept.source == source, kept.document_id == document_id
+        """The text of one record; None if the record no longer exists."""
+        columns = source_records.c
+        query = select(columns.text).where(
+            columns.tenant == self.tenant_id,
+            columns.source == source,
+            columns.document_id == document_id,
         )
         with self.database.begin() as connection:
             text: str | None = connection.scalar(query)
         return text
 
 
-def _moved(ref: TenantRef, record: PushedRecord, scope: str) -> Update:
-    """Says of a record's document that it has another scope, whatever version of it is held."""
+def _change_scope_statement(ref: TenantRef, record: PushedRecord, scope: str) -> Update:
+    """The statement that gives a record's document another access scope."""
     return (
         update(documents)
         .where(
@@ -189,7 +191,7 @@ def _moved(ref: TenantRef, record: PushedRecord, scope: str) -> Update:
             documents.c.document_id == record.document_id,
             documents.c.access_scope != scope,
         )
-        # No listing gives it this key, so what is made under it meanwhile is made anew.
+        # No listing produces this key, so the next listing finds the document changed.
         .values(access_scope=scope, document_key=key_of("moved", record.key))
     )
 

@@ -1,7 +1,7 @@
 """Requests to read, parse and index documents again.
 
-Their number is one of the inputs that decide whether a document is due, like its content. So a
-request survives any run under way, and is fulfilled when a version made after it is in the index.
+The number of requests is part of a document's key, like its content. A request made during a run
+therefore stays pending until a version that was built after it is in the index.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from rag_assets.storage.catalog.tables import documents, events
 
 
 class ReindexRequestTable:
-    """Requests reindexing, by raising documents' number of requests (the column `edition`)."""
+    """Requests reindexing by incrementing the column `edition` of documents."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def request_tenant(self, ref: TenantRef, by: str) -> int:
-        """Request all of a tenant's documents; returns how many, as the others do.
+        """Reindex all documents of a tenant; like the other methods, returns their number.
 
         Args:
-            ref: whose.
-            by: who requests it, for the event.
+            ref: the tenant.
+            by: the caller's name, for the event.
         """
         return self._request(ref, {"scope": "tenant", "by": by})
 
     def request_source(self, ref: TenantRef, source: str, by: str) -> int:
-        """Request all documents of one source."""
+        """Reindex all documents of one source."""
         scope = {"scope": "source", "id": source, "by": by}
         return self._request(ref, scope, documents.c.source == source)
 
     def request_document(self, ref: TenantRef, document_id: str, by: str) -> int:
-        """Request one document; none if there is none of that id, or no longer."""
+        """Reindex one document; returns 0 if it does not exist or was deleted."""
         scope = {"scope": "document", "id": document_id, "by": by}
         return self._request(ref, scope, documents.c.document_id == document_id)
 
     def _request(
-        self, ref: TenantRef, scope: Mapping[str, Any], *which: ColumnElement[bool]
+        self, ref: TenantRef, scope: Mapping[str, Any], *conditions: ColumnElement[bool]
     ) -> int:
         table = documents.c
         next_number = table.edition + 1
         statement = (
             update(documents)
-            .where(table.tenant == ref.id, table.status != "DELETED", *which)
+            .where(table.tenant == ref.id, table.status != "DELETED", *conditions)
             .values(
                 edition=next_number,
                 document_key=numbered_key(table.document_key, next_number),
@@ -65,11 +65,11 @@ class ReindexRequestTable:
                 updated_at=func.now(),
             )
         )
-        # Exclusive: this and a sync that writes many of the same rows would wait for each other.
+        # Exclusive, because a sync that updates the same rows in another order could deadlock.
         with self._database.begin_exclusive(ref) as connection:
             count = connection.execute(statement).rowcount
             payload = {**scope, "documents": count}
             event = {"tenant": ref.id, "kind": "reindex_requested", "payload": payload}
-            if count or not which:
+            if count or not conditions:
                 connection.execute(insert(events).values(event))
         return count

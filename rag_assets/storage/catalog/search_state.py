@@ -1,4 +1,4 @@
-"""What a search asks of the catalog: in two statements, and without blocking an event loop."""
+"""The state that a search reads from the catalog, in two asynchronous statements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Integer, Select, Text, bindparam, cast, func, select
 
 from rag_assets.storage.catalog.access import PUBLIC
-from rag_assets.storage.catalog.database import Database, TenantRef, among, texts_given_as
+from rag_assets.storage.catalog.database import Database, TenantRef, among, texts_parameter
 from rag_assets.storage.catalog.generations import Generation, generation_of
 from rag_assets.storage.catalog.index_rows import (
     ReadableVersion,
@@ -26,12 +26,12 @@ _CONNECTIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """How a tenant stands at one moment towards somebody who asks.
+    """A tenant's state at one moment, as one caller may see it.
 
     Attributes:
         config: its configuration as JSON: equal text is equal configuration.
-        serving: the generation that answers; None before the first is complete.
-        scopes: all that whoever asks may read, the public one among them.
+        serving: the serving generation; None before the first is complete.
+        scopes: all access scopes that the caller may read, including the public one.
     """
 
     ref: TenantRef
@@ -42,29 +42,29 @@ class SearchState:
 
 
 class SearchStateReader:
-    """Reads what searches need, in one event loop.
+    """Reads the state that searches need, in one event loop.
 
-    A grant or a revocation, a publication, a deletion holds with the next statement (see
+    A grant, a revocation, a publication or a deletion takes effect with the next statement (see
     StatementRunner).
 
     Args:
-        database: where the catalog is.
+        database: that holds the catalog.
     """
 
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
-        self._standing = Statement.of(_standing_statement())
+        self._search_state = Statement.of(_search_state_statement())
         self._readable = Statement.of(_readable_statement())
 
-    async def standing(self, tenant_id: str, principals: Collection[str]) -> SearchState:
-        """A tenant, the generation that answers, and what may be read, all of one moment.
+    async def search_state(self, tenant_id: str, principals: Collection[str]) -> SearchState:
+        """A tenant, its serving generation and the readable scopes, all at one moment.
 
         Raises:
-            UnknownTenant: there is none of that id.
+            UnknownTenant: no tenant has that id.
             ServiceUnavailable: Postgres does not answer.
         """
         rows = await self._statements.rows(
-            self._standing, {"tenant": tenant_id, "principals": [*principals]}
+            self._search_state, {"tenant": tenant_id, "principals": [*principals]}
         )
         if not rows:
             raise unknown_tenant(tenant_id)
@@ -84,7 +84,7 @@ class SearchStateReader:
         document_ids: Sequence[str],
         principals: Collection[str],
     ) -> dict[str, ReadableVersion]:
-        """The version of each named document that one of these principals may be shown.
+        """The version of each named document that one of these principals may read.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -101,17 +101,17 @@ class SearchStateReader:
         return readable_by_document(rows)
 
     async def close(self) -> None:
-        """Give the connections back, in the loop that asked."""
+        """Close the connections, in the event loop that opened them."""
         await self._statements.close()
 
 
-def _standing_statement() -> Select[Any]:
+def _search_state_statement() -> Select[Any]:
     tenant = tenants_table.c
     scopes = (
         select(func.array_agg(access_scopes.c.scope.distinct()))
         .where(
             access_scopes.c.tenant == tenant.id,
-            among(access_scopes.c.principal, texts_given_as("principals")),
+            among(access_scopes.c.principal, texts_parameter("principals")),
         )
         .scalar_subquery()
     )
@@ -138,6 +138,6 @@ def _readable_statement() -> Select[Any]:
     return readable_versions(
         bindparam("tenant", type_=Text),
         bindparam("generation", type_=Integer),
-        texts_given_as("documents"),
-        texts_given_as("principals"),
+        texts_parameter("documents"),
+        texts_parameter("principals"),
     )

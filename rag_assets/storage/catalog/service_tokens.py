@@ -1,4 +1,4 @@
-"""Tokens of applications, one tenant each, as hashes."""
+"""Service tokens of applications, each for one tenant, stored as hashes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from rag_assets.storage.catalog.account_tables import service_tokens
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 
-_NOTED_EVERY = timedelta(minutes=1)
+_USE_INTERVAL = timedelta(minutes=1)
 _CONNECTIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceToken:
-    """What is kept of a token: nothing that could be shown instead of it.
+    """The stored part of a token, which cannot be used in its place.
 
     Attributes:
         token_id: names it, to people; no secret.
@@ -64,9 +64,9 @@ class ServiceTokenTable:
         *,
         role: str,
         principals: Sequence[str],
-        lives: timedelta | None,
+        lifetime: timedelta | None,
     ) -> ServiceToken:
-        """Keep a new token's hash.
+        """Store the hash of a new token.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -77,14 +77,14 @@ class ServiceTokenTable:
             "token_sha256": sha256,
             "role": role,
             "principals": list(principals),
-            "expires_at": None if lives is None else func.now() + lives,
+            "expires_at": None if lifetime is None else func.now() + lifetime,
         }
         query = insert(service_tokens).values(values).returning(service_tokens)
         with self._database.begin_for(ref) as connection:
             return _token(connection.execute(query).one())
 
     def all(self, tenant_id: str) -> list[ServiceToken]:
-        """A tenant's tokens, the oldest first, those that ended included."""
+        """A tenant's tokens, the oldest first, including expired ones."""
         query = (
             select(service_tokens)
             .where(service_tokens.c.tenant == tenant_id)
@@ -94,15 +94,15 @@ class ServiceTokenTable:
             return [_token(row) for row in connection.execute(query)]
 
     def any(self) -> bool:
-        """Whether there is any token that counts."""
+        """Whether any valid token exists."""
         columns = service_tokens.c
-        living = or_(columns.expires_at.is_(None), columns.expires_at > func.now())
+        valid = or_(columns.expires_at.is_(None), columns.expires_at > func.now())
         with self._database.begin() as connection:
-            found = connection.execute(select(columns.token_id).where(living).limit(1)).first()
+            found = connection.execute(select(columns.token_id).where(valid).limit(1)).first()
         return found is not None
 
     def revoke(self, ref: TenantRef, token_id: str) -> bool:
-        """Delete a token; it counts no more from now on. Returns whether there was one."""
+        """Delete a token, which is invalid at once. Returns whether it existed."""
         with self._database.begin_for(ref) as connection:
             deleted = connection.execute(
                 delete(service_tokens).where(
@@ -116,53 +116,54 @@ class TokenReader:
     """Finds tokens, in one event loop.
 
     Args:
-        database: where the catalog is.
+        database: that holds the catalog.
     """
 
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
-        self._finding = Statement.of(_finding())
-        self._noting = Statement.of(_noting())
+        self._find = Statement.of(_find_statement())
+        self._record_use = Statement.of(_record_use_statement())
 
     async def find(self, sha256: bytes) -> ServiceToken | None:
-        """The token of that hash, if it still counts; notes that it was used.
+        """The token of that hash, if it is valid; records its use.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
         """
-        rows = await self._statements.rows(self._finding, {"sha256": sha256})
+        rows = await self._statements.rows(self._find, {"sha256": sha256})
         if not rows:
             return None
-        if rows[0].unnoted:
-            await self._statements.rows(self._noting, {"token_id": rows[0].token_id})
+        if rows[0].use_is_due:
+            await self._statements.rows(self._record_use, {"token_id": rows[0].token_id})
         return _token(rows[0])
 
     async def close(self) -> None:
-        """Give the connections back, in the loop that asked."""
+        """Close the connections, in the event loop that opened them."""
         await self._statements.close()
 
 
-def _finding() -> Select[Any]:
+def _find_statement() -> Select[Any]:
     columns = service_tokens.c
-    return select(service_tokens, _unnoted().label("unnoted")).where(
+    return select(service_tokens, _use_is_due().label("use_is_due")).where(
         columns.token_sha256 == bindparam("sha256", type_=LargeBinary),
         or_(columns.expires_at.is_(None), columns.expires_at > func.now()),
     )
 
 
-def _noting() -> Update:
+def _record_use_statement() -> Update:
     token_id = bindparam("token_id", type_=Text)
     return (
         update(service_tokens)
-        .where(service_tokens.c.token_id == token_id, _unnoted())
+        .where(service_tokens.c.token_id == token_id, _use_is_due())
         .values(last_used_at=func.now())
         .returning(service_tokens.c.token_id)
     )
 
 
-def _unnoted() -> ColumnElement[bool]:
+def _use_is_due() -> ColumnElement[bool]:
+    """The condition that the recorded last use is older than a minute."""
     used = service_tokens.c.last_used_at
-    return or_(used.is_(None), used < func.now() - _NOTED_EVERY)
+    return or_(used.is_(None), used < func.now() - _USE_INTERVAL)
 
 
 def _token(row: Row[Any]) -> ServiceToken:

@@ -60,28 +60,28 @@ class StatementRunner:
         self._turns = asyncio.Semaphore(connections)
 
     async def rows(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
-        """What a statement finds: named tuples.
+        """Run a statement and return its rows as named tuples.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
         """
-        given = {**statement.constants, **parameters}
+        values = {**statement.constants, **parameters}
         async with self._turn():
-            kept = bool(self._idle)
+            was_pooled = bool(self._idle)
             try:
-                return await self._ask(statement, given)
+                return await self._execute(statement, values)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                if not kept:
+                if not was_pooled:
                     raise unavailable(error) from None
-            # Postgres was started anew since: none of the connections that were kept is any good.
+            # Postgres was restarted: no pooled connection works any more.
             await self.close()
             try:
-                return await self._ask(statement, given)
+                return await self._execute(statement, values)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 raise unavailable(error) from None
 
     async def close(self) -> None:
-        """Give the connections back that nobody uses, in the loop that asked."""
+        """Close the idle connections, in the event loop that opened them."""
         idle, self._idle = self._idle, []
         for connection in idle:
             await connection.close()
@@ -93,33 +93,33 @@ class StatementRunner:
                 await self._turns.acquire()
         except TimeoutError:
             raise ServiceUnavailable(
-                "too many requests wait for Postgres", hint="ask again in a moment"
+                "too many requests wait for Postgres", hint="try again in a moment"
             ) from None
         try:
             yield
         finally:
             self._turns.release()
 
-    async def _ask(self, statement: Statement, given: Mapping[str, object]) -> list[Any]:
-        connection = self._idle.pop() if self._idle else await self._connected()
+    async def _execute(self, statement: Statement, values: Mapping[str, object]) -> list[Any]:
+        connection = self._idle.pop() if self._idle else await self._connect()
         try:
-            # A server that hangs keeps its connections open: nothing else would end the wait.
+            # A server that hangs keeps its connections open: only this timeout ends the wait.
             async with asyncio.timeout(_STATEMENT_SECONDS):
-                cursor = await connection.execute(statement.sql, given, prepare=True)
+                cursor = await connection.execute(statement.sql, values, prepare=True)
                 rows = await cursor.fetchall()
         except TimeoutError:
             await connection.close()
             raise ServiceUnavailable(
-                "Postgres does not answer in time", hint="see whether it hangs"
+                "Postgres does not answer in time", hint="check whether it is overloaded or blocked"
             ) from None
         except BaseException:
-            # Whoever comes next shall not meet what is left of this.
+            # The next caller must not receive a connection with a statement in progress.
             await connection.close()
             raise
         self._idle.append(connection)
         return rows
 
-    async def _connected(self) -> Connection:
+    async def _connect(self) -> Connection:
         return await psycopg.AsyncConnection.connect(
             self._url,
             autocommit=True,

@@ -1,16 +1,16 @@
-"""Of which columns Postgres may keep samples.
+"""The columns of which Postgres may, and may not, keep statistics.
 
-ANALYZE copies values into `pg_statistic`, where they outlive their rows until the next one. Columns
-that hold what documents, sources or callers say, or a secret, therefore have no statistics; no plan
-of ours depends on them. Every column that could hold a text is named here, so that a new one is
-decided on.
+ANALYZE copies sample values into `pg_statistic`, where they remain after their rows are deleted,
+until the next ANALYZE. Columns with contents of documents, sources or requests, or with a secret,
+therefore have no statistics; no query plan needs them. Every column that could hold text is listed
+here, so that a new column requires a decision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-WITHOUT: Mapping[str, tuple[str, ...]] = {
+UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "check_results": ("description", "error"),
     "documents": (
         *("path", "uri", "title", "said_title", "tags", "metadata", "error_message"),
@@ -31,12 +31,12 @@ WITHOUT: Mapping[str, tuple[str, ...]] = {
     "syncs": ("last_error",),
     "tenants": ("config",),
 }
-"""Columns that have none, by table."""
+"""Columns without statistics, by table."""
 
-WITHOUT_IN_INDEXES: Mapping[str, tuple[int, ...]] = {"ix_events_tenant_caller": (2,)}
-"""Expressions in indexes that have none: numbers of columns, from 1."""
+UNSAMPLED_INDEX_COLUMNS: Mapping[str, tuple[int, ...]] = {"ix_events_tenant_caller": (2,)}
+"""Expressions without statistics, by index: their column numbers, from 1."""
 
-WITH: Mapping[str, tuple[str, ...]] = {
+SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "access_scopes": ("tenant", "scope", "principal"),
     "check_results": ("tenant", "asset", "name", "severity"),
     "checkpoints": ("tenant", "checkpoint_type"),
@@ -67,4 +67,4 @@ WITH: Mapping[str, tuple[str, ...]] = {
     "tombstones": ("tenant", "document_id", "content_sha256"),
     "usage": ("tenant", "provider", "model"),
 }
-"""Columns that have them: ids, hashes, states, names that operators give."""
+"""Columns with statistics, by table: ids, hashes, states and names that operators give."""

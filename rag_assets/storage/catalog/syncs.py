@@ -1,4 +1,4 @@
-"""What each source was last seen to hold, and what the run under way works on."""
+"""The last sync of each source, and the slice of the running run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Sync:
     """The last sync of one source.
 
     Attributes:
-        listing_digest: of the last listing that is completely recorded in documents.
-        held_deletions: documents that vanished in suspicious number and wait for a person.
-        attempts: tries since the last success.
-        retry_at: not to be tried again before.
+        listing_digest: of the last listing that is completely recorded in `documents`.
+        held_deletions: deletions that await a person's confirmation, because they are too many.
+        attempts: failed attempts since the last success.
+        retry_at: the earliest time of the next attempt.
     """
 
     source: str
@@ -38,10 +38,10 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The bounded share of a tenant's work that one run carries through the chain.
+    """The bounded share of a tenant's work that one run carries through all stages.
 
     Attributes:
-        unlisted: why sources could not be listed when the run began.
+        unlisted: why some sources could not be listed when the run began.
     """
 
     run_id: str
@@ -64,16 +64,16 @@ class SyncTable:
         with self._database.begin() as connection:
             return {row["source"]: Sync(**row) for row in connection.execute(query).mappings()}
 
-    def listed(
+    def record_listing(
         self, ref: TenantRef, source: str, *, digest: str, at_ns: int, held_deletions: int
     ) -> None:
-        """A listing is completely recorded in documents."""
+        """Record that a listing is completely recorded in `documents`."""
         self._put(
             ref, source, listing_digest=digest, listed_at_ns=at_ns, held_deletions=held_deletions
         )
 
-    def succeeded(self, ref: TenantRef, source: str, config_key: str) -> None:
-        """Everything that was listed has been carried through the chain."""
+    def record_success(self, ref: TenantRef, source: str, config_key: str) -> None:
+        """Record that all listed documents were processed by all stages."""
         self._put(
             ref,
             source,
@@ -84,8 +84,8 @@ class SyncTable:
             succeeded_at=func.now(),
         )
 
-    def failed(self, ref: TenantRef, source: str, error: str, retry_at: datetime) -> None:
-        """A sync did not come to its end."""
+    def record_failure(self, ref: TenantRef, source: str, error: str, retry_at: datetime) -> None:
+        """Record that a sync failed."""
         self._put(ref, source, last_error=error, retry_at=retry_at)
         with self._database.begin_for(ref) as connection:
             connection.execute(
@@ -95,7 +95,7 @@ class SyncTable:
             )
 
     def reset(self, ref: TenantRef) -> None:
-        """Forget what was listed, so that the next sync looks at every source again."""
+        """Delete the listing digests, so that the next sync compares every source again."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(syncs)
@@ -103,15 +103,15 @@ class SyncTable:
                 .values(listing_digest=None, attempts=0, retry_at=None, last_error=None)
             )
 
-    def forget(self, ref: TenantRef, source: str) -> None:
-        """A source was taken away, and so are its documents."""
+    def delete(self, ref: TenantRef, source: str) -> None:
+        """Delete the row of a source that was removed with its documents."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 delete(syncs).where(syncs.c.tenant == ref.id, syncs.c.source == source)
             )
 
     def put_slice(self, ref: TenantRef, work: Slice) -> None:
-        """Remember the slice of the run under way."""
+        """Store the slice of the running run."""
         row = {
             "run_id": work.run_id,
             "generation": work.generation,
@@ -129,7 +129,7 @@ class SyncTable:
             )
 
     def slice_of(self, tenant_id: str, run_id: str) -> Slice | None:
-        """The slice that this very run has set out to do, if it has."""
+        """The slice of this run; None if it has none."""
         query = select(slices).where(slices.c.tenant == tenant_id, slices.c.run_id == run_id)
         with self._database.begin() as connection:
             row = connection.execute(query).first()

@@ -1,7 +1,6 @@
-"""Tables of tenants, their documents, and what the index holds of them.
+"""Tables of tenants, documents, builds of the index, syncs and events.
 
-Some serve sources that are added later (source_records, knowledge_staging, checkpoints); they are
-here from the first migration because state cannot be retrofitted into a running installation.
+The tables knowledge_staging and checkpoints are not written yet.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from rag_assets.storage.catalog.columns import (
     time_column,
 )
 
-# Never reused, so that nothing has to be remembered of a tenant that was purged.
+# Never reused, so a purged tenant leaves no record that a new tenant of the same id could meet.
 incarnations = Sequence("incarnations", metadata=metadata)
 
 tenants = Table(
@@ -63,25 +62,25 @@ documents = Table(
     Column("path", LargeBinary, nullable=False),
     Column("uri", Text, nullable=False),
     Column("title", Text),
-    # What its source calls it; else its title is found in its content.
+    # The title that its source gives; without one, the title is read from its content.
     Column("said_title", Text),
     Column("media_type", Text),
     Column("size", BigInteger, nullable=False),
     Column("mtime_ns", BigInteger, nullable=False),
     Column("ctime_ns", BigInteger, nullable=False),
     Column("inode", Numeric(20, 0), nullable=False),
-    # Of the pushed record that was listed; null for all else.
+    # The revision of the pushed record that was listed; null for other documents.
     Column("revision", BigInteger),
     Column("listed_at_ns", BigInteger, nullable=False),
     Column("content_sha256", Text),
-    # When that content was made; a file that is merely touched keeps it.
+    # When that content was written; touching a file does not change it.
     Column("modified_at", DateTime(timezone=True), nullable=False),
     Column("access_scope", Text, nullable=False, server_default="public"),
     Column("tags", ARRAY(Text), nullable=False, server_default="{}"),
     json_column("metadata"),
-    # Ends with the number of reindex requests, where there was one.
+    # Ends with the number of reindex requests, if there were any.
     Column("document_key", Text, nullable=False),
-    # How often reindexing the document was requested.
+    # The number of reindex requests for the document.
     Column("edition", Integer, nullable=False, server_default="0"),
     Column("lane", SmallInteger, nullable=False, server_default="0"),
     Column("status", Text, nullable=False),
@@ -114,7 +113,7 @@ generations = Table(
     Column("state", Text, nullable=False),
     now_column("created_at"),
     time_column("retired_at"),
-    # Never leaves Postgres: who can write to the index shall not be able to make its digests.
+    # Kept only in Postgres, so that write access to the index does not suffice to forge digests.
     Column("digest_key", LargeBinary),
     CheckConstraint("state IN ('BUILDING', 'SERVING', 'RETIRED', 'REMOVING')", name="state"),
 )
@@ -125,12 +124,12 @@ document_index = Table(
     Column("tenant", Text, primary_key=True),
     Column("generation", Integer, primary_key=True),
     Column("document_id", Text, primary_key=True),
-    # Null until the first version is complete; then the version that may be returned.
+    # The version that may be returned; null until the first version is complete.
     Column("indexed_key", Text),
     Column("document_key", Text),
     Column("config_key", Text),
     Column("chunk_count", Integer, nullable=False, server_default="0"),
-    # Entries of another version may be in the index: set before a write, cleared after clean-up.
+    # Whether other versions may have entries: set before a write, cleared after clean-up.
     Column("dirty", Boolean, nullable=False, server_default=text("true")),
     time_column("indexed_at"),
     ForeignKeyConstraint(
@@ -173,7 +172,7 @@ tombstones = Table(
     now_column("pruned_at"),
 )
 
-# One for all tenants, so that no record ever has a revision twice.
+# Shared by all tenants, so that no revision is ever used twice.
 record_revisions = Sequence("record_revisions", metadata=metadata)
 
 source_records = Table(
@@ -243,7 +242,7 @@ syncs = Table(
     metadata,
     tenant_column(),
     Column("source", Text, primary_key=True),
-    # Digest of the last listing whose changes are all recorded in documents.
+    # Digest of the last listing whose changes are all recorded in `documents`.
     Column("listing_digest", Text),
     Column("listed_at_ns", BigInteger),
     Column("config_key", Text),
@@ -264,7 +263,7 @@ slices = Table(
     json_column("document_ids", "[]"),
     json_column("unlisted", "[]"),
     now_column("created_at"),
-    # Dollars, by the sync that the run belongs to: runs of one command before it included.
+    # Dollars spent by the sync that the run belongs to, including earlier runs of the same command.
     Column("spent", Numeric(18, 8), nullable=False, server_default="0"),
 )
 
@@ -287,7 +286,7 @@ events = Table(
     json_column("payload"),
     Index(None, "tenant", "kind", "id"),
     Index(None, "tenant", "id"),
-    # Members are shown their own searches.
+    # For the list of a member's own searches.
     Index(
         "ix_events_tenant_caller",
         "tenant",

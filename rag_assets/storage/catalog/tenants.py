@@ -1,4 +1,4 @@
-"""Tenants as the catalog knows them: state, incarnation, configuration."""
+"""Tenants in the catalog: their state, incarnation and configuration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TenantRecord:
 
     @property
     def ref(self) -> TenantRef:
-        """What a writer carries to prove that it means this use of the id."""
+        """The reference with which a writer identifies this incarnation."""
         return TenantRef(self.id, self.incarnation)
 
 
@@ -63,7 +63,7 @@ class TenantTable:
         return record
 
     def is_alive(self, ref: TenantRef) -> bool:
-        """Whether this use of the id still stands."""
+        """Whether this incarnation of the tenant exists and is not being removed."""
         record = self.find(ref.id)
         return (
             record is not None
@@ -74,9 +74,9 @@ class TenantTable:
     def put(
         self, tenant_id: str, config: Mapping[str, Any], *, enabled: bool, origin: Origin
     ) -> TenantRecord:
-        """Make a tenant, or bring its configuration and state up to date.
+        """Create a tenant, or update its configuration and state.
 
-        A tenant that is being removed is left alone.
+        A tenant that is being removed is not changed.
         """
         values = {
             "config": dict(config),
@@ -95,7 +95,7 @@ class TenantTable:
         return self.get(tenant_id)
 
     def set_state(self, tenant_id: str, state: State) -> None:
-        """Enable, disable, or begin to remove a tenant.
+        """Enable, disable or begin to remove a tenant.
 
         Raises:
             UnknownTenant: there is none of that id.
@@ -107,10 +107,10 @@ class TenantTable:
                 .values(state=state, updated_at=func.now())
             )
         if not changed.rowcount:
-            raise UnknownTenant(f"no tenant {tenant_id!r}", hint="see `rag-assets tenants list`")
+            raise unknown_tenant(tenant_id)
 
     def delete(self, ref: TenantRef) -> None:
-        """Drop a tenant and, by cascade, every row that is its own."""
+        """Delete a tenant and, by cascade, all of its rows."""
         with self._database.begin() as connection:
             connection.execute(
                 delete(tenants).where(
@@ -124,8 +124,8 @@ def _record(row: Row[Any]) -> TenantRecord:
 
 
 def unknown_tenant(tenant_id: str) -> UnknownTenant:
-    """What to raise where there is no tenant of that id."""
+    """The error for an unknown tenant id."""
     return UnknownTenant(
         f"no tenant {tenant_id!r}",
-        hint="`rag-assets tenants list` shows them; `rag-assets tenants add` makes one",
+        hint="`rag-assets tenants list` shows them; `rag-assets tenants add` creates one",
     )

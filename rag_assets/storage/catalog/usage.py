@@ -1,4 +1,4 @@
-"""What tenants used of their providers, by day, provider and model."""
+"""Tenants' usage of providers, by day, provider and model."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from rag_assets.storage.catalog.tables import slices
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """What was asked of a provider, and what it cost.
+class Usage:
+    """Usage of a provider, and its cost.
 
     Attributes:
-        requests: attempts, failed ones included.
-        retries: those of them that repeated one that had failed.
-        texts: that came back as vectors; questions count as well as chunks.
-        tokens: as the provider charges them.
-        batch_tokens: those of them that went through its batch API.
-        unpriced_tokens: those of them that no price was known for.
-        cost: of all others, in dollars.
-        output_tokens: those of all that a chat model wrote.
+        requests: attempts, including failed ones.
+        retries: those of the requests that repeated a failed one.
+        texts: that were embedded, chunks and questions.
+        tokens: as the provider counts them.
+        batch_tokens: those of the tokens that went through the batch API.
+        unpriced_tokens: those of the tokens whose price is unknown.
+        cost: of all other tokens, in dollars.
+        output_tokens: those of the tokens that a chat model wrote.
     """
 
     requests: int = 0
@@ -40,27 +40,27 @@ class Used:
     cost: float = 0.0
     output_tokens: int = 0
 
-    def __add__(self, other: Used) -> Used:
-        return Used(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
     def __bool__(self) -> bool:
         return any(astuple(self))
 
     @property
     def known_cost(self) -> float | None:
-        """Its cost in dollars; None where all of it has no known price, which is not free."""
+        """The cost in dollars; None if the price of every token is unknown."""
         return None if self.unpriced_tokens and self.unpriced_tokens == self.tokens else self.cost
 
     @property
-    def cost_in_words(self) -> str:
-        """Its cost, and what is not in it."""
+    def cost_text(self) -> str:
+        """The cost as text, with the number of tokens whose price is unknown."""
         if self.known_cost is None:
             return "no price known"
         more = f", and {self.unpriced_tokens:,} tokens without a known price"
         return dollars(self.cost) + (more if self.unpriced_tokens else "")
 
 
-_COUNTS = tuple(field.name for field in fields(Used))
+_COUNTS = tuple(field.name for field in fields(Usage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +71,16 @@ class UsageRow:
     day: date
     provider: str
     model: str
-    used: Used
+    used: Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What a tenant has spent, in dollars.
+class SpendingTotals:
+    """A tenant's spending in dollars.
 
     Attributes:
-        run: by the sync under way, or by the last one.
-        day, month: on that day, and in its month up to it.
+        run: of the running sync, or of the last one.
+        day, month: of a day, and of its month up to that day.
     """
 
     run: float = 0.0
@@ -99,19 +99,19 @@ class UsageTable:
         ref: TenantRef,
         provider: str,
         model: str,
-        used: Used,
+        used: Usage,
         *,
         day: date | None = None,
         run: float | None = None,
     ) -> None:
-        """Add to what was used on a day, by default today.
+        """Add usage to a day, by default today.
 
         Args:
-            ref: whose.
-            provider, model: what was asked.
-            used: what is not recorded yet.
-            day: of UTC.
-            run: dollars that the sync under way has spent by now, this included.
+            ref: the tenant.
+            provider, model: that were used.
+            used: the usage that is not recorded yet.
+            day: in UTC.
+            run: dollars that the running sync has spent so far, including this usage.
         """
         counts = {name: getattr(used, name) for name in _COUNTS}
         new = upsert(usage).values(
@@ -124,23 +124,23 @@ class UsageTable:
             if run is not None:
                 connection.execute(_of_run(ref, run))
 
-    def note_run(self, ref: TenantRef, dollars: float) -> None:
-        """Note what the sync under way has spent by now, where there is nothing else to add."""
+    def set_run_spending(self, ref: TenantRef, dollars: float) -> None:
+        """Record what the running sync has spent so far, without adding usage."""
         with self._database.begin_for(ref) as connection:
             connection.execute(_of_run(ref, dollars))
 
-    def spent(self, tenant_id: str, day: date) -> Spent:
-        """What a tenant has spent by the end of a day, in one query."""
+    def spent(self, tenant_id: str, day: date) -> SpendingTotals:
+        """A tenant's spending up to the end of a day, in one query."""
         cost = func.sum(usage.c.cost)
         run = select(slices.c.spent).where(slices.c.tenant == tenant_id).scalar_subquery()
         query = select(run, cost.filter(usage.c.day == day), cost).where(
             usage.c.tenant == tenant_id, usage.c.day.between(day.replace(day=1), day)
         )
         with self._database.begin() as connection:
-            return Spent(*(float(value or 0) for value in connection.execute(query).one()))
+            return SpendingTotals(*(float(value or 0) for value in connection.execute(query).one()))
 
     def rows(self, since: date, tenant_id: str | None = None) -> list[UsageRow]:
-        """What was used since a day by every tenant or one, the newest first."""
+        """The usage since a day, of all tenants or one, the newest first."""
         query = select(usage).where(usage.c.day >= since)
         if tenant_id is not None:
             query = query.where(usage.c.tenant == tenant_id)
@@ -157,14 +157,14 @@ def _of_run(ref: TenantRef, dollars: float) -> Update:
 
 def _row(row: RowMapping) -> UsageRow:
     counts = {name: row[name] for name in _COUNTS} | {"cost": float(row["cost"])}
-    return UsageRow(row["tenant"], row["day"], row["provider"], row["model"], Used(**counts))
+    return UsageRow(row["tenant"], row["day"], row["provider"], row["model"], Usage(**counts))
 
 
-def total(rows: Iterable[UsageRow]) -> Used:
-    """All of it together."""
-    return sum((row.used for row in rows), Used())
+def total(rows: Iterable[UsageRow]) -> Usage:
+    """The sum of the usage."""
+    return sum((row.used for row in rows), Usage())
 
 
 def today() -> date:
-    """The day that is spent on now, of UTC."""
+    """Today's date in UTC."""
     return datetime.now(UTC).date()

@@ -1,5 +1,6 @@
-"""Chunks and vectors → entries of an index, and back as scored candidates.
+"""The search index: entries made of chunks and vectors, and the searches that find them.
 
-Belongs here: the VectorStore protocol, entries, the Elasticsearch mapping and store.
-Does not: which documents are due (stages), what a caller may see (retrieval).
+Belongs here: the three protocols of a vector store, the fields of an entry, the adapters for
+Elasticsearch and for memory. Does not: which documents are due (pipeline), what a caller may read
+(retrieval).
 """

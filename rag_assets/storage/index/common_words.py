@@ -1,4 +1,4 @@
-"""Words of any English text and question, which tell nothing of where an answer is."""
+"""Common English words, which do not help to find a passage."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _WORD = re.compile(r"[^\W_]+(?:[_.\-/:'’][^\W_]+)*")
 
 
 def significant_words(query: str) -> str:
-    """The words of a question that a passage with the answer may hold; all if none would be left.
+    """A query without its common words; the query itself if no other word is in it.
 
-    Documents seldom ask, so that a ranking by words takes `what` and `how` for rare, and with that
-    for important. A word in capitals, as IT or US, is a name.
+    Documents seldom contain questions, so a ranking by words would count `what` and `how` as rare
+    and therefore important. A word in capitals, such as IT or US, is kept as a name.
 
     Args:
-        query: in words; of another language than English nearly nothing is left out.
+        query: text to search for; in languages other than English nearly all of it is kept.
     """
     words = _WORD.findall(query)
-    telling = [word for word in words if _is_name(word) or word.lower() not in COMMON_WORDS]
-    return " ".join(telling) or query
+    significant = [word for word in words if _is_name(word) or word.lower() not in COMMON_WORDS]
+    return " ".join(significant) or query
 
 
 def _is_name(word: str) -> bool:

@@ -1,4 +1,4 @@
-"""The stored form of an entry: its fields, and the digest that proves them unaltered."""
+"""The stored form of an entry: its fields, and the digest that verifies them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NOT_DIGESTED = frozenset({"digest", "terms", "vector"})
 
 
 def entry_source(entry: Entry) -> dict[str, Any]:
-    """The stored fields of an entry, its vector left out, with a digest over all of them.
+    """The stored fields of an entry without its vector, with a digest over all of them.
 
-    What is searched beside the text (`terms`) has a digest of its own within: a hit is verified
-    without it, which is as long as the text and is never shown.
+    The field `terms`, which is searched but never returned, has a digest of its own, so that a hit
+    can be verified without reading it: it is as long as the text.
     """
     owner, document, chunk = entry.owner, entry.document, entry.chunk
-    above = [part for part in (document.title, *chunk.heading_path) if part]
-    terms = lexical_terms("\n".join([*above, chunk.text]))
+    headings = [part for part in (document.title, *chunk.heading_path) if part]
+    terms = lexical_terms("\n".join([*headings, chunk.text]))
     fields: dict[str, Any] = {
         "tenant": owner.tenant,
         "incarnation": owner.incarnation,
@@ -42,7 +42,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "terms": terms,
         "terms_digest": key_of("terms", terms),
         "text_sha256": chunk.text_sha256,
-        # text_sha256 is of title and headings, too: it tells equal texts under others apart.
+        # text_sha256 also covers title and headings, so it differs for equal texts under others.
         "text_key": key_of("text", chunk.text),
         "start": chunk.start,
         "end": chunk.end,
@@ -59,11 +59,11 @@ def entry_source(entry: Entry) -> dict[str, Any]:
 
 
 def digest_of(fields: Mapping[str, Any], key: bytes | None) -> str:
-    """Digest of an entry's stored fields, which is compared with the one written.
+    """The digest of an entry's stored fields.
 
     Args:
-        fields: as stored; `terms` count by their own digest, the vector does not.
-        key: of the generation; None where it has none.
+        fields: as stored; `terms` count by their own digest, the vector does not count.
+        key: the generation's digest key; None if it has none.
     """
     if key is None:
         return key_of("fields", {k: v for k, v in fields.items() if k not in ("digest", "vector")})
@@ -71,15 +71,15 @@ def digest_of(fields: Mapping[str, Any], key: bytes | None) -> str:
 
 
 def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:
-    """Whether stored fields, `terms` among them or left out, are what was written."""
+    """Whether stored fields, with or without `terms`, match the digest written with them."""
     digest, terms = fields.get("digest"), fields.get("terms")
     if not isinstance(digest, str) or not compare_digest(digest, digest_of(fields, key)):
         return False
     return key is None or terms is None or fields["terms_digest"] == key_of("terms", terms)
 
 
-def rescoped(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict[str, Any]:
-    """Stored fields with another access scope; what was altered keeps the digest that shows it."""
+def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict[str, Any]:
+    """Stored fields with another access scope; altered fields keep their mismatching digest."""
     changed = {**stored, "access_scope": scope}
     if is_intact(stored, key):
         changed["digest"] = digest_of(changed, key)
@@ -89,20 +89,20 @@ def rescoped(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict[s
 def stored(
     owner: Owner, id_: str, fields: Mapping[str, Any], cosine: float | None = None
 ) -> StoredEntry:
-    """An entry that was read, verified where the generation has a key."""
+    """An entry that was read, verified if the generation has a digest key."""
     return StoredEntry(id_, fields["index_key"], fields, _is_genuine(owner, id_, fields), cosine)
 
 
 def scanned(
     id_: str, stored: Mapping[str, Any], routing: str | None, key: bytes | None
 ) -> ScannedEntry:
-    """An entry that a scan found, whatever is left of its fields.
+    """An entry that a scan found, with defaults for missing fields.
 
     Args:
         id_: of the entry.
         stored: its fields.
-        routing: the tenant whose searches meet it.
-        key: of the generation's digests.
+        routing: the tenant whose searches may find it.
+        key: the generation's digest key; None if it has none.
     """
     return ScannedEntry(
         id=id_,
@@ -119,11 +119,11 @@ def scanned(
 
 
 def _is_genuine(owner: Owner, id_: str, stored: Mapping[str, Any]) -> bool:
-    """Whether an entry is what was written, in the very place where it was written."""
+    """Whether an entry's fields are unaltered and belong to its id."""
     if owner.digest_key is None:
         return True
     if not is_intact(stored, owner.digest_key):
         return False
-    # A true copy of another entry has a true digest.
-    place = stored["document_id"], stored["index_key"], stored["ordinal"]
-    return id_ == entry_id(owner, *place)
+    # A copy of another entry has a valid digest, but not the right id.
+    identity = stored["document_id"], stored["index_key"], stored["ordinal"]
+    return id_ == entry_id(owner, *identity)

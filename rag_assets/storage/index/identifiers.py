@@ -1,7 +1,7 @@
-"""Words of a text as a person or a program would type them, for lexical search.
+"""Terms for lexical search: identifiers split into their parts, and stemmed words.
 
-Elasticsearch's standard analyzer keeps `snake_case_name` whole and the bare server has no
-stemmer, so both are done here, with the same function for texts and for queries.
+Elasticsearch's standard analyzer does not split `snake_case_name`, and its core server has no
+stemmer. This module does both, with the same function for texts and for queries.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 _WORD = re.compile(r"[^\W_]+(?:[_.\-/:][^\W_]+)*")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-# Words of a language rather than of a program: cut at signs and digits only, never at an umlaut.
+# For words with letters beyond ASCII: split at punctuation and digits, never at an umlaut.
 _PLAIN_PART = re.compile(r"[^\W\d_]+|\d+")
 _MAX_WORD = 100
 
@@ -25,7 +25,7 @@ def _stemmer() -> Any:
 
 
 def lexical_terms(text: str) -> str:
-    """The text's words, whole and in parts, lower-cased and stemmed, separated by spaces.
+    """The words of a text, whole and in parts, in lower case and stemmed, separated by spaces.
 
     `handleHTTPError` gives `handlehttperror handl http error`; repeated words stay repeated, so
     that term frequencies keep their meaning.
@@ -37,7 +37,7 @@ def _terms_between_spaces(run: str) -> str:
     return _terms_of_run(run) if len(run) <= _MAX_WORD else _terms_of_words(run)
 
 
-# A corpus repeats itself: most of a bulk import's words are found here, signs around them and all.
+# Caches words with the punctuation around them: in a bulk import most of them recur.
 @lru_cache(maxsize=1 << 16)
 def _terms_of_run(run: str) -> str:
     return _terms_of_words(run)

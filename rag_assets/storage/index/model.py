@@ -1,4 +1,4 @@
-"""What is written to, and read from, an index."""
+"""Values that are written to an index and read from it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Placement = Literal["shared", "dedicated"]
 
 
 Presence = Literal["present", "missing", "replaced"]
-"""Of an index: the one that was made is there, none of its name is, another one is."""
+"""Whether an index exists, does not, or was replaced by another one of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,15 @@ class IndexRef:
     """A concrete index.
 
     Attributes:
-        name: under which it is found.
-        identity: given by the store; an index of the same name that is made later has another.
+        name: of the index.
+        identity: given by the store; an index created later under the same name has another.
     """
 
     name: str
     identity: str
 
     def presence_of(self, identity: str | None) -> Presence:
-        """Whether the index of that name with this identity is this one; None: there is none."""
+        """Compare with the identity of the index that now has this name; None if there is none."""
         if identity is None:
             return "missing"
         return "present" if identity == self.identity else "replaced"
@@ -45,7 +45,7 @@ class IndexRef:
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """What distinguishes indexes: entries of equal spec may share one."""
+    """The properties that distinguish indexes: generations of equal spec may share one."""
 
     dimensions: int
     vector_index: VectorIndex = "int8_hnsw"
@@ -53,11 +53,11 @@ class IndexSpec:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose entries: one generation of one use of a tenant's id.
+    """The owner of entries: one generation of one incarnation of a tenant.
 
     Attributes:
-        digest_key: of the generation, which the index never holds; None in builds of the first
-            four schemas, whose digests have no key and prove nothing against whoever can write.
+        digest_key: the generation's key, which is never stored in the index; None in generations
+            of the first four schemas, whose digests anyone with write access can forge.
     """
 
     tenant: str
@@ -68,14 +68,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class EntryDocument:
-    """What every entry of one version of a document has in common.
+    """The values that all entries of one version of a document share.
 
     Attributes:
-        indexed_key: hash of everything its entries hold.
-        media_type: what its content is.
+        indexed_key: hash of everything in its entries.
+        media_type: the format of its content.
         path: the document's printable path within its source, for the chunk id.
-        language: of its content: an ISO 639-1 code, a programming language, None if not sure.
-        modified_at: when its present content was made, to the millisecond.
+        language: an ISO 639-1 code or a programming language; None if uncertain.
+        modified_at: when its present content was written, in milliseconds.
     """
 
     document_id: str
@@ -111,23 +111,24 @@ class Entry:
 
 
 def is_within(uri: str, path: str) -> bool:
-    """Whether a uri is this path, or lies in the folder of that name, slash at its end or not."""
+    """Whether a uri equals a path or is below it; a slash at the path's end does not matter."""
     folder = path.rstrip("/")
     return uri.rstrip("/") == folder or uri.startswith(f"{folder}/")
 
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """Which of a generation's entries a search may find; what is empty narrows nothing.
+    """The entries of a generation that a search may find; an empty attribute filters nothing.
 
     Attributes:
-        scopes: access scopes, one of which an entry must carry; None: any.
-        source_types, sources, documents: one of which it must be of.
-        paths: in one of which its document must lie; see is_within.
-        languages: one of which its document must be written in.
-        modified_after, modified_before: when its document's content was made, the first included.
-        tags: all of which it must carry.
-        metadata: values that it must hold.
+        scopes: access scopes, one of which an entry must have; None: any.
+        source_types, sources, documents: one of which it must belong to.
+        paths: one of which its document must be within; see is_within.
+        languages: one of which its document must have.
+        modified_after, modified_before: bounds of its document's modified_at; the first is
+            inclusive, the second exclusive.
+        tags: all of which it must have.
+        metadata: values that it must have.
     """
 
     scopes: frozenset[str] | None = None
@@ -144,12 +145,12 @@ class EntryFilter:
 
 @dataclass(frozen=True, slots=True)
 class RankingRequest:
-    """One ranking that is asked for: by nearness to a vector, or by words.
+    """A request for one ranking: by similarity to a vector, or by words.
 
     Attributes:
-        by: the query's vector, of shape (dimensions,), or its words.
-        limit: how many entries at most.
-        entry_filter: which entries may be among them.
+        by: the query's vector, of shape (dimensions,), or its text.
+        limit: the most entries to return.
+        entry_filter: the entries that it may contain.
     """
 
     by: npt.NDArray[np.float32] | str
@@ -159,11 +160,11 @@ class RankingRequest:
 
 @dataclass(frozen=True, slots=True)
 class ScannedEntry:
-    """What a scan of the index finds.
+    """An entry found by a scan of the index.
 
     Attributes:
-        correctly_routed: whether it is where its tenant's searches look.
-        intact: whether the stored fields still hash to the digest written with them.
+        correctly_routed: whether its tenant's searches can find it.
+        intact: whether the stored fields match the digest written with them.
     """
 
     id: str
@@ -180,12 +181,12 @@ class ScannedEntry:
 
 @dataclass(frozen=True, slots=True)
 class TenantView:
-    """What somebody sees who queries a tenant's generation directly.
+    """A tenant's view, through which trusted services query its serving generation directly.
 
     Attributes:
         name: of the view.
-        restricted: whether it certainly leaves nothing but this tenant's entries.
-        tenants: of which entries show through it, sorted.
+        restricted: whether its filter provably shows only this tenant's entries.
+        tenants: whose entries it shows, sorted.
     """
 
     name: str
@@ -195,12 +196,12 @@ class TenantView:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An entry that a search found: what its place among others depends on.
+    """An entry that a search found, with the values by which candidates are ranked.
 
     Attributes:
-        uri: of its document, as the index has it; empty where it is too long for a column.
-        text_key: equal for equal texts; in builds of the first three schemas, for equal texts
-            under equal titles and headings.
+        uri: of its document, from the index; empty if it is too long for a doc value.
+        text_key: equal for equal texts; in generations of the first three schemas, for equal texts
+            with equal titles and headings.
     """
 
     id: str
@@ -213,11 +214,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """An entry as the index holds it, its vector left out.
+    """An entry as the index stores it, without its vector.
 
     Attributes:
-        intact: whether its fields are what was written; always in builds without a key.
-        cosine: of its vector and one that was named; None where there was none.
+        intact: whether its fields are unaltered; always True in generations without a digest key.
+        cosine: of its vector and that of the query; None without such a vector.
     """
 
     id: str
@@ -228,7 +229,7 @@ class StoredEntry:
 
 
 def entry_id(owner: Owner, document_id: str, indexed_key: str, ordinal: int) -> str:
-    """The id under which one chunk of one version of a document is kept."""
+    """The id of the entry of one chunk of one version of a document."""
     return key_of(
         "entry",
         owner.tenant,
@@ -254,7 +255,7 @@ def indexed_key(
     metadata: Mapping[str, Any],
     reindex_requests: int = 0,
 ) -> str:
-    """Hash of everything that the entries of a version hold."""
+    """Hash of everything in the entries of a version."""
     return key_of(
         "index",
         chunk_set_digest,

@@ -1,7 +1,7 @@
-"""What the chain and retrieval need of a search index: entries, searches, administration.
+"""The three protocols of a vector store: entries, searches, administration.
 
-Methods take the name of an index as `place` gave it. Each raises ServiceUnavailable when the
-store does not answer. An adapter holds what only its store knows.
+Methods take the name of an index that `place` returned. All raise ServiceUnavailable when the store
+does not answer. What is specific to one store stays in its adapter.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from rag_assets.storage.index.model import (
 class EntryStore(Protocol):
     """Writes and reads the entries of tenants' generations.
 
-    What a method writes or deletes, searches see when it returns. What is read is all that was
-    ever written, by a writer that died as well; nothing where there is no such index.
+    Searches see a write or deletion as soon as the method returns. Reads return everything that was
+    written, also by a writer that died since; nothing if the index does not exist.
     """
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
-        """Write entries, in bounded requests; returns how many.
+        """Write entries in bounded requests; returns their number.
 
         Raises:
-            IndexInconsistent: the store refused an entry for good.
+            IndexInconsistent: the store rejected an entry permanently.
         """
         ...
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
-        """Delete entries by id, and return how many; one that is missing already counts."""
+        """Delete entries by id; returns their number, including entries that were missing."""
         ...
 
     def delete_other_versions(
@@ -54,16 +54,16 @@ class EntryStore(Protocol):
         *,
         guard: Callable[[], None],
     ) -> int:
-        """Delete all entries of some documents but those of one version; returns how many.
+        """Delete the entries of other versions of these documents; returns their number.
 
         Args:
-            index_name, owner: where they are, and whose.
-            kept: the version (index_key) to keep by document_id; None keeps none.
+            index_name, owner: the index, and the owner of the entries.
+            kept: by document_id, the version (index_key) to keep; None keeps none.
             guard: called before each write; raises when this writer may no longer write.
         """
         ...
 
-    def rescope(
+    def set_scopes(
         self,
         index_name: str,
         owner: Owner,
@@ -71,12 +71,10 @@ class EntryStore(Protocol):
         *,
         guard: Callable[[], None],
     ) -> int:
-        """Give the entries of documents another access scope in place; returns how many.
-
-        Entries that carry it already are left alone.
+        """Set the access scope of the entries of documents; returns the number of changed entries.
 
         Args:
-            index_name, owner: where they are, and whose.
+            index_name, owner: the index, and the owner of the entries.
             scopes: the access scope of each document, by document_id.
             guard: called before each write; raises when this writer may no longer write.
         """
@@ -85,52 +83,53 @@ class EntryStore(Protocol):
     def scan(
         self, index_name: str, tenant: str, digest_key: bytes | None = None
     ) -> Iterator[ScannedEntry]:
-        """Every entry that a tenant's searches may meet, of whatever generation or tenant.
+        """Every entry that a tenant's searches may find, of any generation or tenant.
 
         Args:
-            index_name: where to look.
-            tenant: whose entries.
-            digest_key: of the generation of which it matters whether its entries are intact.
+            index_name: the index to scan.
+            tenant: the tenant.
+            digest_key: of the generation whose entries are to be verified.
         """
         ...
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
-        """A generation's entries with their stored fields, in no order."""
+        """A generation's entries with their stored fields, in no particular order."""
         ...
 
     def of_document(self, index_name: str, owner: Owner, document_id: str) -> list[StoredEntry]:
-        """The entries of one document that searches see now, in no order."""
+        """The entries of one document that searches see now, in no particular order."""
         ...
 
     def count(self, index_name: str, owner: Owner) -> int:
-        """How many entries a generation has."""
+        """The number of a generation's entries."""
         ...
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
-        """Ids of a generation's entries that no vector search can find."""
+        """Ids of a generation's entries without a vector, which no vector search can find."""
         ...
 
 
 class EntrySearcher(Protocol):
-    """Searches the entries of a generation, in one event loop; connections are kept."""
+    """Searches the entries of a generation in one event loop, with pooled connections."""
 
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
         """The ranking of each request, in one round trip; best first, ties broken by id.
 
-        The score of a candidate is its cosine where a vector was given, else its BM25.
+        The score of a candidate is its cosine in a ranking by vector, and its BM25 score in one by
+        words.
 
         Raises:
-            IndexInconsistent: the index is gone, or has not the fields that are searched.
-            SearchRejected: it takes no search of so many words and filters.
+            IndexInconsistent: the index does not exist, or lacks fields that are searched.
+            SearchRejected: the search has too many words and filters.
         """
         ...
 
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
-        """The cosine of each of these entries that is there, by id.
+        """The cosine of each of these entries that exists, by id.
 
         Raises:
             IndexInconsistent: see rankings().
@@ -145,13 +144,13 @@ class EntrySearcher(Protocol):
         scopes: Collection[str],
         vector: npt.NDArray[np.float32] | None = None,
     ) -> dict[str, StoredEntry]:
-        """Those of these entries that are there and carry one of these access scopes, by id.
+        """Those of these entries that exist and have one of these access scopes, by id.
 
         Args:
-            index_name, owner: where they are, and whose.
+            index_name, owner: the index, and the owner of the entries.
             ids: of entries.
             scopes: that may be read.
-            vector: to compute cosines with; None where they do not matter.
+            vector: to compute cosines with; None computes none.
 
         Raises:
             IndexInconsistent: see rankings().
@@ -163,15 +162,15 @@ class EntrySearcher(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give the connections back, in the loop that used them."""
+        """Close the connections, in the event loop that opened them."""
         ...
 
 
 class IndexAdministration(Protocol):
-    """Places generations in indexes, says which one answers direct queries, and removes them."""
+    """Places generations in indexes, manages tenants' views of them, and deletes indexes."""
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
-        """The index in which a new generation of a tenant belongs; made when there is none."""
+        """The index for a new generation of a tenant; created if it does not exist."""
         ...
 
     def presence(self, index: IndexRef) -> Presence:
@@ -179,35 +178,35 @@ class IndexAdministration(Protocol):
         ...
 
     def vector_length(self, index_name: str) -> int | None:
-        """Length of the vectors that the index takes; None when there is no such index."""
+        """The number of dimensions of the index's vectors; None if the index does not exist."""
         ...
 
     def names(self) -> list[str]:
-        """Names of every index that holds entries of any tenant, sorted."""
+        """Names of all indexes of the installation, sorted."""
         ...
 
     def dedicated(self, tenant: str) -> list[str]:
-        """Names of the indexes that belong to this tenant alone, sorted."""
+        """Names of this tenant's dedicated indexes, sorted."""
         ...
 
     def owners(self, index_name: str) -> list[tuple[str, int]]:
-        """Every tenant and incarnation that has entries in an index, sorted."""
+        """Every tenant and incarnation with entries in an index, sorted."""
         ...
 
     def drop(self, index_name: str) -> None:
-        """Delete an index, if it is there."""
+        """Delete an index, if it exists."""
         ...
 
     def view_name(self, tenant: str) -> str:
-        """The name under which a trusted service queries the tenant's generation directly."""
+        """The name of the tenant's view."""
         ...
 
     def publish(self, index_name: str, owner: Owner) -> None:
-        """Let the tenant's view show exactly one generation; one atomic change."""
+        """Make the tenant's view show exactly one generation, in one atomic change."""
         ...
 
     def withdraw(self, tenant: str) -> None:
-        """Remove the tenant's view, if it is there."""
+        """Delete the tenant's view, if it exists."""
         ...
 
     def is_published(self, index_name: str, owner: Owner) -> bool:
@@ -215,5 +214,5 @@ class IndexAdministration(Protocol):
         ...
 
     def view(self, tenant: str) -> TenantView | None:
-        """What the tenant's view really shows; None when there is none."""
+        """The tenant's view with what it shows; None if it does not exist."""
         ...

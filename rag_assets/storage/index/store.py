@@ -1,4 +1,4 @@
-"""One search index of many tenants, opened by its address."""
+"""The vector store of all tenants, opened by its address."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from rag_assets.storage.index.protocols import EntrySearcher, EntryStore, IndexAdministration
 
 MEMORY = "memory:"
-"""Address of a store that lives as long as its process, for tests and for trying things out."""
+"""Address of a store in the memory of its process, for tests and experiments."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreConfig:
-    """Which store to open, and how.
+    """The address and settings of a store.
 
     Attributes:
-        url: address of an Elasticsearch, with credentials if it wants any, or `memory:`.
-        prefix: of the names of indexes and views; tells installations apart that share a server.
-        shared_limit: entries above which a new shared index is opened for new generations.
+        url: address of an Elasticsearch, with credentials if it requires them, or `memory:`.
+        prefix: of the names of indexes and views; separates installations that share a server.
+        shared_limit: number of entries from which on new generations go to a new shared index.
     """
 
     url: str
@@ -28,13 +28,13 @@ class StoreConfig:
 
 @dataclass(frozen=True, slots=True)
 class VectorStore:
-    """The three parts of an opened store.
+    """An open store.
 
     Attributes:
         entries: writes and reads entries.
-        indexes: places generations, publishes and removes them.
-        searcher: makes what one event loop searches with.
-        close: gives all connections back but the searchers'.
+        indexes: administers indexes and views.
+        searcher: creates a searcher for one event loop.
+        close: closes all connections except those of searchers.
     """
 
     entries: EntryStore
@@ -44,7 +44,7 @@ class VectorStore:
 
 
 def open_store(config: StoreConfig) -> VectorStore:
-    """Open the store that an address names; nothing is connected yet."""
+    """Open the store at an address, without connecting yet."""
     if config.url.startswith(MEMORY):
         from rag_assets.storage.index.memory import store as memory
 

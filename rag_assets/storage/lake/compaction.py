@@ -1,8 +1,8 @@
-"""Merging small files, dropping what is twice or dead, and removing every trace of it.
+"""Compaction: merges small files, drops duplicate and dead rows, and deletes unreferenced files.
 
-Only keys are held in memory for a whole table; rows are rewritten one range of keys at a time.
-Merged files are added first and the old ones removed from the table after: a crash in between
-leaves rows twice, which readers pass over and the next compaction drops.
+Only the keys of a table are held in memory at once; rows are rewritten one range of keys at a time.
+Merged files are added before the old ones are removed from the table. A crash in between leaves
+duplicate rows, which readers ignore and the next compaction drops.
 """
 
 from __future__ import annotations
@@ -19,28 +19,31 @@ from deltalake.transaction import RemoveAction
 from rag_assets.storage.lake.model import Compaction
 from rag_assets.storage.lake.table import DataFile, KeyedTable, size_of
 
-MANY_SMALL_FILES: Final = 32
-MANY_LAYERS: Final = 8
+MAX_SMALL_FILES: Final = 32
+MAX_OVERLAP_DEPTH: Final = 8
 _FILE: Final = "__file"
 
 
 def is_due(table: KeyedTable) -> bool:
-    """Whether reading by key would gain from compaction."""
+    """Whether compaction would make reading by key faster."""
     small, large = _by_size(table.files(), table.kind.file_bytes)
-    return len(small) >= MANY_SMALL_FILES or layers(large) > MANY_LAYERS
+    return len(small) >= MAX_SMALL_FILES or overlap_depth(large) > MAX_OVERLAP_DEPTH
 
 
 def compact(table: KeyedTable, live: Set[str] | None = None) -> Compaction | None:
-    """Merge files, drop duplicate and dead rows, delete what the table no longer refers to.
+    """Merge files, drop duplicate and dead rows, and delete files that the table does not use.
 
     Args:
-        table: the table; None is returned when there is none.
+        table: the table to compact; it need not exist.
         live: keys to keep; None keeps all.
 
+    Returns:
+        what was done; None if the table does not exist.
+
     Raises:
-        TenantGone, TenantLocked: the guard's; what is there stays readable.
+        TenantGone, TenantLocked: by the guard; the table stays readable.
     """
-    with table.explained("compacted"):
+    with table.translated_errors("compacted"):
         return _compact(table, live)
 
 
@@ -55,41 +58,46 @@ def _compact(table: KeyedTable, live: Set[str] | None) -> Compaction | None:
         if live is None
         else ~rows[table.kind.key].is_in(list(live))
     )
-    twice = rows[table.kind.key].is_duplicated()
-    offenders = set(rows.filter(dead | twice)[_FILE].unique())
-    chosen = files_to_merge(before, table.kind.file_bytes, offenders)
+    duplicated = rows[table.kind.key].is_duplicated()
+    wasteful = set(rows.filter(dead | duplicated)[_FILE].unique())
+    chosen = files_to_merge(before, table.kind.file_bytes, wasteful)
     if chosen:
         kept = rows.filter(~dead & rows[_FILE].is_in([f.path for f in chosen]))[table.kind.key]
         _rewrite(table, opened, chosen, kept.unique().sort())
-    _remove_traces(table)
-    alive_twice = rows.filter(~dead)[table.kind.key]
+    _vacuum(table)
+    live_keys = rows.filter(~dead)[table.kind.key]
     return Compaction(
         before=size_of(before),
         after=table.size(),
-        duplicates=len(alive_twice) - alive_twice.n_unique(),
+        duplicates=len(live_keys) - live_keys.n_unique(),
         dead=int(dead.sum()),
     )
 
 
 def files_to_merge(
-    files: Collection[DataFile], file_bytes: int, offenders: Set[str]
+    files: Collection[DataFile], file_bytes: int, wasteful: Set[str]
 ) -> list[DataFile]:
-    """Which files to rewrite: small ones, all when they overlap much, and offenders.
+    """The files to rewrite: small ones, wasteful ones, and all if large files overlap too much.
 
-    Large files are left alone until many layers of them cover the same keys, so that a row is
-    rewritten a few times in its life and not at every compaction.
+    Large files stay until many of them cover the same keys, so that a row is rewritten a few times
+    in all and not at every compaction.
+
+    Args:
+        files: of the table.
+        file_bytes: size of a file that needs no merging.
+        wasteful: paths of files with duplicate or dead rows.
     """
     small, large = _by_size(files, file_bytes)
-    chosen = {f.path: f for f in files if f.path in offenders}
+    chosen = {f.path: f for f in files if f.path in wasteful}
     if len(small) > 1:
         chosen |= {f.path: f for f in small}
-    if layers(large) > MANY_LAYERS:
+    if overlap_depth(large) > MAX_OVERLAP_DEPTH:
         chosen |= {f.path: f for f in files}
     return list(chosen.values())
 
 
-def layers(files: Collection[DataFile]) -> int:
-    """The greatest number of files that one key may lie in."""
+def overlap_depth(files: Collection[DataFile]) -> int:
+    """The greatest number of files whose key ranges contain the same key."""
     events = sorted([(f.first, 0) for f in files] + [(f.last, 1) for f in files])
     depth = deepest = 0
     for _, is_end in events:
@@ -111,7 +119,7 @@ def _keys_and_files(table: KeyedTable, opened: DeltaTable) -> pl.DataFrame:
 def _rewrite(
     table: KeyedTable, opened: DeltaTable, chosen: Sequence[DataFile], keys: pl.Series
 ) -> None:
-    """Write the rows with these keys from the chosen files anew, then drop those files."""
+    """Write the rows with these keys from the chosen files to new ones, then remove the former."""
     key = table.kind.key
     source = table.scan(opened, [f.path for f in chosen])
     share = len(keys) / max(1, sum(f.rows for f in chosen))
@@ -121,7 +129,7 @@ def _rewrite(
             part.implode()
         )
         table.append(source.filter(within).collect())
-    _forget(table, chosen)
+    _remove_from_log(table, chosen)
 
 
 def _parts(keys: pl.Series, count: int) -> Iterator[pl.Series]:
@@ -130,7 +138,7 @@ def _parts(keys: pl.Series, count: int) -> Iterator[pl.Series]:
         yield keys.slice(offset, length)
 
 
-def _forget(table: KeyedTable, files: Sequence[DataFile]) -> None:
+def _remove_from_log(table: KeyedTable, files: Sequence[DataFile]) -> None:
     now = int(time.time() * 1000)
     removed = [
         RemoveAction(path=f.path, data_change=True, deletion_timestamp=now, size=f.bytes)
@@ -142,11 +150,10 @@ def _forget(table: KeyedTable, files: Sequence[DataFile]) -> None:
         opened.create_write_transaction(list(removed), mode="append", schema=opened.schema())
 
 
-def _remove_traces(table: KeyedTable) -> None:
-    """Delete the log of the past, then files that the table does not refer to.
+def _vacuum(table: KeyedTable) -> None:
+    """Delete staged files, old log entries, and then files that the table does not refer to.
 
-    The files go last: as long as one is left, for whatever reason, the next compaction begins
-    here again.
+    The unreferenced files are deleted last: if one is left, the next compaction repeats this.
     """
     staged = table.location.staged_files()
     if staged:

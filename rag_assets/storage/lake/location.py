@@ -1,4 +1,4 @@
-"""Where the tables of a tenant lie: in a local folder or in an object store."""
+"""Locations of a tenant's tables: a local folder or a prefix of an object store."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from rag_assets.common.hashing import sha256_hex
 
 _TENANT = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", re.ASCII)
 _TENANT_LENGTH = 63
-_UNUSABLE = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")  # Delta Lake stumbles over these in a path
+_UNUSABLE = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")  # Delta Lake fails on these in a path
 _STAGED = re.compile(r"#[0-9]+$")
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", re.ASCII)
 
 
 def tenant_folder(tenant: str, incarnation: int) -> str:
-    """`<tenant>/<incarnation>`, refusing whatever could lead elsewhere.
+    """The folder `<tenant>/<incarnation>`.
 
     Raises:
-        ConfigurationError: not a tenant's id, or not an incarnation.
+        ConfigurationError: the tenant id or the incarnation is invalid.
     """
     if len(tenant) > _TENANT_LENGTH or not _TENANT.fullmatch(tenant):
         raise ConfigurationError(
-            f"not a tenant's id: {tenant[:80]!r}",
-            hint="lower-case letters and digits, joined by single . _ or -, at most 63 characters",
+            f"invalid tenant id {tenant[:80]!r}",
+            hint="use lower-case letters and digits, joined by single . _ or -, at most 63 in all",
         )
     if isinstance(incarnation, bool) or not isinstance(incarnation, int) or incarnation < 0:
-        raise ConfigurationError(f"not an incarnation of tenant {tenant}: {incarnation!r}")
+        raise ConfigurationError(f"invalid incarnation of tenant {tenant}: {incarnation!r}")
     return f"{tenant}/{incarnation}"
 
 
 def embedder_slug(embedder_id: str) -> str:
-    """A folder name for an embedder: readable, and different for different ids."""
+    """A readable folder name for an embedder, unique per embedder_id."""
     readable = re.sub(r"[^a-z0-9]+", "-", embedder_id.lower())[:40].strip("-")
     return f"{readable}-{sha256_hex(embedder_id)[:16]}".lstrip("-")
 
@@ -47,7 +47,7 @@ class Location:
 
     Attributes:
         url: an absolute local path, or an address with a scheme (s3://bucket/prefix, …).
-        storage_options: credentials and settings of the object store; never shown.
+        storage_options: credentials and settings of the object store; not in the repr.
     """
 
     url: str
@@ -55,32 +55,36 @@ class Location:
 
     @classmethod
     def parse(cls, url: str, storage_options: Mapping[str, str] | None = None) -> Location:
-        """Read RAG_ASSETS_LAKE_URL: a path (absolute, relative or ~) or an address."""
+        """Parse RAG_ASSETS_LAKE_URL: a path (absolute, relative or with ~) or an address.
+
+        Raises:
+            ConfigurationError: the lake cannot use that location.
+        """
         url = url.removeprefix("file://")
         if not url:
-            raise ConfigurationError("the lake has no folder", hint="set RAG_ASSETS_LAKE_URL")
+            raise ConfigurationError("the lake's address is empty", hint="set RAG_ASSETS_LAKE_URL")
         if "://" not in url:
             url = str(Path(url).expanduser().absolute())
             if _UNUSABLE.search(url):
                 raise ConfigurationError(
-                    f"the lake cannot lie in a folder with one of []|^\\ or %41 in its path: {url}",
+                    f"the lake's path contains one of []|^\\ or an escape such as %41: {url}",
                     hint="set RAG_ASSETS_LAKE_URL to another folder",
                 )
         return cls(url.rstrip("/") or "/", dict(storage_options or {}))
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a folder of this machine."""
+        """Whether it is a local folder."""
         return "://" not in self.url
 
     def __truediv__(self, name: str) -> Location:
         for part in name.split("/"):
             if not _NAME.fullmatch(part):
-                raise ConfigurationError(f"not the name of a folder in the lake: {part[:80]!r}")
+                raise ConfigurationError(f"invalid folder name in the lake: {part[:80]!r}")
         return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
 
     def folders(self) -> Iterator[str]:
-        """Names of the folders in it that the lake can have made, sorted; none if it is absent."""
+        """Sorted names of its folders that are valid in a lake; none if it does not exist."""
         if self.is_local:
             path = Path(self.url)
             names = [p.name for p in path.iterdir() if p.is_dir()] if path.is_dir() else []
@@ -95,7 +99,7 @@ class Location:
         yield from sorted(name for name in names if _NAME.fullmatch(name))
 
     def remove(self) -> None:
-        """Remove everything in it, and it; nothing happens when it is absent."""
+        """Delete the location with its contents, if it exists."""
         if self.is_local:
             path = Path(self.url)
             if path.exists():
@@ -106,30 +110,30 @@ class Location:
             filesystem.rm(root, recursive=True)
 
     def staged_files(self) -> list[Path]:
-        """Half-written files of a killed writer, which Delta's own clean-up never sees.
+        """Incomplete files of a killed writer, which Delta's own clean-up does not find.
 
-        A local file is written as `<name>#<number>` and then renamed; listings leave such names
-        out. An object store keeps an unfinished upload by itself, until its lifecycle rule.
+        A local file is written as `<name>#<number>` and then renamed; listings omit such names. An
+        object store keeps unfinished uploads separately and deletes them by its lifecycle rule.
         """
         path = Path(self.url)
         found = path.rglob("*#*") if self.is_local and path.is_dir() else ()
         return [file for file in found if _STAGED.search(file.name)]
 
     def remove_if_empty(self) -> None:
-        """Remove a local folder that holds nothing; object stores have no empty folders."""
+        """Delete a local folder if it is empty; object stores have no empty folders."""
         path = Path(self.url)
         if self.is_local and path.is_dir() and not any(path.iterdir()):
             path.rmdir()
 
     def _filesystem(self) -> tuple[Any, str]:
-        """The store through fsspec, which alone can list folders and remove them."""
+        """The object store as an fsspec file system, for listing and deleting folders."""
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
 
         try:
             filesystem, root = url_to_fs(self.url)
         except ImportError as error:
             raise ConfigurationError(
-                f"listing and purging {self.url.split('://')[0]}:// needs a package: {error}",
+                f"no package can list and delete {self.url.split('://')[0]}:// folders: {error}",
                 hint="install the fsspec package of your object store (s3fs, gcsfs, adlfs)",
             ) from error
         return filesystem, str(root)

@@ -1,4 +1,4 @@
-"""The rows of the lake and what it reports about itself."""
+"""The rows of the lake, and reports on its size and compaction."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class ParsedRow:
 
     Attributes:
         key: the parse_key.
-        digest: hash of the parsed output; the key of the next stage is made of it.
+        digest: hash of the parsed output; an input of the chunk_set_key.
         parsed: the masked text with its blocks.
-        created_at: when it was computed; no part of its identity.
+        created_at: when it was computed; not compared.
     """
 
     key: str
@@ -47,7 +47,7 @@ class ParsedHead:
 
 @dataclass(frozen=True, slots=True)
 class DroppedRow:
-    """A chunk that was withheld because it touched a credential: place and rules, no text."""
+    """A chunk dropped because it overlapped a credential: its place and the rules, no text."""
 
     ordinal: int
     start: int
@@ -57,15 +57,15 @@ class DroppedRow:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSetRow:
-    """All chunks of one document, in one row, so that presence means completeness.
+    """All chunks of one document in one row, so that a row that exists is complete.
 
     Attributes:
         key: the chunk_set_key.
-        digest: hash of the chunks; the index key is made of it.
+        digest: hash of the chunks; an input of the indexed_key.
         chunks: in order.
-        dropped: what was withheld, in order.
-        language: of the document; None where that is not sure.
-        created_at: when it was computed; no part of its identity.
+        dropped: the dropped chunks, in order.
+        language: of the document; None if uncertain.
+        created_at: when it was computed; not compared.
     """
 
     key: str
@@ -81,10 +81,10 @@ class ChunkSetHead:
     """A chunk set without its texts.
 
     Attributes:
-        digest: hash of the chunks; the index key is made of it.
+        digest: hash of the chunks; an input of the indexed_key.
         hashes: text_sha256 of each chunk, in order.
-        dropped: how many chunks were withheld.
-        language: of the document; None where that is not sure.
+        dropped: the number of dropped chunks.
+        language: of the document; None if uncertain.
     """
 
     digest: str
@@ -95,11 +95,11 @@ class ChunkSetHead:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorRows:
-    """Vectors with the hashes of the texts they stand for.
+    """Vectors with the hashes of their texts.
 
     Attributes:
         hashes: text_sha256 of each row, distinct.
-        vectors: float32, shape (len(hashes), dimensions); (0, 0) when nothing is known.
+        vectors: float32, shape (len(hashes), dimensions); (0, 0) without vectors.
     """
 
     hashes: tuple[str, ...]
@@ -116,19 +116,19 @@ class VectorRows:
         return len(self.hashes)
 
     def by_hash(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Hash → vector of shape (dimensions,), views into `vectors`."""
+        """The vectors by hash, each of shape (dimensions,) and a view of `vectors`."""
         return dict(zip(self.hashes, self.vectors, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class LiveKeys:
-    """What compaction must keep; None keeps everything of that table.
+    """Keys that compaction keeps; None keeps all rows of that table.
 
     Attributes:
         parsed: parse_keys.
         chunk_sets: chunk_set_keys.
-        texts: text_sha256 of texts whose vectors stay, whichever embedder made them.
-        embedders: embedder_ids whose tables stay; all vectors of any other are removed.
+        texts: text_sha256 of texts whose vectors are kept, of every embedder.
+        embedders: embedder_ids whose tables are kept; the tables of others are deleted.
     """
 
     parsed: Set[str] | None = None
@@ -139,7 +139,7 @@ class LiveKeys:
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """Rows (a crash may have left some twice), files, and bytes of one table."""
+    """Rows (duplicates after a crash included), files and bytes of one table."""
 
     rows: int = 0
     files: int = 0
@@ -160,12 +160,12 @@ class LakeSize:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What compaction did to one table.
+    """The result of compacting one table.
 
     Attributes:
         before, after: its size.
-        duplicates: rows dropped because their key was there twice.
-        dead: rows dropped because their key was not live.
+        duplicates: dropped rows whose key another row has.
+        dead: dropped rows whose key was not live.
     """
 
     before: TableSize

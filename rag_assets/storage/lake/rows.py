@@ -1,4 +1,4 @@
-"""Rows of the lake to frames and back."""
+"""Conversion of rows of the lake to data frames and back."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ CHUNK_SET_HEAD = ("key", "digest", "text_sha256", "dropped", "language")
 
 
 def parsed_frame(rows: Iterable[ParsedRow]) -> pl.DataFrame:
-    """The frame of parsed documents.
+    """A frame of parsed documents.
 
     Raises:
-        DocumentRejected: a text cannot be written as UTF-8.
+        DocumentRejected: a text cannot be encoded as UTF-8.
     """
     return _frame([_parsed_record(row) for row in rows], PARSED_TEXT)
 
@@ -42,10 +42,10 @@ def parsed_rows(frame: pl.DataFrame) -> dict[str, ParsedRow]:
 
 
 def chunk_sets_frame(rows: Iterable[ChunkSetRow]) -> pl.DataFrame:
-    """The frame of chunk sets.
+    """A frame of chunk sets.
 
     Raises:
-        DocumentRejected: a text cannot be written as UTF-8.
+        DocumentRejected: a text cannot be encoded as UTF-8.
     """
     return _frame([_chunk_set_record(row) for row in rows], CHUNKS)
 
@@ -56,7 +56,7 @@ def chunk_set_rows(frame: pl.DataFrame) -> dict[str, ChunkSetRow]:
 
 
 def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
-    """Chunk sets without their texts, by key, of a frame with the columns CHUNK_SET_HEAD."""
+    """Chunk sets without their texts, by key, from a frame with the columns CHUNK_SET_HEAD."""
     counted = frame.with_columns(pl.col("dropped").list.len()).select(CHUNK_SET_HEAD)
     return {
         key: ChunkSetHead(digest, tuple(hashes), dropped, language)
@@ -67,15 +67,15 @@ def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
 def vectors_frame(
     hashes: Sequence[str], vectors: npt.NDArray[np.float32], dimensions: int | None
 ) -> pl.DataFrame:
-    """The frame of vectors.
+    """A frame of vectors.
 
     Args:
         hashes: text_sha256 of each vector.
         vectors: shape (len(hashes), dimensions).
-        dimensions: of the vectors already there, or None.
+        dimensions: of the stored vectors; None if there are none.
 
     Raises:
-        BadVectors: wrong shape, not numbers, not finite, or all zero.
+        BadVectors: wrong shape, not floating point, not finite, or all zero.
     """
     _check_vectors(hashes, vectors, dimensions)
     packed = np.ascontiguousarray(vectors, dtype="<f4")
@@ -93,14 +93,14 @@ def vector_rows(frame: pl.DataFrame) -> VectorRows:
     """Vectors with their hashes.
 
     Raises:
-        BadVectors: those stored differ in dimension.
+        BadVectors: the stored vectors differ in dimension.
     """
     if frame.is_empty():
         return VectorRows.none()
     packed = frame["vector"]
     sizes = packed.bin.size().unique()
     if len(sizes) != 1:
-        raise BadVectors("stored vectors of one embedder differ in dimension")
+        raise BadVectors("the lake's vectors of one embedder differ in dimension")
     array = pl.Array(pl.Float32, int(sizes[0]) // 4)
     vectors = packed.bin.reinterpret(dtype=array, endianness="little").to_numpy()
     return VectorRows(tuple(frame["text_sha256"]), vectors)
@@ -110,7 +110,7 @@ def _check_vectors(
     hashes: Sequence[str], vectors: npt.NDArray[np.float32], dimensions: int | None
 ) -> None:
     if vectors.ndim != 2 or len(vectors) != len(hashes) or not vectors.shape[1]:  # noqa: PLR2004
-        raise BadVectors(f"{len(hashes)} texts, but vectors of shape {vectors.shape}")
+        raise BadVectors(f"{len(hashes)} texts have vectors of shape {vectors.shape}")
     if vectors.dtype.kind != "f":
         raise BadVectors(f"vectors are {vectors.dtype}, not floating point")
     if dimensions is not None and vectors.shape[1] != dimensions:
@@ -128,11 +128,11 @@ def _frame(records: list[dict[str, Any]], schema: pl.Schema) -> pl.DataFrame:
     try:
         return pl.DataFrame(records, schema=schema, orient="row")
     except UnicodeEncodeError:
-        # The error carries the text itself: name the rows, and drop it.
+        # The error contains the text: report the keys of the rows instead.
         keys = ", ".join(str(r["key"]) for r in records if not _is_unicode(r)) or "unknown"
     raise DocumentRejected(
-        f"the text holds half a character (a lone surrogate) and cannot be stored: {keys}",
-        hint="decode the document with replacement of what is not valid",
+        f"a text contains a lone surrogate and cannot be stored as UTF-8: {keys}",
+        hint="decode the document with errors replaced",
     )
 
 

@@ -1,9 +1,9 @@
-"""The tables' columns and how their files are laid out.
+"""The columns of the lake's tables, and the layout of their files.
 
-Two choices are for speed, measured in benchmarks/lake.py. A vector is stored as the bytes of its
-little-endian float32 values, since 20 of 300,000 are then read about ten times faster than from a
-Delta array, whose every element carries two levels to decode. The hashes of a chunk set's texts
-are a column of their own, so that asking which vectors are needed reads no text.
+Two choices make reading fast, measured in benchmarks/lake.py. A vector is stored as the bytes of
+its little-endian float32 values: reading 20 of 300,000 is then about ten times faster than from a
+Delta array, each element of which has two levels to decode. The hashes of a chunk set's texts are
+a separate column, so that finding the needed vectors reads no text.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ class TableKind:
     Attributes:
         key: the column that identifies a row; the only one with statistics.
         schema: its columns.
-        group_rows: rows in a row group, the least that a read by key has to touch.
-        file_bytes: of a file that needs no merging; also bounds the memory of compaction.
-        compression: of its files; float32 noise gains 9 % and reads two to five times slower.
+        group_rows: rows in a row group, the least that a read by key decodes.
+        file_bytes: size of a file that needs no merging; also bounds the memory of compaction.
+        compression: of its files; vectors would be 9 % smaller and read two to five times slower.
     """
 
     key: str
@@ -108,7 +108,7 @@ class TableKind:
 
     @property
     def version(self) -> str:
-        """Names the columns: a table with others is another table, in another folder."""
+        """A hash of the columns; a table with other columns has another folder."""
         return key_of("lake_schema", {name: str(kind) for name, kind in self.schema.items()})[:12]
 
 

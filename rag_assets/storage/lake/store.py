@@ -1,6 +1,7 @@
 """The lake: one set of tables per tenant and incarnation.
 
-Importing this module loads neither Polars nor Delta, and asking for nothing opens nothing.
+Importing this module loads neither Polars nor Delta Lake, and methods called without keys open no
+table.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Lake:
 
     Args:
         url: a folder, or an object store's address as Delta Lake takes it (s3://…, gs://…, az://…).
-        storage_options: the store's credentials and settings, where the environment lacks them.
+        storage_options: the store's credentials and settings, if not in the environment.
     """
 
     def __init__(self, url: str, storage_options: Mapping[str, str] | None = None) -> None:
@@ -47,24 +48,24 @@ class Lake:
     def tenant(
         self, tenant: str, incarnation: int, *, guard: Callable[[], None] | None = None
     ) -> TenantLake:
-        """The tables of one tenant; nothing is opened or made.
+        """The tables of one tenant; opens and creates nothing.
 
         Args:
             tenant: its id.
-            incarnation: number of the tenant's current life.
+            incarnation: that distinguishes uses of the id.
             guard: called right before every write; raises TenantGone or TenantLocked when this
-                writer may no longer write. A reader needs none.
+                writer may no longer write. Readers need none.
 
         Raises:
-            ConfigurationError: the id or the incarnation could lead out of the lake.
+            ConfigurationError: the id or the incarnation is invalid.
         """
-        place = self._location / tenant_folder(tenant, incarnation)
-        return TenantLake(place, self._location / tenant, guard or _unguarded)
+        location = self._location / tenant_folder(tenant, incarnation)
+        return TenantLake(location, self._location / tenant, guard or _unguarded)
 
-    def stored(self) -> Iterator[tuple[str, int]]:
-        """Every tenant and incarnation that the lake holds something of.
+    def incarnations(self) -> Iterator[tuple[str, int]]:
+        """Every tenant and incarnation with data in the lake.
 
-        What the catalog does not know is left from a writer that outlived its tenant: purge it.
+        One that the catalog lacks was left by a writer that outlived its tenant, and can be purged.
         """
         for tenant in self._location.folders():
             for incarnation in (self._location / tenant).folders():
@@ -75,8 +76,8 @@ class Lake:
 class TenantLake:
     """The tables of one tenant's incarnation; see Lake.tenant.
 
-    Reading what does not exist yields nothing. Reading takes memory for what was asked, so ask
-    for a slice's worth. Writing needs the tenant's lock, held by the caller.
+    Unknown keys and missing tables yield nothing. All rows that are read are held in memory: read
+    the documents of one slice at a time. Writing requires the tenant's lock, held by the caller.
     """
 
     def __init__(self, location: Location, parent: Location, guard: Callable[[], None]) -> None:
@@ -99,7 +100,7 @@ class TenantLake:
         return rows.parsed_rows(self._parsed().read(keys))
 
     def parsed_heads(self, keys: Collection[str]) -> dict[str, ParsedHead]:
-        """What the next stages' keys are made of, by parse_key; reads no text."""
+        """Parsed documents without their texts, by parse_key."""
         if not keys:
             return {}
         columns = ("key", "digest", "title", "media_type")
@@ -107,11 +108,11 @@ class TenantLake:
         return {key: ParsedHead(*rest) for key, *rest in frame.iter_rows()}
 
     def append_parsed(self, documents: Collection[ParsedRow]) -> None:
-        """Add parsed documents, in one commit.
+        """Append parsed documents in one commit.
 
         Raises:
             DocumentRejected: a text cannot be stored; nothing was written.
-            TenantGone, TenantLocked: the guard's; nothing was written.
+            TenantGone, TenantLocked: by the guard; nothing was written.
         """
         if documents:
             from rag_assets.storage.lake import rows
@@ -137,14 +138,14 @@ class TenantLake:
         return rows.chunk_set_rows(self._chunks().read(keys))
 
     def chunk_hashes(self, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """The text_sha256 of each chunk, in order, by chunk_set_key; reads no text."""
+        """The text_sha256 of each chunk, in order, by chunk_set_key."""
         if not keys:
             return {}
         frame = self._chunks().read(keys, ("key", "text_sha256"))
         return {key: tuple(hashes) for key, hashes in frame.iter_rows()}
 
     def chunk_set_heads(self, keys: Collection[str]) -> dict[str, ChunkSetHead]:
-        """What entries are planned by, by chunk_set_key; reads no text."""
+        """Chunk sets without their texts, by chunk_set_key."""
         if not keys:
             return {}
         from rag_assets.storage.lake import rows
@@ -152,11 +153,11 @@ class TenantLake:
         return rows.chunk_set_heads(self._chunks().read(keys, rows.CHUNK_SET_HEAD))
 
     def stored_chunk_sets(self, keys: Collection[str]) -> pl.DataFrame:
-        """Chunk sets as they lie there (schemas.CHUNKS), duplicates included: for checks."""
+        """Rows of chunk sets (schemas.CHUNKS) including duplicates, for checks."""
         return self._chunks().stored(keys)
 
     def append_chunk_sets(self, chunk_sets: Collection[ChunkSetRow]) -> None:
-        """Add chunk sets, in one commit; errors as append_parsed."""
+        """Append chunk sets in one commit; raises the errors of append_parsed."""
         if chunk_sets:
             from rag_assets.storage.lake import rows
 
@@ -169,11 +170,11 @@ class TenantLake:
     # -- vectors
 
     def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
-        """Those of the text_sha256 that have no vector of this embedder."""
+        """Those of the text_sha256 that have no vector by this embedder."""
         return self._vectors(embedder_id).missing(hashes) if hashes else set()
 
     def vectors(self, embedder_id: str, hashes: Collection[str]) -> VectorRows:
-        """Vectors of these texts, in no particular order; unknown hashes are left out."""
+        """Vectors of these text_sha256, in no particular order; unknown ones are left out."""
         if not hashes:
             return VectorRows.none()
         from rag_assets.storage.lake import rows
@@ -181,46 +182,49 @@ class TenantLake:
         return rows.vector_rows(self._vectors(embedder_id).read(hashes, ("text_sha256", "vector")))
 
     def stored_vectors(self, embedder_id: str, hashes: Collection[str]) -> pl.DataFrame:
-        """Vectors as they lie there (schemas.EMBEDDINGS), duplicates included: for checks."""
+        """Rows of vectors (schemas.EMBEDDINGS) including duplicates, for checks."""
         return self._vectors(embedder_id).stored(hashes)
 
     def append_vectors(
         self, embedder_id: str, hashes: Collection[str], vectors: npt.NDArray[np.float32]
     ) -> None:
-        """Add vectors of shape (len(hashes), dimensions), in one commit.
+        """Append vectors of shape (len(hashes), dimensions) in one commit.
 
         Raises:
             BadVectors: wrong count or dimension, not finite, or zero; nothing was written.
-            TenantGone, TenantLocked: the guard's; nothing was written.
+            TenantGone, TenantLocked: by the guard; nothing was written.
         """
         if not hashes and not len(vectors):
             return
         from rag_assets.storage.lake import rows
 
         table = self._vectors(embedder_id)
-        note = table.note()
-        frame = rows.vectors_frame(list(hashes), vectors, int(note[1]) if note else None)
-        table.append(frame, name=embedder_id, note=str(vectors.shape[1]))
+        description = table.description()
+        dimensions = int(description[1]) if description else None
+        frame = rows.vectors_frame(list(hashes), vectors, dimensions)
+        table.append(frame, name=embedder_id, description=str(vectors.shape[1]))
 
     def vector_hashes(self, embedder_id: str) -> set[str]:
         """The text_sha256 of all vectors of this embedder."""
         return self._vectors(embedder_id).keys()
 
     def embedders(self) -> list[str]:
-        """The embedder_ids that have vectors here, sorted."""
-        notes = [table.note() for table in self._vector_tables().values()]
-        return sorted(note[0] for note in notes if note)
+        """The embedder_ids of the tenant's vectors, sorted."""
+        descriptions = [table.description() for table in self._vector_tables().values()]
+        return sorted(name for name, _ in filter(None, descriptions))
 
-    # -- the whole
+    # -- all tables
 
     def size(self) -> LakeSize:
         """Rows, files and bytes of each table that exists."""
         tables = self._tables()
-        sizes = {name: table.size() for name, table in tables.items() if table.note() is not None}
+        sizes = {
+            name: table.size() for name, table in tables.items() if table.description() is not None
+        }
         return LakeSize(sizes)
 
     def needs_compaction(self) -> bool:
-        """Whether small files have become so many that reading by key suffers."""
+        """Whether so many small files have accumulated that reading by key is slow."""
         if not any(self._location.folders()):
             return False
         from rag_assets.storage.lake import compaction
@@ -228,18 +232,18 @@ class TenantLake:
         return any(compaction.is_due(table) for table in self._tables().values())
 
     def compact(self, live: LiveKeys | None = None) -> dict[str, Compaction]:
-        """Merge small files, drop duplicates and what is not live, and every trace of it.
+        """Merge small files, drop rows that are duplicate or not live, and delete their files.
 
-        A reader at work at the same time reads again; a crash leaves everything readable.
+        A concurrent reader reads again; a crash leaves all tables readable.
 
         Args:
-            live: what to keep; everything by default.
+            live: keys to keep; everything by default.
 
         Returns:
-            what was done to each table that exists.
+            the result for each table that exists.
 
         Raises:
-            TenantGone, TenantLocked: the guard's; what is there stays readable.
+            TenantGone, TenantLocked: by the guard; the tables stay readable.
         """
         if not any(self._location.folders()):
             return {}
@@ -249,17 +253,17 @@ class TenantLake:
         live = live or LiveKeys()
         if live.embedders is not None:
             self._drop_embedders(live.embedders)
-        done = {
+        results = {
             name: compaction.compact(table, _live_of(name, live))
             for name, table in self._tables().items()
         }
-        return {name: compacted for name, compacted in done.items() if compacted is not None}
+        return {name: result for name, result in results.items() if result is not None}
 
     def purge(self) -> None:
-        """Remove this incarnation's folder with all that is in it.
+        """Delete this incarnation's folder with its contents.
 
         Raises:
-            TenantGone, TenantLocked: the guard's; nothing was removed.
+            TenantGone, TenantLocked: by the guard; nothing was deleted.
         """
         self._guard()
         self._location.remove()
@@ -285,8 +289,8 @@ class TenantLake:
     def _vectors_at(self, slug: str) -> KeyedTable:
         from rag_assets.storage.lake import schemas, table
 
-        place = self._location / _EMBEDDINGS / slug
-        return table.KeyedTable(schemas.EMBEDDINGS_TABLE, place, self._guard)
+        location = self._location / _EMBEDDINGS / slug
+        return table.KeyedTable(schemas.EMBEDDINGS_TABLE, location, self._guard)
 
     def _vectors(self, embedder_id: str) -> KeyedTable:
         return self._vectors_at(embedder_slug(embedder_id))
@@ -299,7 +303,7 @@ class TenantLake:
         return {_PARSED: self._parsed(), _CHUNKS: self._chunks(), **self._vector_tables()}
 
     def _drop_former_versions(self) -> None:
-        """Remove tables whose columns are no longer ours; all they held can be made again."""
+        """Delete tables with former columns; their contents can be computed again."""
         for name, table in ((_PARSED, self._parsed()), (_CHUNKS, self._chunks())):
             for version in (self._location / name).folders():
                 if version != table.kind.version:
@@ -319,4 +323,4 @@ def _live_of(table: str, live: LiveKeys) -> Set[str] | None:
 
 
 def _unguarded() -> None:
-    """The guard of a reader, and of a caller that has locked the tenant for good."""
+    """The default guard, for readers and for callers that cannot lose the tenant's lock."""

@@ -1,8 +1,8 @@
-"""One Delta table whose rows are found by a key.
+"""A Delta table whose rows are found by a key.
 
-Rows are only ever added, by one writer; a crash may leave a key twice, with equal content, so
-readers take distinct keys. A reader may meet files that compaction has just removed: it opens
-the table again.
+One writer only appends rows. A crash may leave duplicate rows with equal content, so readers return
+each key once. A reader that misses files because compaction just deleted them opens the table
+again.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _T = TypeVar("_T")
 _FILE: Final = "__file"
 _READ_ATTEMPTS: Final = 3
 
-# Statistics of a column put the beginnings of its values into the log, where they outlive the
-# rows: keys only. Compaction removes what is no longer referred to, so nothing is retained.
+# Column statistics copy beginnings of values into the log, where they remain after the rows are
+# deleted: only keys have them. Compaction deletes unreferenced files, so there is no retention.
 _PROPERTIES: Final = {
     "delta.logRetentionDuration": "interval 0 seconds",
     "delta.deletedFileRetentionDuration": "interval 0 seconds",
@@ -36,7 +36,7 @@ _PROPERTIES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of the table, with the least and the greatest key in it."""
+    """A file of the table, with its least and greatest key."""
 
     path: str
     bytes: int
@@ -46,7 +46,7 @@ class DataFile:
 
 
 class KeyedTable:
-    """A table of one kind at one place.
+    """A table of one kind at one location.
 
     Args:
         kind: its columns and layout.
@@ -60,66 +60,68 @@ class KeyedTable:
         self.guard = guard
 
     def missing(self, keys: Collection[str]) -> set[str]:
-        """Those of the keys that no row has."""
+        """Those of the keys that the table lacks."""
         wanted = set(keys)
-        found = self._reading(lambda table: self._locate(table, wanted))
+        found = self._with_retry(lambda table: self._locate(table, wanted))
         return wanted if found is None else wanted.difference(found[self.kind.key])
 
     def keys(self) -> set[str]:
         """The keys of all rows."""
-        found = self._reading(lambda table: self.scan(table).select(self.kind.key).collect())
+        found = self._with_retry(lambda table: self.scan(table).select(self.kind.key).collect())
         return set() if found is None else set(found[self.kind.key])
 
     def read(self, keys: Collection[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Rows with these keys, each once, in no particular order.
+        """The rows with these keys, without duplicates, in no particular order.
 
         Args:
-            keys: which rows; unknown keys are passed over.
-            columns: which columns, the key among them; all by default.
+            keys: of the rows; unknown keys are ignored.
+            columns: to read, including the key; all by default.
         """
         names = list(columns or self.kind.schema)
-        found = self._reading(lambda table: self._read(table, set(keys), names))
+        found = self._with_retry(lambda table: self._read(table, set(keys), names))
         if found is None:
             return pl.DataFrame(schema={name: self.kind.schema[name] for name in names})
         return found
 
     def stored(self, keys: Collection[str]) -> pl.DataFrame:
-        """Rows with these keys exactly as they lie there, duplicates included: for checks."""
+        """The rows with these keys including duplicates, for checks."""
         wanted = set(keys)
-        found = self._reading(
+        found = self._with_retry(
             lambda table: self.scan(table).filter(_among(self.kind.key, wanted)).collect()
         )
         return pl.DataFrame(schema=self.kind.schema) if found is None else found
 
-    def append(self, frame: pl.DataFrame, *, name: str | None = None, note: str = "") -> None:
-        """Add rows in one commit: all of them or, after a crash, none.
+    def append(
+        self, frame: pl.DataFrame, *, name: str | None = None, description: str = ""
+    ) -> None:
+        """Append rows in one commit: all of them or, after a crash, none.
 
         Args:
             frame: rows with the columns of the kind.
-            name, note: kept with the table when this first append makes it.
+            name, description: of the table, if this first append creates it.
 
         Raises:
-            TenantGone, TenantLocked: the guard's; nothing was written.
-            ServiceUnavailable: the place could not be written.
+            TenantGone, TenantLocked: by the guard; nothing was written.
+            ServiceUnavailable: the location could not be written.
         """
         key = self.kind.key
         rows = frame.unique(key, keep="first").sort(key)
         self.guard()
-        with self.explained("written"):
+        with self.translated_errors("written"):
             write_deltalake(
                 self.location.url,
                 rows,
                 mode="append",
                 name=name,
-                description=note or None,
+                description=description or None,
                 configuration={**_PROPERTIES, "delta.dataSkippingStatsColumns": key},
                 storage_options=dict(self.location.storage_options),
                 writer_properties=_layout(self.kind),
             )
 
-    def note(self) -> tuple[str, str] | None:
-        """Name and note given when the table was made, None when there is no table."""
-        metadata = self._reading(lambda table: table.metadata())
+    def description(self) -> tuple[str, str] | None:
+        """The name and description with which the table was created; None if it does not exist."""
+        metadata = self._with_retry(lambda table: table.metadata())
         return None if metadata is None else (metadata.name or "", metadata.description or "")
 
     def size(self) -> TableSize:
@@ -128,10 +130,10 @@ class KeyedTable:
 
     def files(self) -> list[DataFile]:
         """The files of the table."""
-        return self._reading(lambda table: data_files(table, self.kind.key)) or []
+        return self._with_retry(lambda table: data_files(table, self.kind.key)) or []
 
     def open(self) -> DeltaTable | None:
-        """The table as it is now, None when there is none."""
+        """Open the newest version of the table; None if it does not exist."""
         try:
             return DeltaTable(
                 self.location.url, storage_options=dict(self.location.storage_options)
@@ -142,14 +144,14 @@ class KeyedTable:
     def scan(
         self, table: DeltaTable, paths: Sequence[str] | None = None, file_column: str | None = None
     ) -> pl.LazyFrame:
-        """The rows of the table, or of some of its files, duplicates included.
+        """The rows of the table, or of some of its files, including duplicates.
 
         Args:
-            table: as opened.
-            paths: which of its files.
-            file_column: adds the path of each row's file under this name.
+            table: the opened table.
+            paths: of the files to read; all by default.
+            file_column: name of an added column with the path of each row's file.
         """
-        # Names only: Delta percent-encodes folders (a space, an umlaut), Polars takes them as is.
+        # Only the names: Delta percent-encodes folders (a space, an umlaut), Polars does not.
         names = {uri.rsplit("/", 1)[-1] for uri in table.file_uris()}
         names &= names if paths is None else set(paths)
         uris = [f"{self.location.url}/{name}" for name in sorted(names)]
@@ -164,22 +166,22 @@ class KeyedTable:
         )
 
     def _locate(self, table: DeltaTable, wanted: set[str]) -> pl.DataFrame:
-        """Which of the keys are there, and in which file; reads no other column."""
+        """Those of the keys that the table has, with a file of each; reads no other column."""
         key = self.kind.key
         rows = self.scan(table, file_column=_FILE).filter(_among(key, wanted))
         return rows.select(key, _FILE).collect().unique(key)
 
     def _read(self, table: DeltaTable, wanted: set[str], names: list[str]) -> pl.DataFrame:
-        # Two steps: the columns beside the key are then opened only in files that hold a row
-        # asked for, which matters while there are many small ones.
+        # In two steps, so that other columns are read only from files with a wanted row, which is
+        # faster while there are many small files.
         located = self._locate(table, wanted)
         paths = [str(path).rsplit("/", 1)[-1] for path in located[_FILE].unique()]
         rows = self.scan(table, paths).filter(_among(self.kind.key, wanted))
         return rows.select(names).collect().unique(self.kind.key)
 
-    def _reading(self, read: Callable[[DeltaTable], _T]) -> _T | None:
+    def _with_retry(self, read: Callable[[DeltaTable], _T]) -> _T | None:
         for attempt in range(_READ_ATTEMPTS):
-            with self.explained("read"):
+            with self.translated_errors("read"):
                 table = self.open()
                 if table is None:
                     return None
@@ -191,17 +193,28 @@ class KeyedTable:
         return None
 
     @contextmanager
-    def explained(self, what: str) -> Iterator[None]:
-        """Failures of the store, in the project's own errors; `what` completes "cannot be …"."""
+    def translated_errors(self, participle: str) -> Iterator[None]:
+        """Turn errors of Delta Lake, Polars and the file system into the project's.
+
+        Args:
+            participle: completes "the lake … cannot be".
+
+        Raises:
+            TenantLocked: another process wrote at the same time.
+            ServiceUnavailable: the location could not be read or written.
+        """
         place = "/".join(self.location.url.split("/")[-4:])
         try:
             yield
         except CommitFailedError as error:
-            raise TenantLocked(f"somebody else writes to the lake at {place}") from error
+            raise TenantLocked(
+                f"another process is writing to the lake at {place}",
+                hint="wait for it to end, then run this again",
+            ) from error
         except (OSError, DeltaError, pl.exceptions.ComputeError) as error:
             raise ServiceUnavailable(
-                f"the lake at {place} cannot be {what}: {str(error).splitlines()[0][:200]}",
-                hint="look at RAG_ASSETS_LAKE_URL, its credentials, rights and free space",
+                f"the lake at {place} cannot be {participle}: {str(error).splitlines()[0][:200]}",
+                hint="check RAG_ASSETS_LAKE_URL, its credentials, permissions and free space",
             ) from error
 
 
@@ -216,12 +229,12 @@ def data_files(table: DeltaTable, key: str) -> list[DataFile]:
 
 
 def size_of(files: Collection[DataFile]) -> TableSize:
-    """The sum of the files."""
+    """The total size of the files."""
     return TableSize(sum(f.rows for f in files), len(files), sum(f.bytes for f in files))
 
 
 def _among(key: str, wanted: set[str]) -> pl.Expr:
-    # sorted: row groups are skipped by their least and greatest key
+    # Sorted, so that row groups are skipped by their least and greatest key.
     return pl.col(key).is_in(sorted(wanted))
 
 

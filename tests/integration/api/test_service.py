@@ -48,7 +48,7 @@ def service_token(api: Api, *principals: str, **options: Any) -> tuple[str, str]
     """A token of acme, and its id."""
     catalog = api.driver.session.catalog
     ref = catalog.tenants.get("acme").ref
-    given: dict[str, Any] = {"role": "member", "lives": None, **options}
+    given: dict[str, Any] = {"role": "member", "lifetime": None, **options}
     token, kept = create_token(catalog, ref, principals=principals, **given)
     return token, kept.token_id
 
@@ -142,7 +142,7 @@ def test_service_tokens_ask_in_their_name_until_they_are_revoked(api: Api) -> No
 
 
 def test_a_service_token_ends_by_itself(api: Api) -> None:
-    token, _ = service_token(api, lives=timedelta(seconds=-1))
+    token, _ = service_token(api, lifetime=timedelta(seconds=-1))
     assert_problem(api.ask(token), 401, "unauthenticated")
 
 

@@ -192,7 +192,9 @@ def test_a_sync_under_way_brings_nothing_back_that_is_deleted(api: Api, kind: st
     )
     serving = catalog.generations.serving("acme")
     assert serving is not None
-    [held] = [v for v in catalog.index.held("acme", serving.number) if v.document_id == id_]
+    [held] = [
+        v for v in catalog.index.held_versions("acme", serving.number) if v.document_id == id_
+    ]
     version = IndexedVersion(id_, held.indexed_key, row.document_key, "any", held.chunk_count)
 
     api.send("DELETE", f"/rag/documents/{id_}")

@@ -150,5 +150,5 @@ def test_a_missing_package_of_migrations_is_named(database: Database) -> None:
     value = System(
         name="notes", tables=("notes",), migrations=Migrations(package="not_there", head="0001")
     )
-    with pytest.raises(ConfigurationError, match="migrations not_there cannot be found"):
+    with pytest.raises(ConfigurationError, match="migrations package not_there was not found"):
         migrate(database, Systems([InstalledSystem(value, "notes-package 1.0")]))

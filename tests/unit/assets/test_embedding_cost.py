@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 from rag_assets.assets.embedding_cost import daily_costs
 from rag_assets.assets.metadata_values import INLINE
-from rag_assets.storage.catalog.usage import UsageRow, UsageTable, Used
+from rag_assets.storage.catalog.usage import Usage, UsageRow, UsageTable
 
 TODAY = date(2026, 12, 1)
 YESTERDAY = TODAY - timedelta(days=1)
@@ -22,7 +22,7 @@ class Rows(UsageTable):
 
 
 def row(tenant: str, day: date, cost: float, unpriced: int = 0) -> UsageRow:
-    return UsageRow(tenant, day, "openai", "small", Used(1, 0, 1, 100, 0, unpriced, cost))
+    return UsageRow(tenant, day, "openai", "small", Usage(1, 0, 1, 100, 0, unpriced, cost))
 
 
 def test_yesterday_is_plotted_and_its_month_told() -> None:

@@ -21,7 +21,7 @@ from rag_assets.models.chat.prices import ChatPrice
 from rag_assets.models.chat.protocol import Completion
 from rag_assets.models.chat.remote import tokens_of
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Spent, Used
+from rag_assets.storage.catalog.usage import SpendingTotals, Usage
 from rag_assets.tenants.model import CapsConfig, Tenant
 
 REF = TenantRef("acme", 1)
@@ -34,13 +34,13 @@ class Books:
 
     def __init__(self, spent: float = 0.0, error: Exception | None = None) -> None:
         self.cost = spent
-        self.used: list[Used] = []
+        self.used: list[Usage] = []
         self.error = error
 
-    def spent(self, tenant_id: str, day: object) -> Spent:
-        return Spent(0.0, self.cost, self.cost)
+    def spent(self, tenant_id: str, day: object) -> SpendingTotals:
+        return SpendingTotals(0.0, self.cost, self.cost)
 
-    def add(self, ref: TenantRef, provider: str, model: str, used: Used) -> None:
+    def add(self, ref: TenantRef, provider: str, model: str, used: Usage) -> None:
         assert (ref, provider, model) == (REF, "openai", "m")
         if self.error is not None:
             raise self.error
@@ -72,7 +72,7 @@ class Model:
 def paid(
     books: Books, model: Model, price: ChatPrice | None = PRICE, **caps: float
 ) -> tuple[BilledChat, ChatSpending]:
-    batches = SimpleNamespace(promised=lambda tenant: 0.0)
+    batches = SimpleNamespace(open_cost=lambda tenant: 0.0)
     catalog: Any = SimpleNamespace(usage=books, batches=batches)
     spending = ChatSpending(catalog)
     tenant = Tenant(id="acme", caps=CapsConfig(**caps))

@@ -11,7 +11,7 @@ from rag_assets.billing.cipher import seal, unseal
 from rag_assets.billing.master_key import MasterKey
 from rag_assets.common.errors import KeyUnreadable
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.provider_keys import Sealed
+from rag_assets.storage.catalog.provider_keys import SealedKey
 
 MASTER = MasterKey.of(bytes(range(32)))
 names = st.text(max_size=40)
@@ -19,7 +19,7 @@ refs = st.builds(TenantRef, names, st.integers(0, 1 << 62))
 secrets = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=200)
 
 
-def opens(master: MasterKey, ref: TenantRef, provider: str, sealed: Sealed) -> bool:
+def opens(master: MasterKey, ref: TenantRef, provider: str, sealed: SealedKey) -> bool:
     try:
         unseal(master, ref, provider, sealed)
     except KeyUnreadable:
@@ -64,9 +64,11 @@ def test_not_a_bit_may_change(secret: str, data: st.DataObject) -> None:
     whole = bytearray(sealed.nonce + sealed.ciphertext)
     bit = data.draw(st.integers(0, 8 * len(whole) - 1))
     whole[bit // 8] ^= 1 << bit % 8
-    assert not opens(MASTER, ref, "openai", Sealed(bytes(whole[:12]), bytes(whole[12:]), MASTER.id))
+    assert not opens(
+        MASTER, ref, "openai", SealedKey(bytes(whole[:12]), bytes(whole[12:]), MASTER.id)
+    )
     cut = data.draw(st.integers(0, len(sealed.ciphertext) - 1))
-    shorter = Sealed(sealed.nonce, sealed.ciphertext[:cut], MASTER.id)
+    shorter = SealedKey(sealed.nonce, sealed.ciphertext[:cut], MASTER.id)
     assert not opens(MASTER, ref, "openai", shorter)
 
 

@@ -11,7 +11,7 @@ from rag_assets.billing.spending import Spending, cap_that_stops, caps_of, requi
 from rag_assets.common.errors import CapReached, ConfigurationError
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Charge
-from rag_assets.storage.catalog.usage import Spent, Used
+from rag_assets.storage.catalog.usage import SpendingTotals, Usage
 from rag_assets.tenants.model import CapsConfig, Tenant
 
 A_DOLLAR_A_TOKEN = Price(per_million=1_000, batch_per_million=500)
@@ -19,8 +19,8 @@ A_DOLLAR_A_TOKEN = Price(per_million=1_000, batch_per_million=500)
 TODAY = date(2026, 12, 31)
 
 
-def spending(caps: CapsConfig, spent: Spent | None = None) -> Spending:
-    return Spending("acme", A_DOLLAR_A_TOKEN, caps_of(caps, spent or Spent(), TODAY))
+def spending(caps: CapsConfig, spent: SpendingTotals | None = None) -> Spending:
+    return Spending("acme", A_DOLLAR_A_TOKEN, caps_of(caps, spent or SpendingTotals(), TODAY))
 
 
 def reached(purse: Spending, tokens: int) -> CapReached:
@@ -38,7 +38,7 @@ def reached(purse: Spending, tokens: int) -> CapReached:
 def test_calls_together_never_break_a_cap(
     calls: list[tuple[int, bool]], most: int, before: int
 ) -> None:
-    purse = spending(CapsConfig(per_day=most / 1_000), Spent(day=before / 1_000))
+    purse = spending(CapsConfig(per_day=most / 1_000), SpendingTotals(day=before / 1_000))
     under_way: list[int] = []
     for tokens, ends in calls:
         try:
@@ -63,21 +63,21 @@ def test_what_a_failed_call_did_not_cost_may_be_spent_again() -> None:
     reached(purse, 1)
     purse.settle(100, Charge(requests=3))
     purse.reserve(100)
-    assert purse.total == Used(requests=3, retries=2)
+    assert purse.total == Usage(requests=3, retries=2)
 
 
 def test_what_was_used_is_taken_once() -> None:
     purse = spending(CapsConfig())
     purse.reserve(10)
     purse.settle(10, Charge(12, 1, 4))
-    assert purse.take() == Used(requests=1, texts=4, tokens=12, cost=0.012)
+    assert purse.take() == Usage(requests=1, texts=4, tokens=12, cost=0.012)
     assert not purse.take()
     assert purse.total.tokens == 12
 
 
 def test_what_was_spent_before_counts() -> None:
     caps = CapsConfig(per_run=1, per_day=1, per_month=1)
-    spent = Spent(run=0.2, day=0.5, month=0.9)
+    spent = SpendingTotals(run=0.2, day=0.5, month=0.9)
     assert [cap.spent for cap in caps_of(caps, spent, TODAY)] == [0.9, 0.5, 0.2]
     assert reached(spending(caps, spent), 101).until is not None
     spending(caps, spent).reserve(99)
@@ -94,7 +94,7 @@ def test_what_was_spent_before_counts() -> None:
 def test_a_cap_says_for_how_long_it_stops_and_how_to_go_on(
     caps: dict[str, float], until: datetime | None, words: str
 ) -> None:
-    purse = spending(CapsConfig(**caps), Spent(run=0.005, day=0.005, month=0.005))
+    purse = spending(CapsConfig(**caps), SpendingTotals(run=0.005, day=0.005, month=0.005))
     error = reached(purse, 6)
     assert error.until == until
     assert words in (error.hint or "")
@@ -104,12 +104,12 @@ def test_a_cap_says_for_how_long_it_stops_and_how_to_go_on(
 
 def test_a_month_ends_with_its_last_day() -> None:
     for day in (date(2028, 2, 1), date(2028, 2, 29)):
-        [cap] = caps_of(CapsConfig(per_month=1), Spent(), day)
+        [cap] = caps_of(CapsConfig(per_month=1), SpendingTotals(), day)
         assert cap.until == datetime(2028, 3, 1, tzinfo=UTC)
 
 
 def test_of_several_caps_the_one_that_lasts_longest_is_told() -> None:
-    caps = caps_of(CapsConfig(per_run=1, per_day=1, per_month=1), Spent(1, 1, 1), TODAY)
+    caps = caps_of(CapsConfig(per_run=1, per_day=1, per_month=1), SpendingTotals(1, 1, 1), TODAY)
     stopping = cap_that_stops(caps, 0.5)
     assert stopping is not None
     assert stopping.name == "per_month"
@@ -122,7 +122,7 @@ def test_a_cap_below_a_single_request_is_told_apart() -> None:
 
 
 def test_nothing_may_be_spent_under_a_cap_of_nothing_but_what_is_free() -> None:
-    caps = caps_of(CapsConfig(per_run=0), Spent(), TODAY)
+    caps = caps_of(CapsConfig(per_run=0), SpendingTotals(), TODAY)
     Spending("acme", Price(per_million=0), caps).reserve(10**9)
     with pytest.raises(CapReached):
         Spending("acme", A_DOLLAR_A_TOKEN, caps).reserve(1)

@@ -10,7 +10,7 @@ from rag_assets.billing.usage_meter import Meter
 from rag_assets.models.embedding.prices import FREE, Price
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Used
+from rag_assets.storage.catalog.usage import Usage
 
 REF = TenantRef("acme", 1)
 CHARGE = Charge(tokens=10, requests=1, texts=1)
@@ -21,11 +21,11 @@ class Slow:
     """Usage that takes until it is let go to be recorded, and then may fail."""
 
     def __init__(self, error: Exception | None = None) -> None:
-        self.added: list[Used] = []
+        self.added: list[Usage] = []
         self.go = threading.Event()
         self.error = error
 
-    def add(self, ref: TenantRef, provider: str, model: str, used: Used) -> None:
+    def add(self, ref: TenantRef, provider: str, model: str, used: Usage) -> None:
         assert (ref, provider, model) == (REF, "openai", "small")
         assert self.go.wait(10)
         self.added.append(used)
@@ -46,8 +46,8 @@ def test_questions_do_not_wait_and_are_added_up_meanwhile() -> None:
     usage.go.set()
     counting.close()
     assert len(usage.added) <= 2
-    assert sum(usage.added, Used()).texts == 50
-    assert sum(usage.added, Used()).cost == pytest.approx(0.5)
+    assert sum(usage.added, Usage()).texts == 50
+    assert sum(usage.added, Usage()).cost == pytest.approx(0.5)
 
 
 def test_what_cannot_be_recorded_fails_no_search_and_not_the_next_one() -> None:

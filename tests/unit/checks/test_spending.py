@@ -8,12 +8,12 @@ import pytest
 from checks.spending import caps_that_hold, verdict_of
 from rag_assets.billing.spending import Cap, caps_of
 from rag_assets.storage.catalog.events import Event
-from rag_assets.storage.catalog.usage import Spent, today
+from rag_assets.storage.catalog.usage import SpendingTotals, today
 from rag_assets.tenants.model import CapsConfig
 
 
 def caps(**config: float) -> list[Cap]:
-    return caps_of(CapsConfig(**config), Spent(run=0.5, day=0.85, month=0.9), today())
+    return caps_of(CapsConfig(**config), SpendingTotals(run=0.5, day=0.85, month=0.9), today())
 
 
 def event(cap: str, dollars: float = 1.0, **ago: Any) -> Event:
@@ -22,7 +22,7 @@ def event(cap: str, dollars: float = 1.0, **ago: Any) -> Event:
 
 
 def test_a_cap_that_keeps_documents_waiting_is_a_warning_that_says_how_to_go_on() -> None:
-    verdict = verdict_of(Spent(), caps(per_run=1, per_day=1), {"per_day"}, 12)
+    verdict = verdict_of(SpendingTotals(), caps(per_run=1, per_day=1), {"per_day"}, 12)
     assert not verdict.passed
     assert verdict.severity == "WARN"
     assert "12 documents wait; wait until" in verdict.description
@@ -31,13 +31,15 @@ def test_a_cap_that_keeps_documents_waiting_is_a_warning_that_says_how_to_go_on(
 
 
 def test_four_fifths_of_a_cap_are_noted() -> None:
-    verdict = verdict_of(Spent(), caps(per_day=1), set(), 0)
+    verdict = verdict_of(SpendingTotals(), caps(per_day=1), set(), 0)
     assert verdict.passed
     assert verdict.description == "85% of the cap of $1.00 a day: $0.85 spent today"
 
 
 def test_what_is_spent_of_every_cap_is_told() -> None:
-    verdict = verdict_of(Spent(day=0.2, month=3), caps(per_run=2, per_day=2, per_month=4), set(), 0)
+    verdict = verdict_of(
+        SpendingTotals(day=0.2, month=3), caps(per_run=2, per_day=2, per_month=4), set(), 0
+    )
     assert verdict.description == "$0.20 spent today, $3.00 this month"
     assert [(c.expected, c.actual) for c in verdict.compared] == [
         ("at most $4.00", "$0.90"),

@@ -15,7 +15,7 @@ from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Answer
 from rag_assets.pipeline.canary import CanaryTarget, _answers, run_canary
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Used
+from rag_assets.storage.catalog.usage import Usage
 
 
 class Surprising(DeterministicEmbedder):
@@ -35,7 +35,7 @@ class Paid(DeterministicEmbedder):
 
 
 def test_an_answer_that_cannot_be_used_is_recorded_as_paid_for() -> None:
-    added: list[Used] = []
+    added: list[Usage] = []
     catalog: Any = SimpleNamespace(
         probes=SimpleNamespace(of=lambda embedders: {}),
         usage=SimpleNamespace(add=lambda ref, provider, model, used: added.append(used)),

@@ -1,8 +1,8 @@
-"""Alembic's entry point: runs the migrations on the connection it is handed."""
+"""Alembic's entry point: runs the migrations on the connection in its configuration."""
 
 from alembic import context
 
-# Imported for the tables that they add to the metadata.
+# Imported because they add their tables to the metadata.
 from rag_assets.storage.catalog import account_tables, tables  # noqa: F401
 from rag_assets.storage.catalog.columns import SCHEMA, metadata
 

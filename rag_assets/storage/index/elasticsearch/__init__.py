@@ -1,5 +1,5 @@
-"""The search index in Elasticsearch's core server; no module or licence beyond it is used.
+"""The adapter for Elasticsearch; it needs only the core server, without modules or a licence.
 
-Belongs here: what only Elasticsearch knows: aliases, UUIDs, refreshes, routing, its JSON.
-Does not: what an entry holds (`rag_assets.storage.index.fields`).
+Belongs here: everything specific to Elasticsearch: aliases, UUIDs, refreshes, routing, its JSON.
+Does not: the fields of an entry (`rag_assets.storage.index.fields`).
 """

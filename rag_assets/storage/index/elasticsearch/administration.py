@@ -29,10 +29,10 @@ class ElasticsearchIndexes:
     Args:
         client: of the cluster.
         names: of the installation's indexes and aliases.
-        shared_limit: entries above which a new shared index is opened for new generations.
+        shared_limit: number of entries from which on new generations go to a new shared index.
     """
 
-    def __init__(self, client: Elasticsearch, names: mapping.Names, shared_limit: int) -> None:
+    def __init__(self, client: Elasticsearch, names: mapping.IndexNames, shared_limit: int) -> None:
         self._client = client
         self._names = names
         self._shared_limit = shared_limit
@@ -42,14 +42,14 @@ class ElasticsearchIndexes:
             if placement == "dedicated":
                 name = self._names.dedicated(spec, tenant)
                 if not self._fits(name, spec):
-                    self.drop(name)  # the tenant's by its name, but not made by this store
+                    self.drop(name)  # has the name of the tenant's index, but another mapping
             else:
                 name = self._shared_with_room(spec)
             self._create(name, spec)
             uuid = self._uuid(name)
         if uuid is None:
             raise IndexInconsistent(
-                f"index {name!r} vanished while it was being made", hint="run the sync again"
+                f"index {name!r} was deleted while it was being created", hint="run the sync again"
             )
         return IndexRef(name, uuid)
 
@@ -89,7 +89,7 @@ class ElasticsearchIndexes:
                     answer = self._client.search(
                         index=index_name, size=0, aggs={"owners": {"composite": composite}}
                     )["aggregations"]["owners"]
-                except BadRequestError:  # an index of that name that this store did not make
+                except BadRequestError:  # an index with another mapping, not created by this store
                     return []
                 found += [(b["key"]["tenant"], b["key"]["incarnation"]) for b in answer["buckets"]]
                 if "after_key" not in answer:
@@ -127,12 +127,12 @@ class ElasticsearchIndexes:
         return self._alias(owner.tenant) == (index_name, queries.entries(owner))
 
     def view(self, tenant: str) -> TenantView | None:
-        shown = self._alias(tenant)
-        if shown is None:
+        alias = self._alias(tenant)
+        if alias is None:
             return None
         name = self._names.alias(tenant)
         tenants = tuple(sorted({owner for owner, _ in self.owners(name)}))
-        return TenantView(name, is_restricted_to(tenant, shown[1]), tenants)
+        return TenantView(name, is_restricted_to(tenant, alias[1]), tenants)
 
     def _alias(self, tenant: str) -> tuple[str, Mapping[str, Any]] | None:
         alias = self._names.alias(tenant)
@@ -162,14 +162,14 @@ class ElasticsearchIndexes:
     def _shared_with_room(self, spec: IndexSpec) -> str:
         stem = self._names.shared_stem(spec)
         settings = self._client.indices.get_settings(index=f"{stem}*", name="index.uuid")
-        # One stem may begin another, as the default kind of vector index has no name of its own.
+        # The stem of the default vector index is a prefix of the stems of the others.
         numbered = re.compile(re.escape(stem) + r"(\d+)")
         numbers = sorted(int(m[1]) for name in settings if (m := numbered.fullmatch(name)))
         if not numbers:
             return f"{stem}1"
         newest = f"{stem}{numbers[-1]}"
         full = self._client.count(index=newest)["count"] >= self._shared_limit
-        # A write to an index that is gone makes one of that name with any mapping.
+        # Writing to a deleted index makes Elasticsearch create it with a guessed mapping.
         usable = not full and self._fits(newest, spec)
         return newest if usable else f"{stem}{numbers[-1] + 1}"
 
@@ -186,7 +186,7 @@ class ElasticsearchIndexes:
 
 
 def is_restricted_to(tenant: str, query: Mapping[str, Any]) -> bool:
-    """Whether an alias's filter certainly leaves nothing but one tenant's entries."""
+    """Whether an alias's filter provably shows only one tenant's entries."""
     inner = query.get("bool")
     clauses = inner.get("filter") if isinstance(inner, Mapping) else None
     if not isinstance(clauses, Sequence):

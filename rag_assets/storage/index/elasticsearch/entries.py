@@ -1,4 +1,4 @@
-"""Entries in Elasticsearch."""
+"""Writing and reading entries in Elasticsearch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag_assets.storage.index.model import Entry, EntryFilter, Owner, ScannedEnt
 
 _QUERY_DOCUMENTS = 500
 _STORED = ["*"]
-_RESCOPED = ("access_scope", "digest")
+_SCOPE_FIELDS = ("access_scope", "digest")
 
 
 class ElasticsearchEntries:
@@ -30,11 +30,11 @@ class ElasticsearchEntries:
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
         written = self._bulk(hits.upsert_action(index_name, entry) for entry in entries)
-        return self._shown(index_name, written)
+        return self._refresh_after(index_name, written)
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
         deleted = self._bulk(_deletion(index_name, tenant, id_) for id_ in ids)
-        return self._shown(index_name, deleted)
+        return self._refresh_after(index_name, deleted)
 
     def delete_other_versions(
         self,
@@ -50,9 +50,9 @@ class ElasticsearchEntries:
             ids = list(self._other_versions(index_name, owner, document_ids, kept))
             guard()
             deleted += self._bulk(_deletion(index_name, owner.tenant, id_) for id_ in ids)
-        return self._shown(index_name, deleted)
+        return self._refresh_after(index_name, deleted)
 
-    def rescope(
+    def set_scopes(
         self,
         index_name: str,
         owner: Owner,
@@ -65,17 +65,17 @@ class ElasticsearchEntries:
         for document_id, scope in scopes.items():
             by_scope.setdefault(scope, []).append(document_id)
         changed = 0
-        for scope, of_scope in by_scope.items():
-            for document_ids in batched(of_scope, _QUERY_DOCUMENTS):
+        for scope, ids in by_scope.items():
+            for document_ids in batched(ids, _QUERY_DOCUMENTS):
                 guard()
-                changed += self._bulk(self._rescoped(index_name, owner, document_ids, scope))
-        return self._shown(index_name, changed)
+                changed += self._bulk(self._with_scope(index_name, owner, document_ids, scope))
+        return self._refresh_after(index_name, changed)
 
     def scan(
         self, index_name: str, tenant: str, digest_key: bytes | None = None
     ) -> Iterator[ScannedEntry]:
         self._refresh(index_name)
-        # Entries routed as this tenant's but carrying another's id are found as well.
+        # Also finds entries with this tenant's routing and another tenant's id.
         query = {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
         for hit in requests.pages(self._client, index_name, None, query, _STORED):
             yield hits.scanned(hit, digest_key)
@@ -86,7 +86,7 @@ class ElasticsearchEntries:
             yield hits.stored(owner, hit)
 
     def of_document(self, index_name: str, owner: Owner, document_id: str) -> list[StoredEntry]:
-        clauses = queries.clauses_of(EntryFilter(documents=(document_id,)))
+        clauses = queries.filter_clauses(EntryFilter(documents=(document_id,)))
         found = self._pages(index_name, owner, queries.entries(owner, clauses), _STORED)
         return [hits.stored(owner, hit) for hit in found]
 
@@ -103,7 +103,7 @@ class ElasticsearchEntries:
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         self._refresh(index_name)
-        query = queries.entries(owner, but={"exists": {"field": "vector"}})
+        query = queries.entries(owner, excluding={"exists": {"field": "vector"}})
         for hit in self._pages(index_name, owner, query, ["ordinal"]):
             yield str(hit["_id"])
 
@@ -115,8 +115,8 @@ class ElasticsearchEntries:
     ) -> Iterator[Mapping[str, Any]]:
         return requests.pages(self._client, index_name, owner.tenant, query, names)
 
-    def _shown(self, index_name: str, changed: int) -> int:
-        """Let searches see what was changed; returns how much that is."""
+    def _refresh_after(self, index_name: str, changed: int) -> int:
+        """Refresh the index if anything was changed; returns the number of changes."""
         if changed:
             self._refresh(index_name)
         return changed
@@ -138,24 +138,22 @@ class ElasticsearchEntries:
             if found["index_key"] != kept[found["document_id"]]:
                 yield str(hit["_id"])
 
-    def _rescoped(
+    def _with_scope(
         self, index_name: str, owner: Owner, document_ids: list[str], scope: str
     ) -> Iterator[dict[str, Any]]:
         query = queries.entries(
             owner,
             [{"terms": {"document_id": document_ids}}],
-            but={"term": {"access_scope": scope}},
+            excluding={"term": {"access_scope": scope}},
         )
         for hit in self._pages(index_name, owner, query, _STORED):
-            changed = fields.rescoped(hit["_source"], scope, owner.digest_key)
+            changed = fields.with_scope(hit["_source"], scope, owner.digest_key)
             yield {
                 "_op_type": "update",
                 "_index": index_name,
                 "_id": hit["_id"],
                 "routing": owner.tenant,
-                "doc": {
-                    name: changed[name] for name in ("access_scope", "digest") if name in changed
-                },
+                "doc": {name: changed[name] for name in _SCOPE_FIELDS if name in changed},
             }
 
 

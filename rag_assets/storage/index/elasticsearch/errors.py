@@ -1,4 +1,4 @@
-"""What Elasticsearch's errors mean: it is unavailable, or it refuses."""
+"""Translation of Elasticsearch's errors into the project's."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from elasticsearch import ApiError
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 
 TRANSIENT = (429, 502, 503, 504)
-"""Statuses after which the same request may succeed."""
+"""Statuses of transient failures."""
 
-_REFUSING = (401, 403)
+_UNAUTHORIZED = (401, 403)
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def translated_errors() -> Iterator[None]:
     """Turn the client's errors of an unavailable Elasticsearch into the project's.
 
     Raises:
-        ServiceUnavailable: it does not answer, asks to come back later, or refuses the account.
+        ServiceUnavailable: it does not answer, is overloaded, or rejects the account.
     """
     try:
         yield
@@ -32,7 +32,7 @@ def translated_errors() -> Iterator[None]:
     except ApiError as error:
         if error.status_code in TRANSIENT:
             raise _unavailable(f"status {error.status_code}") from None
-        if error.status_code in _REFUSING:
+        if error.status_code in _UNAUTHORIZED:
             raise ServiceUnavailable(
                 f"Elasticsearch refuses the account (status {error.status_code})",
                 hint="start it with `rag-assets up`, or check the account in ELASTICSEARCH_URL",
@@ -50,13 +50,13 @@ def _unavailable(reason: str) -> ServiceUnavailable:
 
 
 def bulk_item_error(result: Mapping[str, Any]) -> IndexInconsistent | ServiceUnavailable:
-    """What to raise for an item of a bulk request that failed."""
+    """The error for a failed item of a bulk request."""
     status = int(result.get("status", 0))
     error = result.get("error")
     kind = error.get("type", "unknown") if isinstance(error, Mapping) else "unknown"
     if status in TRANSIENT:
         return _unavailable(f"status {status} on a bulk item")
-    # The reason may quote the document: only its kind is passed on.
+    # The reason may quote the document, so only the error's type is passed on.
     return IndexInconsistent(
         f"Elasticsearch refused an entry of index {result.get('_index')!r}: {kind}",
         hint="the index's mapping may have been altered; `rag-assets check` compares it",

@@ -1,4 +1,4 @@
-"""Between entries and the JSON that Elasticsearch takes and gives."""
+"""Conversion of entries to Elasticsearch's JSON, and of its hits to entries."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
 
 
 def stored(owner: Owner, hit: Mapping[str, Any], cosine: float | None = None) -> StoredEntry:
-    """A hit that brings its stored fields along."""
+    """The entry of a hit with stored fields."""
     return fields.stored(owner, hit["_id"], hit["_source"], cosine)
 
 
 def candidate(owner: Owner, hit: Mapping[str, Any], score: float) -> Candidate:
-    """A hit that brings the fields along that searches.PLACING names."""
+    """The candidate of a hit with the doc values that queries.CANDIDATE_OPTIONS names."""
     values = hit["fields"]
     [document_id], [index_key], [ordinal] = (
         values[name] for name in ("document_id", "index_key", "ordinal")
     )
-    # A build of an earlier schema has no other key. A uri is left out that is too long to sort by.
+    # Generations of earlier schemas have no text_key. A uri over 8,191 characters has no doc value.
     [text_key] = values.get("text_key") or values["text_sha256"]
     [uri] = values.get("uri", [""])
     id_ = entry_id(owner, document_id, index_key, ordinal)
@@ -55,13 +55,13 @@ def candidate(owner: Owner, hit: Mapping[str, Any], score: float) -> Candidate:
 def ranking(
     owner: Owner, request: RankingRequest, found: Iterable[Mapping[str, Any]]
 ) -> list[Candidate]:
-    """The hits of one search as what was wanted, best first."""
+    """The candidates of one ranking's hits, best first."""
     score = _words_score if isinstance(request.by, str) else cosine
     return ranked(candidate(owner, hit, score(hit)) for hit in found)
 
 
 def cosine(hit: Mapping[str, Any]) -> float:
-    """Of a hit by vector: Elasticsearch scores it as (1 + cosine) / 2."""
+    """The cosine of a hit by vector, which Elasticsearch scores as (1 + cosine) / 2."""
     return 2.0 * float(hit["_score"]) - 1.0
 
 
@@ -70,10 +70,10 @@ def _words_score(hit: Mapping[str, Any]) -> float:
 
 
 def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Best first, ties broken by id."""
+    """Candidates sorted best first, ties broken by id."""
     return sorted(candidates, key=lambda found: (-found.score, found.id))
 
 
 def scanned(hit: Mapping[str, Any], digest_key: bytes | None) -> ScannedEntry:
-    """A hit of a scan as what the index really holds."""
+    """The entry of a hit of a scan."""
     return fields.scanned(hit["_id"], hit["_source"], hit.get("_routing"), digest_key)

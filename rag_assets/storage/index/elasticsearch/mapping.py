@@ -1,4 +1,4 @@
-"""Names, settings and mappings of indexes, as a service sees them that queries Elasticsearch."""
+"""Names, settings and mappings of the indexes in Elasticsearch."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ _KEYWORD = {"type": "keyword"}
 _INTEGER = {"type": "integer"}
 _STORED_KEYWORD = {"type": "keyword", "index": False, "doc_values": False}
 _STORED_INTEGER = {"type": "integer", "index": False, "doc_values": False}
-_COMPARED_AT_ONCE = 8_000_000
-"""Numbers in all vectors of a segment up to which a question is compared with each of them."""
+_EXACT_SEARCH_NUMBERS = 8_000_000
+"""Numbers in all vectors of a segment up to which a query is compared with each vector."""
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How the indexes and aliases of one installation are called.
+    """The names of one installation's indexes and aliases.
 
     Attributes:
-        prefix: tells installations apart that share a cluster.
+        prefix: separates installations that share a cluster.
     """
 
     prefix: str = "rag"
 
     def alias(self, tenant: str) -> str:
-        """The alias through which one tenant's serving generation can be queried directly."""
+        """The alias that is one tenant's view."""
         return f"{self.prefix}-tenant-{tenant}"
 
     def shared_stem(self, spec: IndexSpec) -> str:
-        """Shared indexes of a spec are named by this and a number."""
+        """The name of a spec's shared indexes without the number at its end."""
         kind = spec.vector_index.replace("_", "-")
         suffix = "" if spec.vector_index == "int8_hnsw" else f"-{kind}"
         return f"{self.prefix}-index-{spec.dimensions}-v{SCHEMA_VERSION}{suffix}-"
 
     def dedicated(self, spec: IndexSpec, tenant: str) -> str:
-        """The index that belongs to one tenant alone."""
+        """The name of a tenant's dedicated index."""
         kind = spec.vector_index.replace("_", "-")
         return f"{self.prefix}-own-{spec.dimensions}-v{SCHEMA_VERSION}-{kind}-{tenant}"
 
     def is_dedicated(self, index_name: str, tenant: str) -> bool:
-        """Whether an index belongs to this tenant alone."""
-        # Of two tenants "a" and "b-a" the ending alone would not tell whose it is.
+        """Whether an index is dedicated to this tenant."""
+        # The ending alone would not distinguish the tenants "a" and "b-a".
         kinds = "|".join(kind.replace("_", "-") for kind in get_args(VectorIndex))
         stem = rf"{re.escape(self.prefix)}-own-\d+-v\d+-(?:{kinds})-"
         return re.fullmatch(stem + re.escape(tenant), index_name) is not None
 
     @property
     def patterns(self) -> list[str]:
-        """Match every index of the installation."""
+        """Patterns that match every index of the installation."""
         return [f"{self.prefix}-index-*", f"{self.prefix}-own-*"]
 
 
@@ -74,7 +74,7 @@ def index_body(spec: IndexSpec) -> dict[str, Any]:
             "index": {
                 "number_of_shards": 1,
                 "auto_expand_replicas": "0-1",
-                # Publishing refreshes by itself, once per batch.
+                # Every write through EntryStore refreshes explicitly.
                 "refresh_interval": "30s",
                 "mapping": {"total_fields": {"limit": 64}},
             },
@@ -133,22 +133,22 @@ def index_body(spec: IndexSpec) -> dict[str, Any]:
 
 
 def flat_index_threshold(dimensions: int) -> int:
-    """Below which size a segment gets no graph, in Elasticsearch's own measure.
+    """The threshold below which Elasticsearch builds no graph for a segment's vectors.
 
-    A graph costs far more to build than all else of an entry, and Elasticsearch builds one for a
-    thousand vectors already and anew with every merge. To compare a question with each of 20,000
-    vectors of 384 numbers takes about 4 ms, misses nothing, and looks only at the tenant's own.
+    By default, Elasticsearch builds a graph from about a thousand vectors on, and again with every
+    merge, at a far higher cost than everything else about an entry. Comparing a query with each of
+    20,000 vectors of 384 numbers takes about 4 ms, is exact, and reads only the tenant's vectors.
 
-    Source: Elasticsearch builds a graph where size > threshold * ln(size).
+    Elasticsearch builds a graph where size > threshold * ln(size).
     """
-    size = max(_COMPARED_AT_ONCE / dimensions, math.e)
+    size = max(_EXACT_SEARCH_NUMBERS / dimensions, math.e)
     return round(size / math.log(size))
 
 
-def fits(live: Mapping[str, Any], spec: IndexSpec) -> bool:
-    """Whether a live index's mappings are those of a spec; what was added to them is no matter."""
+def fits(mappings: Mapping[str, Any], spec: IndexSpec) -> bool:
+    """Whether an index's mappings match a spec; additional fields are allowed."""
     wanted = index_body(spec)["mappings"]["properties"]
-    fields = live.get("properties", {})
+    fields = mappings.get("properties", {})
     vector = fields.get("vector", {})
     kind = vector.get("index_options", {}).get("type")
     return (
@@ -158,8 +158,8 @@ def fits(live: Mapping[str, Any], spec: IndexSpec) -> bool:
     )
 
 
-def owned(owner: Owner) -> list[dict[str, Any]]:
-    """Filter clauses that leave exactly one generation of one tenant."""
+def owner_clauses(owner: Owner) -> list[dict[str, Any]]:
+    """Filter clauses that match exactly one generation of one tenant."""
     return [
         {"term": {"tenant": owner.tenant}},
         {"term": {"incarnation": owner.incarnation}},

@@ -1,4 +1,4 @@
-"""What is asked of Elasticsearch, as the JSON that it takes."""
+"""Queries as Elasticsearch's JSON."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rag_assets.storage.index.elasticsearch.query_limits import leading_terms, l
 from rag_assets.storage.index.identifiers import lexical_terms
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
 
-READING: Mapping[str, Any] = {
+ENTRY_OPTIONS: Mapping[str, Any] = {
     "_source": {"excludes": ["terms"]},
     "track_total_hits": False,
 }
-"""What a search brings along of each hit that is to be read."""
+"""Options of a search that returns whole entries."""
 
-SCORING: Mapping[str, Any] = {"_source": False, "track_total_hits": False}
-"""What it brings along of each hit of which the score is wanted."""
+SCORE_OPTIONS: Mapping[str, Any] = {"_source": False, "track_total_hits": False}
+"""Options of a search that returns scores only."""
 
-PLACING: Mapping[str, Any] = {
+CANDIDATE_OPTIONS: Mapping[str, Any] = {
     "_source": False,
-    # Of what is stored with an entry, its id included, nothing is read: this is a fifth of the
-    # work of a search, and most candidates are never shown.
+    # Not even the stored id is read: reading it takes a fifth of a search's time, and most
+    # candidates are never returned.
     "stored_fields": "_none_",
     "docvalue_fields": [
         *("document_id", "index_key", "ordinal"),
@@ -36,65 +36,65 @@ PLACING: Mapping[str, Any] = {
     ],
     "track_total_hits": False,
 }
-"""What it brings along of each hit that is only to be put in its place."""
+"""Options of a search that returns candidates."""
 
 _MOST_CANDIDATES = 10_000
-"""Elasticsearch takes no more."""
+"""Elasticsearch's limit of `num_candidates`."""
 _OTHER_FIELDS = 0.3
-"""What fields count for in which a word stands besides the one that it fits best."""
+"""The weight of the fields of prose other than the best matching one."""
 
 
 def entries(
     owner: Owner,
     clauses: Sequence[Mapping[str, Any]] = (),
     *,
-    but: Mapping[str, Any] | None = None,
+    excluding: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A query for a generation's entries, without a score.
 
     Args:
-        owner: whose entries, and of which generation.
-        clauses: that each entry must match as well.
-        but: a clause that none may match.
+        owner: the generation.
+        clauses: additional clauses that each entry must match.
+        excluding: a clause that no entry may match.
     """
-    query: dict[str, Any] = {"filter": [*mapping.owned(owner), *clauses]}
-    if but is not None:
-        query["must_not"] = [but]
+    query: dict[str, Any] = {"filter": [*mapping.owner_clauses(owner), *clauses]}
+    if excluding is not None:
+        query["must_not"] = [excluding]
     return {"bool": query}
 
 
 def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
     """The search for one ranking."""
-    clauses = clauses_of(request.entry_filter)
+    clauses = filter_clauses(request.entry_filter)
     if isinstance(request.by, str):
         return _by_words(owner, request.by, request.limit, clauses)
     return _by_vector(owner, request.by, request.limit, clauses)
 
 
-def scored(
+def cosine_search(
     owner: Owner,
     vector: npt.NDArray[np.float32],
     clauses: Sequence[Mapping[str, Any]],
     limit: int,
 ) -> dict[str, Any]:
-    """A search that scores by cosine what these clauses leave.
+    """A search that scores the entries that match these clauses by cosine.
 
     Args:
-        owner: whose entries.
+        owner: the generation.
         vector: to compare with.
         clauses: that each entry must match.
-        limit: how many entries there are at most.
+        limit: the most entries that can match.
     """
     return _by_vector(owner, vector, limit, clauses)
 
 
-def named(ids: Sequence[str]) -> dict[str, Any]:
-    """A clause that leaves the entries of these ids."""
+def id_clause(ids: Sequence[str]) -> dict[str, Any]:
+    """A clause that matches the entries with these ids."""
     return {"ids": {"values": list(ids)}}
 
 
-def clauses_of(entry_filter: EntryFilter) -> list[dict[str, Any]]:
-    """Filter clauses that leave what a search may find."""
+def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
+    """The clauses of an entry filter."""
     clauses: list[dict[str, Any]] = []
     if entry_filter.scopes is not None:
         clauses.append({"terms": {"access_scope": sorted(entry_filter.scopes)}})
@@ -117,17 +117,17 @@ def clauses_of(entry_filter: EntryFilter) -> list[dict[str, Any]]:
 
 
 def _in_paths(paths: Sequence[str]) -> dict[str, Any]:
-    """Leaves what is_within one path: the files of these names, and what is in the folders."""
+    """A clause for uris within one of these paths (see is_within)."""
     folders = [{"prefix": {"uri": f"{path}/"}} for path in paths]
     either = [{"terms": {"uri": list(paths)}}, *folders]
     return {"bool": {"should": either, "minimum_should_match": 1}}
 
 
 def _modified(after: datetime | None, before: datetime | None) -> list[dict[str, Any]]:
-    """Leaves what was made within these times, the first included."""
+    """The clause for times of modification, if any: the first bound is inclusive."""
     bounds = {"gte": after, "lt": before}
-    given = {name: stamp(at) for name, at in bounds.items() if at is not None}
-    return [{"range": {"modified_at": given}}] if given else []
+    limits = {name: stamp(at) for name, at in bounds.items() if at is not None}
+    return [{"range": {"modified_at": limits}}] if limits else []
 
 
 def _by_vector(
@@ -141,7 +141,7 @@ def _by_vector(
         "query_vector": vector,
         "k": limit,
         "num_candidates": min(_MOST_CANDIDATES, max(100, 2 * limit)),
-        "filter": [*mapping.owned(owner), *clauses],
+        "filter": [*mapping.owner_clauses(owner), *clauses],
     }
     return {"knn": nearest, "size": limit}
 
@@ -149,12 +149,12 @@ def _by_vector(
 def _by_words(
     owner: Owner, query: str, limit: int, clauses: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """By words as they are written, and as the client splits them."""
+    """A search for the words as written, and for their terms as this client splits them."""
     words = significant_words(query)
     prose = {
         "multi_match": {
             "query": leading_words(words),
-            # What a title says is said of all its passages: it must not outweigh what one says.
+            # All passages of a document share its title: it must not outweigh a passage's text.
             "fields": ["text", "title", "heading_path"],
             "type": "best_fields",
             "tie_breaker": _OTHER_FIELDS,

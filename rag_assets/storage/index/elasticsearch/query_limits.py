@@ -1,7 +1,7 @@
-"""What a ranking by words takes of a long question.
+"""Limits on the words of a long query.
 
-Elasticsearch refuses a query of more clauses than its memory allows for, which may be as few as
-1,024; every word is a clause for each field that it is looked for in, and every filter is one.
+Elasticsearch rejects a query with more clauses than its memory allows, which may be as few as
+1,024. Each word is one clause per searched field, and each filter is one.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import re
 from itertools import islice
 
 MOST_WORDS = 140
-"""Of a question as it is written; each is looked for in three fields."""
+"""The limit of a query's words as written; each is searched in three fields."""
 MOST_TERMS = 260
-"""Of a question as the client splits it."""
+"""The limit of a query's terms, as this client splits it."""
 
-# At least as many as the standard analyzer makes: it takes Chinese and Japanese signs one by one,
-# cuts what is very long, and takes pictures for words.
+# At least as many pieces as the standard analyzer's tokens: it splits Chinese and Japanese into
+# single characters, splits very long words, and counts emoji as words.
 _SINGLE = "\u2e80-\u30ff\u31f0-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 _PIECE = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]{{1,120}}|[^\w\s!-~]")
 
 
 def leading_words(text: str) -> str:
-    """The beginning of a text, as far as it is no more than MOST_WORDS words."""
+    """The beginning of a text, up to MOST_WORDS words."""
     following = next(islice(_PIECE.finditer(text), MOST_WORDS, None), None)
     return text if following is None else text[: following.start()]
 
 
 def leading_terms(terms: str) -> str:
-    """The first MOST_TERMS of terms that are separated by spaces."""
+    """The first MOST_TERMS of space-separated terms."""
     return " ".join(terms.split()[:MOST_TERMS])

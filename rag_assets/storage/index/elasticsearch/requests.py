@@ -1,4 +1,4 @@
-"""Requests to Elasticsearch that take more than one call of its client."""
+"""Bulk requests and paged searches: requests that take several calls of the client."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _NOT_FOUND = 404
 
 
 def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
-    """Have actions done in bounded requests, two at a time; returns how many were.
+    """Execute actions in bounded requests, two at a time; returns their number.
 
-    Actions on one id must not depend on their order. A deletion of what is not there counts as
-    done. Whatever comes of it, no request is under way any more when this returns.
+    Actions on one id must not depend on their order. Deleting a missing entry counts as done. No
+    request is running when this returns or raises.
 
     Raises:
-        IndexInconsistent: an action was refused for good.
-        ServiceUnavailable: Elasticsearch does not answer, or is too busy for too long.
+        IndexInconsistent: an action was rejected permanently.
+        ServiceUnavailable: Elasticsearch does not answer, or stays overloaded.
     """
     parts = batched(actions, _BULK_ACTIONS)
     first = next(parts, [])
@@ -44,7 +44,7 @@ def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
         done = 0
         for part in parts:
             sent.append(sender.submit(_send, client, part))
-            # A further part may wait for its turn, so that the next is made meanwhile.
+            # One part more than there are threads may wait, while the next is prepared.
             if len(sent) > _BULK_THREADS:
                 done += sent.popleft().result()
         return done + sum(part_sent.result() for part_sent in sent)
@@ -81,14 +81,14 @@ def pages(
     query: Mapping[str, Any],
     fields: list[str],
 ) -> Iterator[Mapping[str, Any]]:
-    """Every hit of a query, as the index was when the first is read; none without the index.
+    """Every hit of a query, from one snapshot of the index; none if the index does not exist.
 
     Args:
         client: of the cluster.
-        index_name: where to look.
-        routing: the tenant whose shard alone is read; None reads all of them.
-        query: what to find.
-        fields: of each hit, those to bring along.
+        index_name: the index to search.
+        routing: the tenant whose shard is searched; None searches all shards.
+        query: the query.
+        fields: the stored fields of each hit to return.
 
     Raises:
         ServiceUnavailable: Elasticsearch does not answer.

@@ -1,4 +1,4 @@
-"""Searching Elasticsearch from an event loop."""
+"""Searches in Elasticsearch from an event loop."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _JSON = ("application/json", "application/vnd.elasticsearch+json")
 
 
 class ElasticsearchSearcher:
-    """Searches of entries in Elasticsearch (see EntrySearcher).
+    """Searches entries in Elasticsearch (see EntrySearcher).
 
     Args:
-        url: address of the cluster, with credentials if it wants any.
+        url: address of the cluster, with credentials if it requires them.
     """
 
     def __init__(self, url: str) -> None:
@@ -50,8 +50,8 @@ class ElasticsearchSearcher:
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
-        bodies = [{**queries.PLACING, **queries.ranking(owner, one)} for one in requests]
-        found = await self._searched(index_name, owner, bodies)
+        bodies = [{**queries.CANDIDATE_OPTIONS, **queries.ranking(owner, one)} for one in requests]
+        found = await self._search(index_name, owner, bodies)
         return [hits.ranking(owner, one, page) for one, page in zip(requests, found, strict=True)]
 
     async def cosines(
@@ -59,8 +59,8 @@ class ElasticsearchSearcher:
     ) -> dict[str, float]:
         if not ids:
             return {}
-        body = queries.scored(owner, vector, [queries.named(ids)], len(ids))
-        [found] = await self._searched(index_name, owner, [{**body, **queries.SCORING}])
+        body = queries.cosine_search(owner, vector, [queries.id_clause(ids)], len(ids))
+        [found] = await self._search(index_name, owner, [{**body, **queries.SCORE_OPTIONS}])
         return {hit["_id"]: hits.cosine(hit) for hit in found}
 
     async def entries(
@@ -73,12 +73,12 @@ class ElasticsearchSearcher:
     ) -> dict[str, StoredEntry]:
         if not ids:
             return {}
-        clauses = [queries.named(ids), *queries.clauses_of(EntryFilter(frozenset(scopes)))]
+        clauses = [queries.id_clause(ids), *queries.filter_clauses(EntryFilter(frozenset(scopes)))]
         if vector is None:
             body = {"query": queries.entries(owner, clauses), "size": len(ids)}
         else:
-            body = queries.scored(owner, vector, clauses, len(ids))
-        [found] = await self._searched(index_name, owner, [{**body, **queries.READING}])
+            body = queries.cosine_search(owner, vector, clauses, len(ids))
+        [found] = await self._search(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
         return {
             hit["_id"]: hits.stored(owner, hit, None if vector is None else hits.cosine(hit))
             for hit in found
@@ -97,14 +97,14 @@ class ElasticsearchSearcher:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _searched(
+    async def _search(
         self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
     ) -> list[list[Mapping[str, Any]]]:
-        """The hits of several queries of a tenant's entries, in one round trip."""
-        # One of several copies may know of a change that another does not: what one of them has
-        # found, the same is asked to read, and equal queries have equal answers.
-        where = {"index": index_name, "routing": owner.tenant, "preference": owner.tenant}
-        header = orjson.dumps(where)
+        """The hits of several queries for a tenant's entries, in one round trip."""
+        # Replicas may differ for a moment. The preference sends all requests of a tenant to the
+        # same one, so that found entries can be read and equal queries return equal hits.
+        target = {"index": index_name, "routing": owner.tenant, "preference": owner.tenant}
+        header = orjson.dumps(target)
         lines: list[Any] = []
         for body in bodies:
             lines += [header, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)]
@@ -119,22 +119,22 @@ def _hits(answer: Mapping[str, Any], index_name: str, owner: Owner) -> list[Mapp
     status, kind = answer.get("status"), answer["error"].get("type", "an error")
     if status in TRANSIENT:
         raise ServiceUnavailable(
-            f"Elasticsearch is too busy to search: {kind}", hint="ask again in a moment"
+            f"Elasticsearch is too busy to search: {kind}", hint="try again in a moment"
         )
     if _is_too_much(answer["error"]):
         raise SearchRejected(
-            "the search is of more words and filters than the index takes at once",
-            hint="ask in fewer words, or with fewer filters",
+            "the search has more words and filters than the index accepts",
+            hint="use fewer words or fewer filters",
         )
-    found = "is gone" if status == _NOT_FOUND else f"takes no such search: {kind}"
+    problem = "is gone" if status == _NOT_FOUND else f"rejected the search: {kind}"
     raise IndexInconsistent(
-        f"index {index_name!r} of tenant {owner.tenant!r} {found}",
+        f"index {index_name!r} of tenant {owner.tenant!r} {problem}",
         hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
     )
 
 
 def _is_too_much(error: Mapping[str, Any]) -> bool:
-    # The error itself tells that shards failed; why, is told beneath what each of them says.
-    said = [shard.get("reason", {}) for shard in error.get("failed_shards", ())]
-    causes = [*said, *(reason.get("caused_by", {}) for reason in said)]
+    # The error itself only says that shards failed: the cause is in each shard's reason.
+    reasons = [shard.get("reason", {}) for shard in error.get("failed_shards", ())]
+    causes = [*reasons, *(reason.get("caused_by", {}) for reason in reasons)]
     return any(cause.get("type") in _TOO_MUCH for cause in causes)

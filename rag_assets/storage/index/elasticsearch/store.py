@@ -1,4 +1,4 @@
-"""Opens Elasticsearch as a vector store."""
+"""The vector store in Elasticsearch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from elasticsearch import Elasticsearch
 from rag_assets.storage.index.elasticsearch.administration import ElasticsearchIndexes
 from rag_assets.storage.index.elasticsearch.entries import ElasticsearchEntries
 from rag_assets.storage.index.elasticsearch.errors import TRANSIENT
-from rag_assets.storage.index.elasticsearch.mapping import Names
+from rag_assets.storage.index.elasticsearch.mapping import IndexNames
 from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
 from rag_assets.storage.index.store import StoreConfig, VectorStore
 
 
 def open_store(config: StoreConfig) -> VectorStore:
-    """A vector store in an Elasticsearch; nothing is connected yet."""
+    """Open the vector store in Elasticsearch, without connecting yet."""
     client = Elasticsearch(
         config.url,
         request_timeout=60,
@@ -25,7 +25,7 @@ def open_store(config: StoreConfig) -> VectorStore:
     )
     return VectorStore(
         entries=ElasticsearchEntries(client),
-        indexes=ElasticsearchIndexes(client, Names(config.prefix), config.shared_limit),
+        indexes=ElasticsearchIndexes(client, IndexNames(config.prefix), config.shared_limit),
         searcher=partial(ElasticsearchSearcher, config.url),
         close=client.close,
     )

@@ -1,5 +1,6 @@
-"""The search index in the memory of one process, which searches exactly.
+"""The adapter that keeps the index in memory and searches exactly.
 
-For tests, and for trying retrieval out without a server: a question is compared with every entry,
-and all of it is gone with the process. Belongs here: nothing that Elasticsearch's adapter lacks.
+For tests, and for experiments without a server: a query is compared with every entry, and nothing
+outlives the process. Belongs here: the three protocols. Does not: features that the adapter for
+Elasticsearch lacks.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_assets.storage.index.memory.state import Memory, gone
+from rag_assets.storage.index.memory.state import Memory, missing_index
 from rag_assets.storage.index.model import (
     IndexRef,
     IndexSpec,
@@ -20,10 +20,10 @@ class MemoryIndexes:
         self._memory = memory
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
-        own = placement == "dedicated"
+        is_dedicated = placement == "dedicated"
         stem = f"{self._memory.prefix}-{spec.dimensions}-{spec.vector_index}-"
-        name = f"{stem}own-{tenant}" if own else self._shared_with_room(f"{stem}shared-")
-        index = self._memory.make(name, spec, tenant if own else None)
+        name = f"{stem}own-{tenant}" if is_dedicated else self._shared_with_room(f"{stem}shared-")
+        index = self._memory.create(name, spec, tenant if is_dedicated else None)
         return IndexRef(name, index.identity)
 
     def presence(self, index: IndexRef) -> Presence:
@@ -55,7 +55,7 @@ class MemoryIndexes:
 
     def publish(self, index_name: str, owner: Owner) -> None:
         if index_name not in self._memory.indexes:
-            raise gone(index_name)
+            raise missing_index(index_name)
         self._memory.views[owner.tenant] = (index_name, owner)
 
     def withdraw(self, tenant: str) -> None:
@@ -65,10 +65,10 @@ class MemoryIndexes:
         return self._memory.views.get(owner.tenant) == (index_name, owner)
 
     def view(self, tenant: str) -> TenantView | None:
-        shown = self._memory.views.get(tenant)
-        if shown is None:
+        view = self._memory.views.get(tenant)
+        if view is None:
             return None
-        tenants = {row.fields["tenant"] for row in self._memory.owned(*shown)}
+        tenants = {row.fields["tenant"] for row in self._memory.owned(*view)}
         return TenantView(self.view_name(tenant), restricted=True, tenants=tuple(sorted(tenants)))
 
     def _shared_with_room(self, stem: str) -> str:

@@ -1,4 +1,4 @@
-"""Entries in memory."""
+"""Writing and reading entries in memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.storage.index import fields
-from rag_assets.storage.index.memory.state import Memory, Row, gone
+from rag_assets.storage.index.memory.state import Memory, Row, missing_index
 from rag_assets.storage.index.model import Entry, Owner, ScannedEntry, StoredEntry
 
 
@@ -23,11 +23,12 @@ class MemoryEntries:
         with self._memory.lock:
             index = self._memory.indexes.get(index_name)
             if index is None:
-                raise gone(index_name)
+                raise missing_index(index_name)
             for row in rows:
                 if len(row.vector) != index.spec.dimensions:
                     raise IndexInconsistent(
-                        f"index {index_name!r} refused a vector of {len(row.vector)} dimensions"
+                        f"index {index_name!r} rejected a vector of {len(row.vector)} dimensions",
+                        hint=f"the index has vectors of {index.spec.dimensions} dimensions",
                     )
                 index.rows[row.tenant, row.id] = row
         return len(rows)
@@ -58,7 +59,7 @@ class MemoryEntries:
         guard()
         return self.delete(index_name, owner.tenant, ids)
 
-    def rescope(
+    def set_scopes(
         self,
         index_name: str,
         owner: Owner,
@@ -69,7 +70,7 @@ class MemoryEntries:
         guard()
         with self._memory.lock:
             changed = [
-                _rescoped(row, owner, scopes[row.fields["document_id"]])
+                _with_scope(row, owner, scopes[row.fields["document_id"]])
                 for row in self._memory.owned(index_name, owner)
                 if scopes.get(row.fields["document_id"], row.fields["access_scope"])
                 != row.fields["access_scope"]
@@ -105,5 +106,7 @@ def _row(entry: Entry) -> Row:
     return Row(entry.id, entry.owner.tenant, fields.entry_source(entry), vector)
 
 
-def _rescoped(row: Row, owner: Owner, scope: str) -> Row:
-    return Row(row.id, row.tenant, fields.rescoped(row.fields, scope, owner.digest_key), row.vector)
+def _with_scope(row: Row, owner: Owner, scope: str) -> Row:
+    return Row(
+        row.id, row.tenant, fields.with_scope(row.fields, scope, owner.digest_key), row.vector
+    )

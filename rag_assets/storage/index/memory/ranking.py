@@ -1,4 +1,4 @@
-"""Exact nearness and BM25 over all rows."""
+"""Exact cosine and BM25 scores of all rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OTHER_FIELDS = 0.3
 
 
 def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
-    """What a request finds among rows, best first, ties broken by id."""
+    """The candidates of a request among rows, best first, ties broken by id."""
     rows = [row for row in rows if _passes(row.fields, request.entry_filter)]
     if isinstance(request.by, str):
         scores = _word_scores(rows, request.by)
@@ -47,7 +47,7 @@ def _candidate(row: Row, owner: Owner, score: float) -> Candidate:
 
 
 def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
-    """The cosine of an entry's vector and another; 0 where one of them is zero."""
+    """The cosine of an entry's vector and another; 0 if one of them is zero."""
     product = float(np.linalg.norm(row.vector) * np.linalg.norm(vector))
     return float(row.vector @ vector) / product if product else 0.0
 
@@ -78,18 +78,18 @@ def _holds(stored: Any, value: str) -> bool:
 
 
 def _word_scores(rows: Sequence[Row], query: str) -> dict[str, float]:
-    """BM25 of the best field of prose, a share of the others, and the split words."""
+    """By id: BM25 of the best field of prose, a share of the others, and BM25 of the terms."""
     words = significant_words(query)
     prose = [
         _bm25([_words(_text_of(row, name)) for row in rows], _words(words))
         for name in ("text", "title", "heading_path")
     ]
-    split = _bm25([row.fields["terms"].split() for row in rows], lexical_terms(words).split())
+    terms = _bm25([row.fields["terms"].split() for row in rows], lexical_terms(words).split())
     found = {}
     for number, row in enumerate(rows):
         scores = [of_field[number] for of_field in prose]
         best = max(scores)
-        score = best + _OTHER_FIELDS * (sum(scores) - best) + split[number]
+        score = best + _OTHER_FIELDS * (sum(scores) - best) + terms[number]
         if score > 0:
             found[row.id] = score
     return found
@@ -105,7 +105,7 @@ def _words(text: str) -> list[str]:
 
 
 def _bm25(texts: Sequence[Sequence[str]], query: Sequence[str]) -> list[float]:
-    """The BM25 score of each text for the words of a query."""
+    """The BM25 score of each text for a query's words."""
     counts = [Counter(text) for text in texts]
     mean = (sum(map(len, texts)) / max(1, sum(1 for text in texts if text))) or 1.0
     scores = [0.0] * len(texts)

@@ -1,4 +1,4 @@
-"""Searching in memory."""
+"""Searches in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rag_assets.storage.index import fields
 from rag_assets.storage.index.memory.ranking import cosine, ranking
-from rag_assets.storage.index.memory.state import Memory, Row, gone
+from rag_assets.storage.index.memory.state import Memory, Row, missing_index
 from rag_assets.storage.index.model import (
     Candidate,
     IndexRef,
@@ -21,7 +21,7 @@ from rag_assets.storage.index.model import (
 
 
 class MemorySearcher:
-    """Compares a question with every entry (see EntrySearcher)."""
+    """Compares a query with every entry (see EntrySearcher)."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -29,13 +29,13 @@ class MemorySearcher:
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
-        rows = self._searched(index_name, owner)
+        rows = self._rows(index_name, owner)
         return [ranking(rows, owner, request) for request in requests]
 
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
-        rows = self._searched(index_name, owner)
+        rows = self._rows(index_name, owner)
         return {row.id: cosine(row, vector) for row in rows if row.id in set(ids)}
 
     async def entries(
@@ -51,7 +51,7 @@ class MemorySearcher:
             row.id: fields.stored(
                 owner, row.id, row.fields, None if vector is None else cosine(row, vector)
             )
-            for row in self._searched(index_name, owner)
+            for row in self._rows(index_name, owner)
             if row.id in wanted and row.fields["access_scope"] in scopes
         }
 
@@ -59,9 +59,9 @@ class MemorySearcher:
         return self._memory.presence(index)
 
     async def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: there are no connections."""
 
-    def _searched(self, index_name: str, owner: Owner) -> list[Row]:
+    def _rows(self, index_name: str, owner: Owner) -> list[Row]:
         if index_name not in self._memory.indexes:
-            raise gone(index_name)
+            raise missing_index(index_name)
         return self._memory.owned(index_name, owner)

@@ -1,4 +1,4 @@
-"""What the store in memory holds."""
+"""The contents of the store in memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rag_assets.storage.index.model import IndexRef, IndexSpec, Owner, Presence
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One entry as it is kept.
+    """One stored entry.
 
     Attributes:
-        tenant: whose searches meet it; what its fields say may have been altered.
+        tenant: whose searches may find it, as by routing; its fields may have been altered.
     """
 
     id: str
@@ -34,8 +34,8 @@ class Index:
     """One index.
 
     Attributes:
-        dedicated_to: the tenant that it belongs to alone, if it does.
-        rows: by the tenant whose searches meet them, and by id.
+        dedicated_to: the tenant that has it alone; None if it is shared.
+        rows: by the tenant whose searches may find them, and by id.
     """
 
     spec: IndexSpec
@@ -46,11 +46,11 @@ class Index:
 
 @dataclass(slots=True)
 class Memory:
-    """All that a store holds.
+    """The contents of one store.
 
     Attributes:
-        views: index and generation that each tenant's view shows.
-        made: counts the indexes that were ever made.
+        views: the index and generation that each tenant's view shows.
+        numbers: of the indexes, in the order of their creation.
     """
 
     prefix: str
@@ -58,13 +58,13 @@ class Memory:
     indexes: dict[str, Index] = field(default_factory=dict)
     views: dict[str, tuple[str, Owner]] = field(default_factory=dict)
     lock: RLock = field(default_factory=RLock)
-    made: Iterator[int] = field(default_factory=count)
+    numbers: Iterator[int] = field(default_factory=count)
 
-    def make(self, name: str, spec: IndexSpec, dedicated_to: str | None) -> Index:
-        """The index of a name, made when there is none."""
+    def create(self, name: str, spec: IndexSpec, dedicated_to: str | None) -> Index:
+        """The index of that name, created if it does not exist."""
         with self.lock:
             if name not in self.indexes:
-                self.indexes[name] = Index(spec, dedicated_to, f"{name}@{next(self.made)}")
+                self.indexes[name] = Index(spec, dedicated_to, f"{name}@{next(self.numbers)}")
             return self.indexes[name]
 
     def presence(self, index: IndexRef) -> Presence:
@@ -73,13 +73,13 @@ class Memory:
         return index.presence_of(None if live is None else live.identity)
 
     def rows(self, index_name: str) -> list[Row]:
-        """All rows of an index; none without it."""
+        """All rows of an index; none if it does not exist."""
         with self.lock:
             index = self.indexes.get(index_name)
             return [] if index is None else [*index.rows.values()]
 
     def owned(self, index_name: str, owner: Owner) -> list[Row]:
-        """The rows of one generation that its tenant's searches meet."""
+        """The rows of one generation that its tenant's searches may find."""
         return [
             row
             for row in self.rows(index_name)
@@ -88,12 +88,13 @@ class Memory:
 
 
 def _is_owned(stored: Mapping[str, Any], owner: Owner) -> bool:
-    whose = stored["tenant"], stored["incarnation"], stored["generation"]
-    return whose == (owner.tenant, owner.incarnation, owner.generation)
+    found = stored["tenant"], stored["incarnation"], stored["generation"]
+    return found == (owner.tenant, owner.incarnation, owner.generation)
 
 
-def gone(index_name: str) -> IndexInconsistent:
-    """The error of an index that is not there."""
+def missing_index(index_name: str) -> IndexInconsistent:
+    """The error for an index that does not exist."""
     return IndexInconsistent(
-        f"index {index_name!r} is gone", hint="restore it with `rag-assets sync --repair`"
+        f"index {index_name!r} is gone",
+        hint="restore it with `rag-assets sync --repair`",
     )

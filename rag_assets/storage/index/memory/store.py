@@ -1,4 +1,4 @@
-"""Opens a store in memory."""
+"""The vector store in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rag_assets.storage.index.store import StoreConfig, VectorStore
 
 
 def open_store(config: StoreConfig) -> VectorStore:
-    """A new, empty store in memory."""
+    """Open a new, empty store in memory."""
     memory = Memory(config.prefix, config.shared_limit)
     return VectorStore(
         entries=MemoryEntries(memory),

@@ -216,7 +216,7 @@ def test_a_writer_without_its_lock_changes_nothing(opened: Opened, owner: Owner)
     with pytest.raises(TenantLocked):
         entries.delete_other_versions(opened.name, owner, {"pump": None}, guard=lost)
     with pytest.raises(TenantLocked):
-        entries.rescope(opened.name, owner, {"pump": "crew"}, guard=lost)
+        entries.set_scopes(opened.name, owner, {"pump": "crew"}, guard=lost)
     [stored] = entries.stored(opened.name, owner)
     assert stored.fields["access_scope"] == "public"
 
@@ -225,11 +225,11 @@ def test_another_scope_holds_at_once_and_stays_intact(opened: Opened, owner: Own
     opened.write(entry(owner, "pump"), entry(owner, "valve"), entry(owner, "map"))
     scopes = {"pump": "crew", "valve": "public"}
     entries = opened.store.entries
-    assert entries.rescope(opened.name, owner, scopes, guard=free) == 1
+    assert entries.set_scopes(opened.name, owner, scopes, guard=free) == 1
     assert opened.found(owner, scopes=frozenset({"crew"})) == ["pump"]
     assert opened.found(owner, scopes=frozenset({"public"})) == ["map", "valve"]
     assert all(stored.intact for stored in entries.stored(opened.name, owner))
-    assert entries.rescope(opened.name, owner, scopes, guard=free) == 0
+    assert entries.set_scopes(opened.name, owner, scopes, guard=free) == 0
 
 
 def test_a_document_is_read_alone(opened: Opened, owner: Owner) -> None:
@@ -263,7 +263,7 @@ def test_without_an_index_there_is_nothing(opened: Opened, owner: Owner) -> None
     assert entries.of_document(gone, owner, "pump") == []
     assert entries.count(gone, owner) == 0
     assert entries.delete_other_versions(gone, owner, {"pump": None}, guard=free) == 0
-    assert entries.rescope(gone, owner, {"pump": "crew"}, guard=free) == 0
+    assert entries.set_scopes(gone, owner, {"pump": "crew"}, guard=free) == 0
     with pytest.raises(IndexInconsistent):
         opened.ask(lambda s: s.rankings(gone, owner, [RankingRequest("pump", 3)]))
 

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from rag_assets.common.errors import TenantLocked
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.storage.lake.compaction import files_to_merge, layers
+from rag_assets.storage.lake.compaction import files_to_merge, overlap_depth
 from rag_assets.storage.lake.model import ChunkSetRow, LiveKeys, ParsedRow
 from rag_assets.storage.lake.schemas import EMBEDDINGS_TABLE
 from rag_assets.storage.lake.store import Lake, TenantLake
@@ -227,7 +227,7 @@ def test_a_lost_lock_stops_compaction_and_nothing_is_lost(lake: Lake, acme: Tena
         def guard() -> None:
             nonlocal left
             if left == 0:
-                raise TenantLocked("somebody else")
+                raise TenantLocked("the lock was lost")
             left -= 1
 
         writer = lake.tenant("acme", 1, guard=guard)
@@ -259,9 +259,11 @@ def test_large_files_are_left_alone_until_they_overlap() -> None:
 
 
 def test_layers() -> None:
-    assert layers([]) == 0
-    assert layers([file("a", 1, "0", "3"), file("b", 1, "4", "7")]) == 1
-    assert layers([file("a", 1, "0", "4"), file("b", 1, "4", "7"), file("c", 1, "5", "6")]) == 2
+    assert overlap_depth([]) == 0
+    assert overlap_depth([file("a", 1, "0", "3"), file("b", 1, "4", "7")]) == 1
+    assert (
+        overlap_depth([file("a", 1, "0", "4"), file("b", 1, "4", "7"), file("c", 1, "5", "6")]) == 2
+    )
 
 
 def test_a_table_with_former_columns_is_left_alone_until_it_is_removed(

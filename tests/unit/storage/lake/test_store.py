@@ -171,7 +171,7 @@ def test_tenants_and_incarnations_are_apart(
     lake.tenant("acme.eu", 1).append_parsed([parsed_row("theirs")])
     assert lake.tenant("acme", 2).missing_parsed([row.key]) == {row.key}
     assert lake.tenant("acme.eu", 1).missing_parsed([row.key]) == {row.key}
-    assert list(lake.stored()) == [("acme", 1), ("acme", 2), ("acme.eu", 1)]
+    assert list(lake.incarnations()) == [("acme", 1), ("acme", 2), ("acme.eu", 1)]
 
 
 def test_purge_takes_one_incarnation_and_leaves_no_file(

@@ -1,4 +1,4 @@
-"""the catalog."""
+"""The first tables of the catalog."""
 
 from collections.abc import Sequence
 

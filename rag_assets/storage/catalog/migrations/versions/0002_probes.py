@@ -1,4 +1,4 @@
-"""how each tenant's embedder answered the canary's probes."""
+"""Probes of embedders."""
 
 from collections.abc import Sequence
 

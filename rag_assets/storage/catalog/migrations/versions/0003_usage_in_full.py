@@ -1,4 +1,4 @@
-"""what usage consists of, and what a sync has spent."""
+"""Counts of retries, texts and tokens in usage; the spending of a sync."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""texts handed to a provider's batch API."""
+"""Batches of texts submitted to a provider's batch API."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""tokens of applications that ask over HTTP."""
+"""Service tokens of applications that use the HTTP API."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""when the present content of each document was made."""
+"""The time at which a document's present content was written."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ depends_on: str | Sequence[str] | None = None
 def upgrade() -> None:
     column = sa.Column("modified_at", sa.DateTime(timezone=True), nullable=True)
     op.add_column("documents", column, schema="rag_catalog")
-    # Of those listed before nothing better is known than when they were written last.
+    # For documents that were already listed, the file's modification time is the best known value.
     op.execute(
         "UPDATE rag_catalog.documents SET modified_at ="
         " timestamptz 'epoch' + (mtime_ns / 1000000) * interval '1 millisecond'"

@@ -1,4 +1,4 @@
-"""records with revisions, what sources say of documents, editions of documents."""
+"""Pushed records with revisions; titles from sources; numbers of reindex requests."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ _SCHEMA = "rag_catalog"
 
 def upgrade() -> None:
     op.execute(sa.schema.CreateSequence(sa.Sequence("record_revisions", schema=_SCHEMA)))
-    # Nothing has ever written to it.
+    # No release wrote to it.
     op.drop_table("source_records", schema=_SCHEMA)
     op.create_table(
         "source_records",

@@ -1,4 +1,4 @@
-"""tokens that chat models wrote, which cost more than those they read."""
+"""The number of tokens that chat models wrote."""
 
 from collections.abc import Sequence
 

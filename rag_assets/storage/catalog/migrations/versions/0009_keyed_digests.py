@@ -1,4 +1,4 @@
-"""a key of each generation, with which the digests of its entries are made."""
+"""A key per generation for the digests of its entries."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ depends_on: str | Sequence[str] | None = None
 
 
 def upgrade() -> None:
-    # None for builds that exist: their entries were written without one.
+    # Null for existing generations: their entries were written without a key.
     column = sa.Column("digest_key", sa.LargeBinary(), nullable=True)
     op.add_column("generations", column, schema="rag_catalog")
 

@@ -1,4 +1,4 @@
-"""no statistics of columns that hold contents, and nothing said of documents that are deleted."""
+"""No statistics of columns with contents; no titles, tags or metadata of deleted documents."""
 
 from collections.abc import Mapping, Sequence
 
@@ -44,8 +44,8 @@ def upgrade() -> None:
         types = {c["name"]: c["type"] for c in inspector.get_columns(table, schema=SCHEMA)}
         for name in names:
             column = f'ALTER TABLE {SCHEMA}.{table} ALTER COLUMN "{name}"'
-            # To the type that it has: rewrites nothing, and drops the samples that there are, which
-            # only a superuser could delete.
+            # Setting the type that the column already has rewrites nothing, and drops its present
+            # statistics, which only a superuser could delete otherwise.
             op.execute(f"{column} TYPE {types[name].compile(op.get_bind().dialect)}")
             op.execute(f"{column} SET STATISTICS 0")
     index = f"{SCHEMA}.ix_events_tenant_caller"

@@ -1,4 +1,4 @@
-"""the last result of every asset check of every tenant."""
+"""The last result of every asset check of every tenant."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""a column of their own for the revisions of pushed records, which were kept as inodes."""
+"""A column for the revisions of pushed records, which were stored as inodes."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ SCHEMA = "rag_catalog"
 
 def upgrade() -> None:
     op.add_column("documents", sa.Column("revision", sa.BigInteger(), nullable=True), schema=SCHEMA)
-    # The revision that was listed: the record may have another by now.
+    # The revision that was listed; the record itself may have a newer one.
     op.execute(
         f"UPDATE {SCHEMA}.documents AS document"  # noqa: S608 - nothing in it is given
         " SET revision = document.inode, inode = 0"

@@ -12,11 +12,11 @@ import pytest
 from rag_assets.ingest.chunking.model import Chunk, chunk_of
 from rag_assets.storage.index.elasticsearch.hits import scanned
 from rag_assets.storage.index.elasticsearch.mapping import (
-    Names,
+    IndexNames,
     fits,
     flat_index_threshold,
     index_body,
-    owned,
+    owner_clauses,
 )
 from rag_assets.storage.index.fields import entry_source, is_intact
 from rag_assets.storage.index.model import (
@@ -169,18 +169,18 @@ def test_an_index_fits_the_spec_it_was_made_from_and_no_other(kind: Any) -> None
 
 
 def test_only_its_own_index_is_a_tenants() -> None:
-    names = Names("rag")
+    names = IndexNames("rag")
     for spec in (IndexSpec(384), IndexSpec(64, "hnsw"), IndexSpec(64, "bbq_hnsw")):
         own = names.dedicated(spec, "b-a")
         assert names.is_dedicated(own, "b-a")
         assert not names.is_dedicated(own, "a")
         assert not names.is_dedicated(own, "hnsw-b-a")
-        assert not Names("other").is_dedicated(own, "b-a")
+        assert not IndexNames("other").is_dedicated(own, "b-a")
     assert not names.is_dedicated(names.shared_stem(IndexSpec(384)) + "1", "1")
 
 
 def test_names_of_different_specs_differ() -> None:
-    names = Names("rag")
+    names = IndexNames("rag")
     kinds: tuple[Any, ...] = ("int8_hnsw", "hnsw", "bbq_hnsw")
     specs = [IndexSpec(dims, kind) for dims in (64, 384) for kind in kinds]
     assert len({names.shared_stem(spec) for spec in specs}) == len(specs)
@@ -188,7 +188,7 @@ def test_names_of_different_specs_differ() -> None:
 
 
 def test_owned_asks_for_tenant_use_and_generation() -> None:
-    assert owned(OWNER) == [
+    assert owner_clauses(OWNER) == [
         {"term": {"tenant": "acme"}},
         {"term": {"incarnation": 7}},
         {"term": {"generation": 2}},
@@ -205,4 +205,4 @@ def test_a_graph_is_built_from_the_size_on_where_it_pays(dimensions: int, vector
 
 def test_the_tutorial_deletes_an_index_that_there_is() -> None:
     tutorial = Path(__file__).parents[5] / "docs" / "tutorial.md"
-    assert f"/{Names().shared_stem(IndexSpec(384))}1 " in tutorial.read_text()
+    assert f"/{IndexNames().shared_stem(IndexSpec(384))}1 " in tutorial.read_text()

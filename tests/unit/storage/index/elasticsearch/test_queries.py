@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.storage.index.elasticsearch.queries import clauses_of, ranking
+from rag_assets.storage.index.elasticsearch.queries import filter_clauses, ranking
 from rag_assets.storage.index.elasticsearch.query_limits import MOST_TERMS, MOST_WORDS
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest, is_within
 
@@ -17,17 +17,17 @@ LATER = datetime(2026, 11, 21, 12, 0, 0, 5_000, UTC)
 
 
 def test_what_is_not_given_narrows_nothing() -> None:
-    assert clauses_of(EntryFilter()) == []
+    assert filter_clauses(EntryFilter()) == []
 
 
 def test_one_of_several_languages_is_enough() -> None:
     clause = {"terms": {"language": ["de", "python"]}}
-    assert clauses_of(EntryFilter(languages=("de", "python"))) == [clause]
+    assert filter_clauses(EntryFilter(languages=("de", "python"))) == [clause]
 
 
 @pytest.mark.parametrize("path", ["handbook/code", "handbook/code/"])
 def test_a_path_is_a_file_or_a_folder_and_never_half_a_name(path: str) -> None:
-    [clause] = clauses_of(EntryFilter(paths=(path,)))
+    [clause] = filter_clauses(EntryFilter(paths=(path,)))
     either = [{"terms": {"uri": ["handbook/code"]}}, {"prefix": {"uri": "handbook/code/"}}]
     assert clause["bool"]["should"] == either
     uris = ["handbook/code", "handbook/code/a.md", "handbook/code-review.md", "handbook"]
@@ -35,12 +35,12 @@ def test_a_path_is_a_file_or_a_folder_and_never_half_a_name(path: str) -> None:
 
 
 def test_a_span_of_time_includes_its_beginning_and_not_its_end() -> None:
-    both = clauses_of(EntryFilter(modified_after=NOON, modified_before=LATER))
+    both = filter_clauses(EntryFilter(modified_after=NOON, modified_before=LATER))
     span = {"gte": "2026-11-21T12:00:00.000Z", "lt": "2026-11-21T12:00:00.005Z"}
     assert both == [{"range": {"modified_at": span}}]
-    [since] = clauses_of(EntryFilter(modified_after=NOON))
+    [since] = filter_clauses(EntryFilter(modified_after=NOON))
     assert since == {"range": {"modified_at": {"gte": "2026-11-21T12:00:00.000Z"}}}
-    [until] = clauses_of(EntryFilter(modified_before=NOON))
+    [until] = filter_clauses(EntryFilter(modified_before=NOON))
     assert until == {"range": {"modified_at": {"lt": "2026-11-21T12:00:00.000Z"}}}
 
 
@@ -76,7 +76,7 @@ def texts(body: Any, name: str) -> Iterator[str]:
 
 
 def test_as_many_words_as_are_taken_of_a_question_fit_beside_all_filters() -> None:
-    filters = [*clauses_of(FILTERED)]
+    filters = [*filter_clauses(FILTERED)]
     prefixes = next(f["bool"]["should"] for f in filters if "bool" in f)
     owned = 3
     clauses = owned + len(filters) - 1 + len(prefixes) + 3 * MOST_WORDS + MOST_TERMS
