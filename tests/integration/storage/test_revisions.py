@@ -1,4 +1,4 @@
-"""A catalog in which revisions of pushed records were kept as inodes."""
+"""Migration of a catalog that stored revisions of pushed records as inodes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def downgrade(installation: Installation, revision: str) -> None:
     database.close()
 
 
-def test_a_former_catalog_shows_the_same_and_nothing_is_read_again(
+def test_the_migration_preserves_documents_and_causes_no_rereading(
     installation: Installation,
 ) -> None:
     folder = installation.add_tenant("acme", **FAST)

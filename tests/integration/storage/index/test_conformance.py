@@ -1,4 +1,4 @@
-"""What every vector store must do: the one in memory and Elasticsearch pass the same tests."""
+"""Conformance of vector stores: the adapters for memory and Elasticsearch pass the same tests."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ MADE = datetime(2026, 11, 21, 14, 35, 0, 123_000, UTC)
 KEY = b"k" * 32
 
 
-def free() -> None:
-    """The guard of a writer that holds its lock."""
+def holds_lock() -> None:
+    """A guard that passes: the writer holds its lock."""
 
 
-def lost() -> None:
+def lost_lock() -> None:
+    """A guard that fails."""
     raise TenantLocked("the lock was lost")
 
 
@@ -165,7 +166,7 @@ def owner(tenant: str) -> Owner:
 # -- entries
 
 
-def test_what_was_written_is_found_and_read_as_it_was(opened: Opened, owner: Owner) -> None:
+def test_an_entry_is_found_and_read_as_written(opened: Opened, owner: Owner) -> None:
     written = entry(owner, "pump", "Prime the pump.", title="Pumps", tags=("b", "a"))
     assert opened.write(written) == 1
     [stored] = opened.store.entries.stored(opened.name, owner)
@@ -178,14 +179,14 @@ def test_what_was_written_is_found_and_read_as_it_was(opened: Opened, owner: Own
     assert list(opened.store.entries.without_vector(opened.name, owner)) == []
 
 
-def test_an_entry_that_is_written_again_replaces_the_former(opened: Opened, owner: Owner) -> None:
+def test_writing_an_entry_again_replaces_it(opened: Opened, owner: Owner) -> None:
     opened.write(entry(owner, "pump", "Prime the pump."))
     opened.write(entry(owner, "pump", "Drain the pump."))
     [stored] = opened.store.entries.stored(opened.name, owner)
     assert stored.fields["text"] == "Drain the pump."
 
 
-def test_what_was_deleted_is_found_no_more(opened: Opened, owner: Owner) -> None:
+def test_a_deleted_entry_is_not_found(opened: Opened, owner: Owner) -> None:
     first, second = entry(owner, "first"), entry(owner, "second")
     opened.write(first, second)
     assert opened.store.entries.delete(opened.name, owner.tenant, [first.id, "absent"]) == 2
@@ -193,7 +194,7 @@ def test_what_was_deleted_is_found_no_more(opened: Opened, owner: Owner) -> None
     assert opened.store.entries.count(opened.name, owner) == 1
 
 
-def test_other_versions_are_deleted_and_nothing_else(opened: Opened, owner: Owner) -> None:
+def test_only_other_versions_are_deleted(opened: Opened, owner: Owner) -> None:
     neighbour = owner_of(owner.tenant, generation=2)
     opened.write(
         *(entry(owner, "changed", version=version) for version in ("v1", "v2")),
@@ -203,7 +204,7 @@ def test_other_versions_are_deleted_and_nothing_else(opened: Opened, owner: Owne
     )
     kept = {"changed": "v2", "removed": None, "absent": None}
     entries = opened.store.entries
-    assert entries.delete_other_versions(opened.name, owner, kept, guard=free) == 2
+    assert entries.delete_other_versions(opened.name, owner, kept, guard=holds_lock) == 2
     left = {(e.fields["document_id"], e.index_key) for e in entries.stored(opened.name, owner)}
     assert left == {("changed", "v2"), ("other", "v1")}
     assert opened.uris(neighbour) == ["files/changed.md"]
@@ -214,25 +215,25 @@ def test_a_writer_without_its_lock_changes_nothing(opened: Opened, owner: Owner)
     opened.write(entry(owner, "pump"))
     entries = opened.store.entries
     with pytest.raises(TenantLocked):
-        entries.delete_other_versions(opened.name, owner, {"pump": None}, guard=lost)
+        entries.delete_other_versions(opened.name, owner, {"pump": None}, guard=lost_lock)
     with pytest.raises(TenantLocked):
-        entries.set_scopes(opened.name, owner, {"pump": "crew"}, guard=lost)
+        entries.set_scopes(opened.name, owner, {"pump": "crew"}, guard=lost_lock)
     [stored] = entries.stored(opened.name, owner)
     assert stored.fields["access_scope"] == "public"
 
 
-def test_another_scope_holds_at_once_and_stays_intact(opened: Opened, owner: Owner) -> None:
+def test_a_new_scope_applies_at_once_and_entries_stay_intact(opened: Opened, owner: Owner) -> None:
     opened.write(entry(owner, "pump"), entry(owner, "valve"), entry(owner, "map"))
     scopes = {"pump": "crew", "valve": "public"}
     entries = opened.store.entries
-    assert entries.set_scopes(opened.name, owner, scopes, guard=free) == 1
+    assert entries.set_scopes(opened.name, owner, scopes, guard=holds_lock) == 1
     assert opened.found(owner, scopes=frozenset({"crew"})) == ["pump"]
     assert opened.found(owner, scopes=frozenset({"public"})) == ["map", "valve"]
     assert all(stored.intact for stored in entries.stored(opened.name, owner))
-    assert entries.set_scopes(opened.name, owner, scopes, guard=free) == 0
+    assert entries.set_scopes(opened.name, owner, scopes, guard=holds_lock) == 0
 
 
-def test_a_document_is_read_alone(opened: Opened, owner: Owner) -> None:
+def test_entries_of_one_document_are_read(opened: Opened, owner: Owner) -> None:
     opened.write(entry(owner, "pump", ordinal=0), entry(owner, "pump", ordinal=1))
     opened.write(entry(owner, "valve"), entry(owner_of("elsewhere"), "pump"))
     found = opened.store.entries.of_document(opened.name, owner, "pump")
@@ -240,7 +241,7 @@ def test_a_document_is_read_alone(opened: Opened, owner: Owner) -> None:
     assert opened.store.entries.of_document(opened.name, owner, "absent") == []
 
 
-def test_a_scan_meets_every_generation_and_incarnation_of_a_tenant_alone(
+def test_a_scan_finds_all_generations_and_incarnations_of_one_tenant(
     opened: Opened, owner: Owner
 ) -> None:
     later = owner_of(owner.tenant, generation=2)
@@ -255,15 +256,17 @@ def test_a_scan_meets_every_generation_and_incarnation_of_a_tenant_alone(
         assert not found.intact
 
 
-def test_without_an_index_there_is_nothing(opened: Opened, owner: Owner) -> None:
+def test_a_missing_index_reads_as_empty_and_cannot_be_searched(
+    opened: Opened, owner: Owner
+) -> None:
     entries, gone = opened.store.entries, f"{opened.name}-gone"
     assert list(entries.scan(gone, owner.tenant)) == []
     assert list(entries.stored(gone, owner)) == []
     assert list(entries.without_vector(gone, owner)) == []
     assert entries.of_document(gone, owner, "pump") == []
     assert entries.count(gone, owner) == 0
-    assert entries.delete_other_versions(gone, owner, {"pump": None}, guard=free) == 0
-    assert entries.set_scopes(gone, owner, {"pump": "crew"}, guard=free) == 0
+    assert entries.delete_other_versions(gone, owner, {"pump": None}, guard=holds_lock) == 0
+    assert entries.set_scopes(gone, owner, {"pump": "crew"}, guard=holds_lock) == 0
     with pytest.raises(IndexInconsistent):
         opened.ask(lambda s: s.rankings(gone, owner, [RankingRequest("pump", 3)]))
 
@@ -295,7 +298,7 @@ def test_ties_are_broken_by_id(opened: Opened, owner: Owner) -> None:
         assert ids == sorted(ids)
 
 
-def test_words_rank_by_how_many_and_how_frequent_they_are(opened: Opened, owner: Owner) -> None:
+def test_words_rank_by_their_number_and_frequency(opened: Opened, owner: Owner) -> None:
     texts = {
         "both": "The valve of the sluice turns once a year and nobody knows why.",
         "twice": "The valve is a valve, and it turns.",
@@ -326,7 +329,7 @@ def test_a_title_is_searched_too(opened: Opened, owner: Owner) -> None:
     assert [found.document_id for found in opened.ranking(owner, "weirs")] == ["pump"]
 
 
-def test_several_rankings_are_made_at_once(opened: Opened, owner: Owner) -> None:
+def test_several_rankings_take_one_round_trip(opened: Opened, owner: Owner) -> None:
     opened.write(
         entry(owner, "pump", "Prime the pump.", vector=unit(0, 1, 0, 0)), entry(owner, "valve")
     )
@@ -395,7 +398,7 @@ def filtered(module_store: VectorStore) -> tuple[Opened, Owner]:
 
 
 @pytest.mark.parametrize(("wanted", "expected"), FILTERS)
-def test_filters_leave_what_matches_in_both_kinds_of_search(
+def test_filters_apply_to_both_kinds_of_search(
     filtered: tuple[Opened, Owner], wanted: Mapping[str, Any], expected: list[str]
 ) -> None:
     opened, owner = filtered
@@ -404,7 +407,7 @@ def test_filters_leave_what_matches_in_both_kinds_of_search(
     assert sorted(found.document_id for found in worded) == expected
 
 
-def test_nothing_of_another_tenant_incarnation_or_generation_is_found(
+def test_entries_of_another_tenant_incarnation_or_generation_are_not_found(
     opened: Opened, owner: Owner
 ) -> None:
     others = [
@@ -427,7 +430,7 @@ def test_nothing_of_another_tenant_incarnation_or_generation_is_found(
         assert read == {}
 
 
-def test_entries_are_read_with_their_cosines_within_scopes_alone(
+def test_entries_are_read_with_their_cosines_only_within_scopes(
     opened: Opened, owner: Owner
 ) -> None:
     public = entry(owner, "open", vector=unit(1, 1, 0, 0))
@@ -446,7 +449,9 @@ def test_entries_are_read_with_their_cosines_within_scopes_alone(
     assert opened.ask(lambda s: s.cosines(opened.name, owner, vector, [])) == {}
 
 
-def test_an_entry_that_another_key_digested_is_not_intact(opened: Opened, owner: Owner) -> None:
+def test_an_entry_with_the_digest_of_another_key_is_not_intact(
+    opened: Opened, owner: Owner
+) -> None:
     written = entry(owner, "pump")
     opened.write(written)
     stranger = replace(owner, digest_key=b"x" * 32)
@@ -457,7 +462,7 @@ def test_an_entry_that_another_key_digested_is_not_intact(opened: Opened, owner:
 # -- administration
 
 
-def test_equal_generations_share_an_index_and_others_do_not(opened: Opened, tenant: str) -> None:
+def test_generations_of_equal_spec_share_an_index(opened: Opened, tenant: str) -> None:
     indexes = opened.store.indexes
     assert indexes.place(SPEC, tenant, "shared") == opened.index
     other = indexes.place(replace(SPEC, dimensions=8), tenant, "shared")
@@ -467,7 +472,7 @@ def test_equal_generations_share_an_index_and_others_do_not(opened: Opened, tena
     assert indexes.vector_length("absent") is None
 
 
-def test_a_full_index_is_followed_by_another(config: StoreConfig) -> None:
+def test_a_full_shared_index_is_followed_by_another(config: StoreConfig) -> None:
     store = open_store(replace(config, prefix=f"{config.prefix}full", shared_limit=1))
     try:
         first = store.indexes.place(SPEC, "a", "shared")
@@ -481,7 +486,7 @@ def test_a_full_index_is_followed_by_another(config: StoreConfig) -> None:
         store.close()
 
 
-def test_an_index_of_a_tenants_own_is_its_alone(opened: Opened, tenant: str) -> None:
+def test_a_dedicated_index_belongs_to_its_tenant(opened: Opened, tenant: str) -> None:
     indexes = opened.store.indexes
     own = indexes.place(SPEC, tenant, "dedicated")
     assert indexes.dedicated(tenant) == [own.name]
@@ -492,7 +497,7 @@ def test_an_index_of_a_tenants_own_is_its_alone(opened: Opened, tenant: str) -> 
     assert indexes.dedicated(tenant) == []
 
 
-def test_an_index_that_was_made_anew_is_another(opened: Opened, tenant: str) -> None:
+def test_a_recreated_index_has_another_identity(opened: Opened, tenant: str) -> None:
     indexes = opened.store.indexes
     made = indexes.place(SPEC, tenant, "dedicated")
     assert indexes.presence(made) == "present"
@@ -508,7 +513,7 @@ def test_an_index_that_was_made_anew_is_another(opened: Opened, tenant: str) -> 
     indexes.drop(made.name)
 
 
-def test_the_owners_of_entries_are_told(opened: Opened, owner: Owner) -> None:
+def test_owners_lists_tenants_and_incarnations(opened: Opened, owner: Owner) -> None:
     opened.write(entry(owner, "pump"), entry(replace(owner, incarnation=2), "pump"))
     owners = [
         found for found in opened.store.indexes.owners(opened.name) if found[0] == owner.tenant

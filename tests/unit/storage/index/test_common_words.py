@@ -17,11 +17,11 @@ from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
         ("?!", "?!"),
     ],
 )
-def test_only_what_tells_something_is_left(query: str, left: str) -> None:
+def test_common_words_are_dropped(query: str, left: str) -> None:
     assert significant_words(query) == left
 
 
-def test_a_ranking_by_words_asks_for_nothing_else() -> None:
+def test_a_ranking_by_words_searches_significant_words_only() -> None:
     wanted = RankingRequest("What does the handheld do?", 3, EntryFilter())
     should = ranking(Owner("acme", "1", 1), wanted)["query"]["bool"]["should"]
     assert [clause[kind] for clause in should for kind in clause][1] == {

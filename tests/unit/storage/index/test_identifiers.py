@@ -29,7 +29,7 @@ def test_words_whole_and_in_parts(text: str, terms: str) -> None:
 
 
 @pytest.mark.parametrize("asked", ["HTTPError", "httpError", "http_error", "http errors"])
-def test_a_name_is_found_however_it_is_typed(asked: str) -> None:
+def test_an_identifier_is_found_in_any_spelling(asked: str) -> None:
     stored = set(lexical_terms("def handleHTTPError(request):").split())
     assert {"http", "error"} <= stored & set(lexical_terms(asked).split())
 

@@ -1,4 +1,4 @@
-"""Rows to put into a lake, and a lake in a folder whose name is not simple."""
+"""Fixtures: rows of a lake, and a lake in a folder with an unusual name."""
 
 from __future__ import annotations
 

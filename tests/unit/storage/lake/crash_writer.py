@@ -1,8 +1,8 @@
-"""Run by test_crash: a process whose children append and compact until they are killed.
+"""Writers for test_crash: child processes that append and compact until they are killed.
 
-Children are forked from a process that has imported Polars and Delta but started no thread of
-theirs, so that one costs milliseconds. A line on stdin starts one; it answers with its pid, then
-with the number of each batch that was acknowledged.
+The parent has imported Polars and Delta Lake but started none of their threads, so that forking a
+child takes milliseconds. A line on stdin starts a child; it prints its pid, then the number of each
+acknowledged batch.
 """
 
 from __future__ import annotations

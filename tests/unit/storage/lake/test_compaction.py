@@ -31,14 +31,14 @@ def fill(lake: TenantLake, rounds: int) -> tuple[list[str], np.ndarray]:
 
 
 def everything_in(folder: Path) -> str:
-    """All that the files say: raw bytes, and Parquet files decompressed."""
-    said = []
+    """The contents of all files: raw bytes, and Parquet files decompressed."""
+    contents = []
     for path in folder.rglob("*"):
         if path.is_file():
-            said.append(path.read_bytes().decode("latin-1"))
+            contents.append(path.read_bytes().decode("latin-1"))
             if path.suffix == ".parquet":
-                said += [str(row) for row in pl.read_parquet(path).iter_rows()]
-    return "\n".join(said)
+                contents += [str(row) for row in pl.read_parquet(path).iter_rows()]
+    return "\n".join(contents)
 
 
 def test_compaction_keeps_every_row(
@@ -70,12 +70,11 @@ def test_compaction_sorts_by_key_in_small_row_groups(acme: TenantLake, folder: P
     acme.compact()
     (path,) = (p for p in folder.rglob("*.parquet") if "_delta_log" not in p.parts)
     assert pl.read_parquet(path)["text_sha256"].to_list() == sorted(texts)
-    # A read that had to decode more than the one row group would be caught by the benchmark;
-    # here it is enough that the layout is the one that was measured.
+    # The benchmark measures how much a read decodes; here only the measured layout is checked.
     assert EMBEDDINGS_TABLE.group_rows == 2_000
 
 
-def test_nothing_to_do_writes_nothing(acme: TenantLake, folder: Path) -> None:
+def test_a_second_compaction_writes_nothing(acme: TenantLake, folder: Path) -> None:
     fill(acme, 3)
     acme.compact()
     before = {p: p.stat().st_mtime_ns for p in folder.rglob("*")}
@@ -94,7 +93,7 @@ def test_duplicates_are_dropped(acme: TenantLake, parsed_row: ParsedMaker) -> No
     assert acme.parsed_keys() == {row.key for row in rows}
 
 
-def test_collected_text_is_gone_from_every_byte(
+def test_dead_rows_leave_no_bytes_in_any_file(
     acme: TenantLake, folder: Path, parsed_row: ParsedMaker, chunk_set: ChunkSetMaker
 ) -> None:
     kept, dead = parsed_row("keepsake prose " * 9), parsed_row("forbidden prose " * 9)
@@ -125,7 +124,7 @@ def test_collected_text_is_gone_from_every_byte(
     assert acme.embedders() == [E]
 
 
-def test_what_a_killed_writer_left_half_written_is_removed(
+def test_incomplete_files_of_a_killed_writer_are_deleted(
     acme: TenantLake, folder: Path, parsed_row: ParsedMaker
 ) -> None:
     acme.append_parsed([parsed_row("a")])
@@ -142,7 +141,7 @@ def test_what_a_killed_writer_left_half_written_is_removed(
     assert acme.parsed_keys() == {parsed_row("a").key}
 
 
-def test_a_table_may_lose_all_its_rows(acme: TenantLake, parsed_row: ParsedMaker) -> None:
+def test_a_table_can_lose_all_its_rows(acme: TenantLake, parsed_row: ParsedMaker) -> None:
     acme.append_parsed([parsed_row("a")])
     acme.compact(LiveKeys(parsed=set()))
     assert acme.parsed_keys() == set()
@@ -153,7 +152,7 @@ def test_a_table_may_lose_all_its_rows(acme: TenantLake, parsed_row: ParsedMaker
     assert acme.parsed_keys() == {parsed_row("a").key}
 
 
-def test_the_log_never_holds_text_or_vectors(
+def test_the_log_contains_no_text_or_vectors(
     acme: TenantLake, folder: Path, parsed_row: ParsedMaker, chunk_set: ChunkSetMaker
 ) -> None:
     vector = np.full((1, 4), 0.123, np.float32)
@@ -162,12 +161,12 @@ def test_the_log_never_holds_text_or_vectors(
     acme.append_chunk_sets([chunk_set("forbidden chunk")])
     acme.append_vectors(E, [sha256_hex("x")], vector)
     logs = [log for log in folder.rglob("_delta_log") if log.is_dir()]
-    said = "".join(map(everything_in, logs))
+    contents = "".join(map(everything_in, logs))
     assert len(logs) == 3
     assert any(p.name.endswith(".checkpoint.parquet") for log in logs for p in log.iterdir())
-    assert parsed_row("forbidden 44").key in said  # so that the search is known to see
-    assert "forbidden" not in said
-    assert vector[0, :1].tobytes().decode("latin-1") not in said
+    assert parsed_row("forbidden 44").key in contents  # proves that the search works
+    assert "forbidden" not in contents
+    assert vector[0, :1].tobytes().decode("latin-1") not in contents
 
 
 @pytest.mark.slow
@@ -219,7 +218,7 @@ def test_only_keys_have_statistics(acme: TenantLake, parsed_row: ParsedMaker) ->
     }
 
 
-def test_a_lost_lock_stops_compaction_and_nothing_is_lost(lake: Lake, acme: TenantLake) -> None:
+def test_a_lost_lock_stops_compaction_without_losing_rows(lake: Lake, acme: TenantLake) -> None:
     texts, _ = fill(acme, 6)
     for allowed in range(5):
         left = allowed
@@ -239,7 +238,7 @@ def test_a_lost_lock_stops_compaction_and_nothing_is_lost(lake: Lake, acme: Tena
         break
     else:
         pytest.fail("compaction never ended")
-    assert allowed == 3  # the merged file; then, with rows twice, everything again up to the log
+    assert allowed == 3  # 1 leaves duplicate rows, 2 unreferenced files, 3 completes
     assert acme.vector_hashes(E) == set(texts)
 
 
@@ -247,7 +246,7 @@ def file(name: str, size: int, first: str = "0", last: str = "f") -> DataFile:
     return DataFile(name, size, 1, first, last)
 
 
-def test_large_files_are_left_alone_until_they_overlap() -> None:
+def test_large_files_are_not_rewritten_until_they_overlap() -> None:
     small = [file("s1", 1), file("s2", 2)]
     ranges = [file(f"r{n}", 90, str(n), f"{n}z") for n in range(9)]
     assert {f.path for f in files_to_merge([*small, *ranges], 100, set())} == {"s1", "s2"}
@@ -258,7 +257,7 @@ def test_large_files_are_left_alone_until_they_overlap() -> None:
     assert files_to_merge(layered[:8], 100, set()) == []
 
 
-def test_layers() -> None:
+def test_overlap_depth() -> None:
     assert overlap_depth([]) == 0
     assert overlap_depth([file("a", 1, "0", "3"), file("b", 1, "4", "7")]) == 1
     assert (
@@ -266,7 +265,7 @@ def test_layers() -> None:
     )
 
 
-def test_a_table_with_former_columns_is_left_alone_until_it_is_removed(
+def test_a_table_with_former_columns_is_ignored_until_compaction_deletes_it(
     acme: TenantLake, folder: Path, parsed_row: ParsedMaker
 ) -> None:
     former = folder / "acme/1/parsed_text/0123456789ab"

@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).with_name("crash_writer.py")
 
 
 def killed_writer(server: subprocess.Popen[str], first: int, chance: random.Random) -> list[int]:
-    """Let a writer write from batch `first` on, kill it, and return what it acknowledged."""
+    """Start a writer at batch `first`, kill it, and return the batches that it acknowledged."""
     assert server.stdin
     assert server.stdout
     print(first, file=server.stdin, flush=True)
@@ -32,7 +32,7 @@ def killed_writer(server: subprocess.Popen[str], first: int, chance: random.Rand
 
 
 def assert_whole(lake: TenantLake, acknowledged: set[int]) -> set[int]:
-    """Every batch is there completely or not at all, and the acknowledged are."""
+    """Check that each batch is complete or absent, and every acknowledged one complete."""
     keys, hashes = lake.parsed_keys(), lake.vector_hashes(EMBEDDER)
     for found in (keys, hashes):
         batches = {int(key.split("-")[0]) for key in found}
@@ -42,7 +42,7 @@ def assert_whole(lake: TenantLake, acknowledged: set[int]) -> set[int]:
 
 
 @pytest.mark.slow
-def test_kill_9_leaves_the_old_state_or_the_new(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_the_state_before_or_after_its_commit(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "lake")).tenant("acme", 1)
     chance = random.Random(7)
     acknowledged: set[int] = set()
@@ -59,7 +59,7 @@ def test_kill_9_leaves_the_old_state_or_the_new(tmp_path: Path) -> None:
             first = max(there, default=-1) + 1
         assert server.stdin
         server.stdin.close()
-    assert len(acknowledged) >= KILLS // 2  # else the kills came too early to matter
+    assert len(acknowledged) >= KILLS // 2  # otherwise the kills came too early
 
     lake.compact()
 

@@ -29,29 +29,29 @@ from rag_assets.storage.lake.location import Location, embedder_slug, tenant_fol
         "a" * 64,
     ],
 )
-def test_a_tenant_that_could_leave_its_folder_is_refused(tenant: str) -> None:
+def test_a_tenant_id_that_could_escape_its_folder_is_rejected(tenant: str) -> None:
     with pytest.raises(ConfigurationError):
         tenant_folder(tenant, 1)
 
 
 @pytest.mark.parametrize("incarnation", [-1, True, "1/../..", 1.0, None])
-def test_an_incarnation_is_a_number(incarnation: object) -> None:
+def test_an_incarnation_must_be_a_number(incarnation: object) -> None:
     with pytest.raises(ConfigurationError):
         tenant_folder("acme", incarnation)  # type: ignore[arg-type]
 
 
-def test_a_good_tenant_has_its_folder() -> None:
+def test_a_valid_tenant_has_its_folder() -> None:
     assert tenant_folder("a0.b-c_d", 12) == "a0.b-c_d/12"
 
 
 @pytest.mark.parametrize("name", ["..", "a/../b", "/etc", "a//b", ""])
-def test_no_name_leads_out(name: str) -> None:
+def test_no_folder_name_escapes_the_lake(name: str) -> None:
     with pytest.raises(ConfigurationError):
         Location.parse("lake") / name
 
 
 @pytest.mark.parametrize("embedder", ["../../x", "", "/", "Ä" * 100, "a/b@3", "x" * 500])
-def test_an_embedder_becomes_one_plain_folder(embedder: str) -> None:
+def test_an_embedder_has_one_plain_folder(embedder: str) -> None:
     slug = embedder_slug(embedder)
     assert (Location.parse("lake") / slug).url.endswith(f"/lake/{slug}")
     assert len(slug) < 64
@@ -77,7 +77,7 @@ def test_credentials_are_not_shown() -> None:
     assert (location / "a").storage_options == {"AWS_SECRET_ACCESS_KEY": "hunter2"}
 
 
-def test_an_object_store_is_listed_and_removed() -> None:
+def test_folders_of_an_object_store_are_listed_and_deleted() -> None:
     import fsspec
 
     root = f"memory://{uuid.uuid4().hex}"
@@ -98,7 +98,7 @@ def test_a_missing_object_store_package_is_named() -> None:
     assert "s3fs" in (caught.value.hint or "")
 
 
-def test_removing_follows_no_link(tmp_path: Path) -> None:
+def test_deletion_follows_no_symbolic_link(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").write_text("x")

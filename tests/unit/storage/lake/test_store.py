@@ -38,7 +38,7 @@ def hashes(count: int, kind: str = "t") -> list[str]:
     return [sha256_hex(f"{kind}{n}") for n in range(count)]
 
 
-def test_parsed_text_returns_as_it_was(acme: TenantLake, parsed_row: ParsedMaker) -> None:
+def test_parsed_text_is_read_as_written(acme: TenantLake, parsed_row: ParsedMaker) -> None:
     rows = [parsed_row(text) for text in ODD]
     bare = ParsedRow("bare", "d", ParsedText("", ()))
     acme.append_parsed([*rows, bare])
@@ -47,7 +47,7 @@ def test_parsed_text_returns_as_it_was(acme: TenantLake, parsed_row: ParsedMaker
     assert all(found[row.key].created_at == row.created_at for row in rows)
 
 
-def test_chunk_sets_return_as_they_were(acme: TenantLake, chunk_set: ChunkSetMaker) -> None:
+def test_chunk_sets_are_read_as_written(acme: TenantLake, chunk_set: ChunkSetMaker) -> None:
     full, empty = chunk_set(*ODD), ChunkSetRow("none", "digest of nothing", ())
     acme.append_chunk_sets([full, empty])
     assert acme.chunk_sets([full.key, "none", "unknown"]) == {full.key: full, "none": empty}
@@ -63,7 +63,7 @@ def test_chunk_sets_return_as_they_were(acme: TenantLake, chunk_set: ChunkSetMak
     }
 
 
-def test_vectors_return_bit_for_bit(acme: TenantLake) -> None:
+def test_vectors_are_read_bit_for_bit(acme: TenantLake) -> None:
     texts, vectors = hashes(5_000), unit(5_000)
     acme.append_vectors(MINI, texts, vectors)
     wanted = [*texts[::100], "unknown"]
@@ -74,7 +74,7 @@ def test_vectors_return_bit_for_bit(acme: TenantLake) -> None:
         assert vector.tobytes() == vectors[texts.index(text)].tobytes()
 
 
-def test_two_embedders_lie_side_by_side(acme: TenantLake) -> None:
+def test_each_embedder_has_its_own_vectors(acme: TenantLake) -> None:
     texts = hashes(3)
     acme.append_vectors(MINI, texts, unit(3))
     acme.append_vectors(LARGE, texts[:1], unit(1, 8))
@@ -85,7 +85,7 @@ def test_two_embedders_lie_side_by_side(acme: TenantLake) -> None:
     assert acme.vector_hashes(MINI) == set(texts)
 
 
-def test_embedders_of_similar_names_do_not_meet(acme: TenantLake) -> None:
+def test_embedders_with_similar_names_are_separate(acme: TenantLake) -> None:
     acme.append_vectors("a/b@4", hashes(1), unit(1))
     assert acme.missing_vectors("a.b@4", hashes(1)) == set(hashes(1))
     assert acme.missing_vectors("A/B@4", hashes(1)) == set(hashes(1))
@@ -105,14 +105,14 @@ def test_embedders_of_similar_names_do_not_meet(acme: TenantLake) -> None:
     ],
     ids=["dimension", "count", "flat", "none", "nan", "infinite", "zero", "integers"],
 )
-def test_bad_vectors_are_refused(acme: TenantLake, vectors: np.ndarray) -> None:
+def test_bad_vectors_are_rejected(acme: TenantLake, vectors: np.ndarray) -> None:
     acme.append_vectors(MINI, hashes(1, "good"), unit(1))
     with pytest.raises(BadVectors):
         acme.append_vectors(MINI, hashes(2), vectors)
     assert acme.vector_hashes(MINI) == set(hashes(1, "good"))
 
 
-def test_what_does_not_exist_is_empty(acme: TenantLake, folder: Path) -> None:
+def test_missing_tables_read_as_empty(acme: TenantLake, folder: Path) -> None:
     assert acme.missing_parsed(["a"]) == {"a"}
     assert acme.parsed(["a"]) == {}
     assert acme.chunk_sets(["a"]) == acme.chunk_hashes(["a"]) == {}
@@ -125,7 +125,7 @@ def test_what_does_not_exist_is_empty(acme: TenantLake, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_asked_loads_nothing() -> None:
+def test_methods_without_keys_load_no_library() -> None:
     code = """
 import sys
 from rag_assets.storage.lake.store import Lake
@@ -162,19 +162,19 @@ def test_overlapping_files_are_read_once(acme: TenantLake) -> None:
     assert sorted(acme.vectors(MINI, ["a", "b", "c"]).hashes) == ["a", "b", "c"]
 
 
-def test_tenants_and_incarnations_are_apart(
+def test_tenants_and_incarnations_are_separate(
     lake: Lake, acme: TenantLake, parsed_row: ParsedMaker
 ) -> None:
     row = parsed_row("ours")
     acme.append_parsed([row])
-    lake.tenant("acme", 2).append_parsed([parsed_row("next life")])
+    lake.tenant("acme", 2).append_parsed([parsed_row("next incarnation")])
     lake.tenant("acme.eu", 1).append_parsed([parsed_row("theirs")])
     assert lake.tenant("acme", 2).missing_parsed([row.key]) == {row.key}
     assert lake.tenant("acme.eu", 1).missing_parsed([row.key]) == {row.key}
     assert list(lake.incarnations()) == [("acme", 1), ("acme", 2), ("acme.eu", 1)]
 
 
-def test_purge_takes_one_incarnation_and_leaves_no_file(
+def test_purge_deletes_one_incarnation_completely(
     lake: Lake, acme: TenantLake, folder: Path, parsed_row: ParsedMaker
 ) -> None:
     acme.append_parsed([parsed_row("old")])
@@ -188,19 +188,19 @@ def test_purge_takes_one_incarnation_and_leaves_no_file(
     assert list(folder.iterdir()) == []
 
 
-def test_a_writer_that_lost_its_lock_leaves_nothing(
+def test_a_writer_without_its_lock_writes_nothing(
     lake: Lake, folder: Path, parsed_row: ParsedMaker, chunk_set: ChunkSetMaker
 ) -> None:
-    gone = False
+    purged = False
 
     def guard() -> None:
-        if gone:
+        if purged:
             raise TenantGone("acme was purged")
 
     late = lake.tenant("acme", 1, guard=guard)
     late.append_parsed([parsed_row("in time")])
     lake.tenant("acme", 1).purge()
-    gone = True
+    purged = True
     for write in (
         lambda: late.append_parsed([parsed_row("late")]),
         lambda: late.append_chunk_sets([chunk_set("late")]),
@@ -212,7 +212,7 @@ def test_a_writer_that_lost_its_lock_leaves_nothing(
     assert [path for path in folder.rglob("*") if path.is_file()] == []
 
 
-def test_half_a_character_is_refused_without_showing_the_text(
+def test_a_lone_surrogate_is_rejected_without_quoting_the_text(
     acme: TenantLake, parsed_row: ParsedMaker, chunk_set: ChunkSetMaker
 ) -> None:
     good = parsed_row("fine")
@@ -227,9 +227,7 @@ def test_half_a_character_is_refused_without_showing_the_text(
     assert acme.parsed_keys() == acme.chunk_set_keys() == set()
 
 
-def test_a_place_that_cannot_be_written_is_explained(
-    tmp_path: Path, parsed_row: ParsedMaker
-) -> None:
+def test_an_unwritable_location_is_reported(tmp_path: Path, parsed_row: ParsedMaker) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     with pytest.raises(ServiceUnavailable) as caught:

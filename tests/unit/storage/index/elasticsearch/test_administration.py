@@ -23,7 +23,7 @@ OWNER = Owner("acme", 4, 1)
         ({}, False),
     ],
 )
-def test_only_a_filter_that_certainly_leaves_one_tenant_is_trusted(
+def test_only_a_filter_that_provably_shows_one_tenant_is_trusted(
     query: dict[str, Any], safe: bool
 ) -> None:
     assert is_restricted_to("acme", query) is safe

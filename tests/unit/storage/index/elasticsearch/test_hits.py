@@ -1,4 +1,4 @@
-"""Candidates made of what a search brings along of its hits."""
+"""Conversion of Elasticsearch's hits to candidates."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def hit(document: str, **more: list[Any]) -> dict[str, Any]:
     return {"fields": {**fields, "text_sha256": [f"of {document}"], "text_key": ["same"], **more}}
 
 
-def test_a_candidate_has_the_id_of_the_entry_that_it_is() -> None:
+def test_a_candidate_has_the_id_of_its_entry() -> None:
     found = candidate(OWNER, hit("a", uri=["files/a.md"]), 0.5)
     assert found.id == entry_id(OWNER, "a", "key", 3)
     assert (found.uri, found.text_key, found.score) == ("files/a.md", "same", 0.5)
 
 
-def test_a_uri_too_long_for_a_column_costs_its_document_no_more_than_being_named() -> None:
+def test_a_uri_without_a_doc_value_is_only_missing_from_the_list_of_duplicates() -> None:
     first, second, unnamed = (
         candidate(OWNER, hit("a", uri=["files/a.md"]), 0.9),
         candidate(OWNER, hit("b", uri=["files/b.md"]), 0.8),

@@ -65,21 +65,21 @@ def entry(**changes: Any) -> Entry:
     return Entry(OWNER, DOCUMENT, chunk(**changes), np.ones(4, dtype=np.float32))
 
 
-def test_every_stored_field_has_its_place_in_the_mapping() -> None:
+def test_every_stored_field_is_in_the_mapping() -> None:
     mapped = index_body(IndexSpec(4))["mappings"]["properties"]
     stored = entry_source(entry(page=3, slide=3, sheet="S", row_start=1, row_end=2))
     assert stored.keys() | {"vector"} == mapped.keys()
     assert index_body(IndexSpec(4))["mappings"]["dynamic"] == "strict"
 
 
-def test_an_entry_names_its_chunk_for_people() -> None:
+def test_an_entry_has_a_readable_chunk_id() -> None:
     stored = entry_source(entry())
     assert stored["chunk_id"] == "acme:guide.md:4"
     assert "page" not in stored
     assert stored["terms"].split()[:2] == ["guid", "guid"]  # the title, then the headings
 
 
-def test_an_entry_says_when_its_content_was_made_in_utc() -> None:
+def test_modified_at_is_stored_in_utc() -> None:
     made = MADE.astimezone(timezone(timedelta(hours=-9)))
     dated = replace(DOCUMENT, modified_at=made, language=None)
     stored = entry_source(replace(entry(), document=dated))
@@ -88,23 +88,23 @@ def test_an_entry_says_when_its_content_was_made_in_utc() -> None:
 
 
 @pytest.mark.parametrize("key", [None, b"k" * 32], ids=["former schema", "with a key"])
-def test_the_digest_tells_any_change_of_a_stored_field(key: bytes | None) -> None:
+def test_the_digest_detects_any_change_of_a_stored_field(key: bytes | None) -> None:
     stored = entry_source(replace(entry(page=3), owner=replace(OWNER, digest_key=key)))
     assert is_intact(stored, key)
     assert is_intact({**stored, "vector": [1.0]}, key)
     assert not is_intact(stored, b"another key")
     for name in stored:
         assert not is_intact({**stored, name: "other"}, key), name
-        less = {k: v for k, v in stored.items() if k != name}
-        # Hits are read without their terms: what a scan finds must have them.
-        assert is_intact(less, key) == (name == "terms" and key is not None), name
+        without = {k: v for k, v in stored.items() if k != name}
+        # Hits are read without `terms`; an entry found by a scan must have them.
+        assert is_intact(without, key) == (name == "terms" and key is not None), name
     for name, lost in (("terms", None), ("digest", 3), ("digest", None)):
         fields = {k: v for k, v in stored.items() if k != name}
         fields |= {} if lost is None else {name: lost}
         assert not scanned({"_id": "e", "_source": fields}, key).intact, name
 
 
-def test_a_digest_is_of_its_key_alone() -> None:
+def test_digests_with_different_keys_differ() -> None:
     digests = {
         entry_source(replace(entry(), owner=replace(OWNER, digest_key=key)))["digest"]
         for key in (None, b"k" * 32, b"l" * 32)
@@ -112,7 +112,7 @@ def test_a_digest_is_of_its_key_alone() -> None:
     assert len(digests) == 3
 
 
-def test_an_entrys_id_hangs_on_everything_that_tells_entries_apart() -> None:
+def test_an_entry_id_depends_on_everything_that_distinguishes_entries() -> None:
     ids = {
         entry_id(OWNER, "d", "k", 0),
         entry_id(OWNER, "d", "k", 1),
@@ -126,7 +126,7 @@ def test_an_entrys_id_hangs_on_everything_that_tells_entries_apart() -> None:
     assert len(ids) == 7
 
 
-def test_an_index_key_hangs_on_everything_an_entry_holds() -> None:
+def test_an_index_key_depends_on_everything_in_an_entry() -> None:
     same: dict[str, Any] = {
         "title": "t",
         "uri": "u",
@@ -154,7 +154,7 @@ def test_an_index_key_hangs_on_everything_an_entry_holds() -> None:
 
 
 @pytest.mark.parametrize("kind", ["int8_hnsw", "hnsw", "bbq_hnsw"])
-def test_an_index_fits_the_spec_it_was_made_from_and_no_other(kind: Any) -> None:
+def test_an_index_fits_only_its_own_spec(kind: Any) -> None:
     spec = IndexSpec(64, kind)
     live = index_body(spec)["mappings"]
     assert fits(live, spec)
@@ -168,7 +168,7 @@ def test_an_index_fits_the_spec_it_was_made_from_and_no_other(kind: Any) -> None
     assert not fits({}, spec)
 
 
-def test_only_its_own_index_is_a_tenants() -> None:
+def test_a_dedicated_index_belongs_to_one_tenant() -> None:
     names = IndexNames("rag")
     for spec in (IndexSpec(384), IndexSpec(64, "hnsw"), IndexSpec(64, "bbq_hnsw")):
         own = names.dedicated(spec, "b-a")
@@ -187,7 +187,7 @@ def test_names_of_different_specs_differ() -> None:
     assert len({names.dedicated(spec, "a") for spec in specs}) == len(specs)
 
 
-def test_owned_asks_for_tenant_use_and_generation() -> None:
+def test_owner_clauses_filter_tenant_incarnation_and_generation() -> None:
     assert owner_clauses(OWNER) == [
         {"term": {"tenant": "acme"}},
         {"term": {"incarnation": 7}},
@@ -196,13 +196,15 @@ def test_owned_asks_for_tenant_use_and_generation() -> None:
 
 
 @pytest.mark.parametrize(("dimensions", "vectors"), [(384, 20_833), (3072, 2_604)])
-def test_a_graph_is_built_from_the_size_on_where_it_pays(dimensions: int, vectors: int) -> None:
+def test_the_flat_index_threshold_corresponds_to_a_number_of_vectors(
+    dimensions: int, vectors: int
+) -> None:
     threshold = flat_index_threshold(dimensions)
     options = index_body(IndexSpec(dimensions))["mappings"]["properties"]["vector"]["index_options"]
     assert options["flat_index_threshold"] == threshold
     assert 0.9 * vectors < threshold * log(vectors) < 1.1 * vectors
 
 
-def test_the_tutorial_deletes_an_index_that_there_is() -> None:
+def test_the_tutorial_deletes_an_existing_index() -> None:
     tutorial = Path(__file__).parents[5] / "docs" / "tutorial.md"
     assert f"/{IndexNames().shared_stem(IndexSpec(384))}1 " in tutorial.read_text()

@@ -1,4 +1,4 @@
-"""Searches as Elasticsearch takes them: what narrows them, and how much of a question they hold."""
+"""Queries for Elasticsearch: their filters, and their limits on words."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = datetime(2026, 11, 21, 12, 0, 0, 5_000, UTC)
 
 
-def test_what_is_not_given_narrows_nothing() -> None:
+def test_an_empty_filter_has_no_clauses() -> None:
     assert filter_clauses(EntryFilter()) == []
 
 
-def test_one_of_several_languages_is_enough() -> None:
+def test_several_languages_are_alternatives() -> None:
     clause = {"terms": {"language": ["de", "python"]}}
     assert filter_clauses(EntryFilter(languages=("de", "python"))) == [clause]
 
 
 @pytest.mark.parametrize("path", ["handbook/code", "handbook/code/"])
-def test_a_path_is_a_file_or_a_folder_and_never_half_a_name(path: str) -> None:
+def test_a_path_matches_a_file_or_a_folder_and_no_partial_name(path: str) -> None:
     [clause] = filter_clauses(EntryFilter(paths=(path,)))
     either = [{"terms": {"uri": ["handbook/code"]}}, {"prefix": {"uri": "handbook/code/"}}]
     assert clause["bool"]["should"] == either
@@ -34,7 +34,7 @@ def test_a_path_is_a_file_or_a_folder_and_never_half_a_name(path: str) -> None:
     assert [uri for uri in uris if is_within(uri, path)] == uris[:2]
 
 
-def test_a_span_of_time_includes_its_beginning_and_not_its_end() -> None:
+def test_a_time_range_includes_its_start_and_excludes_its_end() -> None:
     both = filter_clauses(EntryFilter(modified_after=NOON, modified_before=LATER))
     span = {"gte": "2026-11-21T12:00:00.000Z", "lt": "2026-11-21T12:00:00.005Z"}
     assert both == [{"range": {"modified_at": span}}]
@@ -63,11 +63,11 @@ FILTERED = EntryFilter(
     metadata={f"key {number}": "value" for number in range(20)},
 )
 LEAST_LIMIT = 1_024
-"""Of clauses, however little memory Elasticsearch has."""
+"""The least limit of clauses that Elasticsearch sets, with little memory."""
 
 
 def texts(body: Any, name: str) -> Iterator[str]:
-    """Values of the key of that name, wherever they stand."""
+    """The texts under a key, at any depth."""
     for key, value in body.items() if isinstance(body, dict) else enumerate(body):
         if key == name and isinstance(value, str):
             yield value
@@ -75,7 +75,7 @@ def texts(body: Any, name: str) -> Iterator[str]:
             yield from texts(value, name)
 
 
-def test_as_many_words_as_are_taken_of_a_question_fit_beside_all_filters() -> None:
+def test_the_most_words_and_filters_fit_the_limit_of_clauses() -> None:
     filters = [*filter_clauses(FILTERED)]
     prefixes = next(f["bool"]["should"] for f in filters if "bool" in f)
     owned = 3
@@ -84,16 +84,16 @@ def test_as_many_words_as_are_taken_of_a_question_fit_beside_all_filters() -> No
 
 
 @pytest.mark.parametrize("question", LONG.values(), ids=LONG)
-def test_only_the_beginning_of_a_very_long_question_is_looked_for(question: str) -> None:
+def test_only_the_beginning_of_a_very_long_query_is_searched(question: str) -> None:
     prose, terms = texts(ranking(Owner("t", 1, 1), RankingRequest(question, 10)), "query")
-    # As the standard analyzer splits: signs one by one, words at what is neither letter nor digit.
+    # Split as by the standard analyzer: ideographs one by one, words at punctuation and spaces.
     signs = [c for c in prose if ord(c) > 0x2E80]
     words = "".join(c if c.isalnum() and c not in signs else " " for c in prose).split()
     assert 0 < len(words) + len(signs) <= MOST_WORDS
     assert len(terms.split()) <= MOST_TERMS
 
 
-def test_a_question_of_usual_length_is_looked_for_whole() -> None:
+def test_a_query_of_usual_length_is_searched_whole() -> None:
     question = " ".join(f"valve-{number} opens" for number in range(46))
     prose, terms = texts(ranking(Owner("t", 1, 1), RankingRequest(question, 10)), "query")
     assert prose == question
