@@ -24,7 +24,7 @@ _EXACT_SEARCH_NUMBERS = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class IndexNames:
     """The names of one installation's indexes and aliases.
 
     Attributes:
