@@ -37,7 +37,7 @@ class Paid(DeterministicEmbedder):
 def test_an_answer_that_cannot_be_used_is_recorded_as_paid_for() -> None:
     added: list[Usage] = []
     catalog: Any = SimpleNamespace(
-        probes=SimpleNamespace(of=lambda embedders: {}),
+        probes=SimpleNamespace(find=lambda embedders: {}),
         usage=SimpleNamespace(add=lambda ref, provider, model, used: added.append(used)),
     )
     target = CanaryTarget(TenantRef("acme", 1), Paid(), 0.01, Price(per_million=2.0))
