@@ -107,7 +107,7 @@ class Backend:
                 await writer.acquire()
         except TimeoutError:
             raise TenantBusy(
-                "others write for this tenant", hint="try again in some seconds"
+                "other writers hold this tenant", hint="try again in a few seconds"
             ) from None
         try:
             return await _in_time(
