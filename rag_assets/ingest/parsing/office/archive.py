@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from types import TracebackType
 from typing import Self
 
 from rag_assets.common.errors import DocumentRejected
@@ -49,12 +48,7 @@ class Archive:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._zip.close()
 
     def __contains__(self, name: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from rag_assets.common.errors import DocumentRejected
@@ -50,12 +49,7 @@ class PdfFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.document.close()
 
     def __len__(self) -> int:

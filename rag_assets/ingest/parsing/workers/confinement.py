@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from types import TracebackType
 
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing.limits import ParseLimits
@@ -41,12 +40,7 @@ class Confinement:
     def __enter__(self) -> None:
         self._inside = True
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._inside = False
 
     def _audit(self, event: str, _: object) -> None:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from rag_assets.common.errors import RagAssetsError
@@ -76,12 +75,7 @@ class ParserPool:
             self._cache_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []

@@ -176,7 +176,7 @@ class _Deadline:
         self.seconds += seconds
         self._timer = self._started(self.seconds)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._timer.cancel()
 
     def _started(self, seconds: float) -> threading.Timer:
