@@ -11,7 +11,6 @@ from resources.workbench import Workbench, clear_failures
 
 GROUP = "knowledge"
 OWNERS = ["team:knowledge"]
-RESOURCES = {"workbench", "tenant_lock"}
 
 
 @contextmanager

@@ -57,7 +57,7 @@ def publish(ctx: TenantContext, generation: Generation) -> None:
     ctx.catalog.events.write(ctx.ref, "generation_published", [payload])
 
 
-def publish_when_complete(ctx: TenantContext, generation: Generation) -> bool:
+def publish_when_complete(ctx: TenantContext, generation: Generation) -> None:
     """Publish a build that is not serving once nothing is pending and its entries are complete.
 
     Raises:
@@ -66,10 +66,10 @@ def publish_when_complete(ctx: TenantContext, generation: Generation) -> bool:
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is not None and serving.number == generation.number:
         _repair_alias(ctx, generation)
-        return False
+        return
     key = config_key(ctx.tenant, ctx.embedder.embedder_id)
     if ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, key):
-        return False
+        return
     expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
     live = ctx.store.entries.count(generation.index_name, ctx.owner(generation))
     if live != expected:
@@ -79,7 +79,6 @@ def publish_when_complete(ctx: TenantContext, generation: Generation) -> bool:
             hint=f"rag-assets sync {ctx.ref.id} --repair",
         )
     publish(ctx, generation)
-    return True
 
 
 def drop_generation(ctx: TenantContext, generation: Generation) -> None:

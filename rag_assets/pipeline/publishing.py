@@ -44,7 +44,6 @@ class PublishingReport:
         removed: documents whose entries were deleted.
         live: entries that the generation must hold.
         pending: documents that wait for a next run.
-        published: whether this generation began to serve.
     """
 
     upserted: int = 0
@@ -55,7 +54,6 @@ class PublishingReport:
     live: int = 0
     generation: int = 0
     pending: int = 0
-    published: bool = False
     seconds: float = 0.0
 
 
@@ -82,7 +80,7 @@ def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
         ctx.ref, generation.number, [version.indexed(work.config_key) for version in unchanged]
     )
     upserted, replaced = _publish(ctx, work, due)
-    published = publish_when_complete(ctx, generation)
+    publish_when_complete(ctx, generation)
     pending = ctx.catalog.index.pending_count(ctx.ref.id, generation.number, work.config_key)
     if not pending:
         for source in ctx.tenant.sources:
@@ -96,7 +94,6 @@ def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
         live=ctx.catalog.index.entry_count(ctx.ref.id, generation.number),
         generation=generation.number,
         pending=pending,
-        published=published,
         seconds=time.monotonic() - started,
     )
 

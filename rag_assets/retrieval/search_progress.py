@@ -28,12 +28,10 @@ class Ranking:
 
     Attributes:
         kind: what ordered them; the scores of "vector" are cosines.
-        preferred: whether it holds only documents that the request wants to rank higher.
     """
 
     kind: RankingKind
     candidates: Sequence[Candidate]
-    preferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

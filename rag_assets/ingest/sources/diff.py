@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -56,27 +56,6 @@ class Change:
     content_sha256: str | None
     modified_at: datetime
     error: DocumentRejected | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ListingDiff:
-    """The difference between a complete listing and the known rows.
-
-    Attributes:
-        added, changed, touched, rejected: see Change.
-        unchanged_count: documents that needed no hashing.
-        removed: ids of known documents that the listing no longer holds.
-        vanished_count: documents that went away after they were listed; the next listing
-            decides, until then they stay as they are.
-    """
-
-    added: tuple[Change, ...]
-    changed: tuple[Change, ...]
-    touched: tuple[Change, ...]
-    rejected: tuple[Change, ...]
-    unchanged_count: int
-    removed: frozenset[str]
-    vanished_count: int
 
 
 class Comparison:
@@ -156,38 +135,6 @@ class Comparison:
         # Something else than the text of the record changed.
         touched = same and document.revision is None
         return Change(document, "touched" if touched else "changed", content_sha256, made)
-
-
-def diff_listing(
-    listed: Iterable[ListedDocument],
-    known: Iterable[KnownDocument],
-    hash_all: Callable[[Iterator[ListedDocument]], Iterable[Digest]],
-) -> ListingDiff:
-    """Compute the whole difference, for sources whose changes fit into memory.
-
-    Args:
-        listed: what the source holds now; errors of the iterator pass through.
-        known: every row of this source, deleted ones too.
-        hash_all: reads what must be read, such as a partial of hash_documents.
-    """
-    comparison = Comparison(known)
-    by_kind: dict[ChangeKind, list[Change]] = {
-        "added": [],
-        "changed": [],
-        "touched": [],
-        "rejected": [],
-    }
-    for change in comparison.changes(hash_all(comparison.suspects(listed))):
-        by_kind[change.kind].append(change)
-    return ListingDiff(
-        added=tuple(by_kind["added"]),
-        changed=tuple(by_kind["changed"]),
-        touched=tuple(by_kind["touched"]),
-        rejected=tuple(by_kind["rejected"]),
-        unchanged_count=comparison.unchanged_count,
-        removed=comparison.removed(),
-        vanished_count=comparison.vanished_count,
-    )
 
 
 def deletions_suspicious(removed: int, known: int) -> bool:

@@ -14,7 +14,7 @@ from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
 from rag_assets.ingest.sources.safe_files import stream_file
-from rag_assets.ingest.sources.walk import Selection, Tally, walk_root
+from rag_assets.ingest.sources.walk import Selection, walk_root
 
 DEFAULT_INCLUDE = tuple(f"**/*{suffix}" for suffix in DOCUMENT_SUFFIXES)
 DEFAULT_MAX_BYTES = 50 * 1024 * 1024
@@ -90,19 +90,16 @@ class FilesSource:
         """Size in bytes above which reading a file is refused."""
         return self._config.max_bytes
 
-    def list(self, tally: Tally | None = None) -> Iterator[ListedDocument]:
+    def list(self) -> Iterator[ListedDocument]:
         """The wanted files, folder by folder in a stable order.
 
         The listing begins when the first is requested.
-
-        Args:
-            tally: counts other entries that were seen.
 
         Raises:
             ListingFailed: a folder could not be listed; what was yielded is not all.
         """
         name = self._config.name
-        files = walk_root(self._root, self._selection, Tally() if tally is None else tally)
+        files = walk_root(self._root, self._selection)
         try:
             for path, facts in files:
                 yield ListedDocument(

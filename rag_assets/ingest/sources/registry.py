@@ -1,4 +1,4 @@
-"""The built-in kinds of sources, and the construction of a source from its configuration."""
+"""The built-in kinds of sources."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.kinds import by_name, find_kind
 from rag_assets.ingest.sources.files import FILES
-from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
-from rag_assets.ingest.sources.model import DocumentSource
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
 from rag_assets.ingest.sources.records import RECORDS
 
 SourceKinds: TypeAlias = Mapping[str, SourceKind[Any]]
@@ -47,19 +46,3 @@ def paths_of(source: Mapping[str, Any], kinds: SourceKinds) -> dict[str, str]:
     except ConfigurationError:
         return {}
     return {field: source[field] for field in fields if isinstance(source.get(field), str)}
-
-
-def build_source(
-    config: SourceConfig, context: SourceContext, kinds: SourceKinds = SOURCE_KINDS
-) -> DocumentSource:
-    """Make the source that a configuration describes.
-
-    Args:
-        config: of one of the kinds.
-        context: the context of the tenant's sources.
-        kinds: those there are.
-
-    Raises:
-        ConfigurationError: the source cannot be used as configured.
-    """
-    return kind_of(config, kinds).build(config, context)

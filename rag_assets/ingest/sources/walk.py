@@ -27,23 +27,6 @@ _ALWAYS_SKIPPED = frozenset({".git"})
 _KEPT_OPEN = 64  # descriptors; a folder deeper than this is opened again on the way back
 
 
-@dataclass(slots=True)
-class Tally:
-    """Counts of a walk's other entries.
-
-    Attributes:
-        folders: folders that were read.
-        links: symbolic links, none of which is followed.
-        special: FIFOs, sockets, devices.
-        vanished: files and folders that vanished during the walk.
-    """
-
-    folders: int = 0
-    links: int = 0
-    special: int = 0
-    vanished: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Rules that select files of a folder.
@@ -107,21 +90,20 @@ class _Folder:
             self.descriptor = -1
 
 
-def walk_root(
-    root: Path, selection: Selection, tally: Tally
-) -> Iterator[tuple[str, os.stat_result]]:
+def walk_root(root: Path, selection: Selection) -> Iterator[tuple[str, os.stat_result]]:
     """The regular files below a folder that are wanted, with their POSIX paths, in a stable order.
+
+    Links are not followed; what vanishes meanwhile is left out.
 
     Args:
         root: absolute, resolved folder.
         selection: which files are wanted.
-        tally: counts other entries that were seen.
 
     Raises:
         ListingFailed: something could not be listed, or was replaced while it was.
     """
     descriptor = _open_root(root)
-    walk = _Walk(descriptor, selection, tally)
+    walk = _Walk(descriptor, selection)
     try:
         identity = os.fstat(descriptor)
         yield from walk.run()
@@ -138,9 +120,8 @@ def walk_root(
 class _Walk:
     """One walk: the stack of folders from the root to the current one."""
 
-    def __init__(self, root: int, selection: Selection, tally: Tally) -> None:
+    def __init__(self, root: int, selection: Selection) -> None:
         self._selection = selection
-        self._tally = tally
         self._stack = [_Folder("", root, included=False, ignores=None)]
 
     def close(self) -> None:
@@ -170,7 +151,6 @@ class _Walk:
                 parent.descriptor = open_below(anchor, names)
             descriptor = open_below(parent.descriptor, [name])
         except FileNotFoundError:
-            self._tally.vanished += 1
             return False
         except OSError as error:
             raise _failure(f"the folder {path + name!r}", error) from error
@@ -190,11 +170,9 @@ class _Walk:
                 folder.ignores = _read_ignores(folder, path)
             names = self._scan(folder, _bytes(path))
         except FileNotFoundError:  # an open folder that has been deleted
-            self._tally.vanished += 1
             return
         except OSError as error:
             raise _failure(f"the folder {path or '.'!r}", error) from error
-        self._tally.folders += 1
         names.sort(reverse=True)
         folder.pending.sort(reverse=True)
         while names:
@@ -202,7 +180,6 @@ class _Walk:
             try:
                 facts = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
             except FileNotFoundError:
-                self._tally.vanished += 1
                 continue
             except OSError as error:
                 raise _failure(repr(path + name), error) from error
@@ -220,10 +197,6 @@ class _Walk:
                 elif entry.is_file(follow_symlinks=False):
                     if self._wanted(folder, path, entry.name):
                         names.append(entry.name)
-                elif entry.is_symlink():
-                    self._tally.links += 1
-                else:
-                    self._tally.special += 1
         return names
 
     def _wanted(self, folder: _Folder, path: bytes, name: str) -> bool:

@@ -49,17 +49,17 @@ class Recall:
         with progress.timings.part("search"):
             limit = candidate_count(progress.search.depth)
             searches = [
-                (kind, bool(preferred), RankingRequest(query, limit, entry_filter))
-                for (preferred, entry_filter), (kind, query) in product(
-                    enumerate(_entry_filters(progress)), _queries(progress)
+                (kind, RankingRequest(query, limit, entry_filter))
+                for entry_filter, (kind, query) in product(
+                    _entry_filters(progress), _queries(progress)
                 )
             ]
             found = await self._searcher.rankings(
-                progress.serving.index_name, progress.owner, [wanted for _, _, wanted in searches]
+                progress.serving.index_name, progress.owner, [wanted for _, wanted in searches]
             )
         recalled = [
-            Ranking(kind, candidates, preferred=preferred)
-            for (kind, preferred, _), candidates in zip(searches, found, strict=True)
+            Ranking(kind, candidates)
+            for (kind, _), candidates in zip(searches, found, strict=True)
         ]
         return replace(progress, rankings=[*progress.rankings, *recalled])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -23,11 +23,11 @@ from rag_assets.common.errors import (
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.times import from_nanoseconds
 from rag_assets.ingest.sources.diff import (
+    Change,
+    ChangeKind,
     Comparison,
     KnownDocument,
-    ListingDiff,
     deletions_suspicious,
-    diff_listing,
 )
 from rag_assets.ingest.sources.digests import Digest, hash_documents
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
@@ -68,6 +68,26 @@ def listed(path: str, facts: ListingFacts) -> ListedDocument:
     )
 
 
+@dataclass(frozen=True)
+class Compared:
+    """A comparison whose listing was read to its end, and all of its changes."""
+
+    comparison: Comparison
+    changes: list[Change]
+
+    def of(self, kind: ChangeKind) -> list[Change]:
+        return [change for change in self.changes if change.kind == kind]
+
+
+def compared(
+    found: Iterable[ListedDocument],
+    rows: Iterable[KnownDocument],
+    hash_all: Callable[[Iterator[ListedDocument]], Iterable[Digest]],
+) -> Compared:
+    comparison = Comparison(rows)
+    return Compared(comparison, list(comparison.changes(hash_all(comparison.suspects(found)))))
+
+
 def known(path: str, facts: ListingFacts, sha: str | None, *, deleted: bool) -> KnownDocument:
     return KnownDocument(document_id("s", path), facts, sha, NOW, from_nanoseconds(0), deleted)
 
@@ -102,7 +122,7 @@ def test_every_document_is_accounted_for_once(
 
     rows = [known(path, facts, sha, deleted=gone) for path, (facts, sha, gone) in before.items()]
     found = [listed(path, facts) for path, (facts, _) in after.items()]
-    diff = diff_listing(found, rows, hash_all)
+    diff = compared(found, rows, hash_all)
 
     there = {path: (facts, sha) for path, (facts, sha, gone) in before.items() if not gone}
     quiet = {
@@ -114,24 +134,26 @@ def test_every_document_is_accounted_for_once(
     }
     assert set(hashed) == after.keys() - quiet
     assert len(hashed) == len(set(hashed))
-    assert diff.unchanged_count == len(quiet)
-    assert diff.removed == {document_id("s", path) for path in there.keys() - after.keys()}
+    assert diff.comparison.unchanged_count == len(quiet)
+    assert diff.comparison.removed() == {
+        document_id("s", path) for path in there.keys() - after.keys()
+    }
     outcomes = {path: after[path][1] for path in hashed}
     read = {path: sha for path, sha in outcomes.items() if sha in ("one", "two")}
-    assert {c.document.path: c.content_sha256 for c in diff.added} == {
+    assert {c.document.path: c.content_sha256 for c in diff.of("added")} == {
         path: sha for path, sha in read.items() if path not in there
     }
-    assert {c.document.path: c.content_sha256 for c in diff.changed} == {
+    assert {c.document.path: c.content_sha256 for c in diff.of("changed")} == {
         path: sha for path, sha in read.items() if path in there and there[path][1] != sha
     }
-    assert {c.document.path for c in diff.touched} == {
+    assert {c.document.path for c in diff.of("touched")} == {
         path for path, sha in read.items() if path in there and there[path][1] == sha
     }
-    assert {c.document.path for c in diff.rejected} == {
+    assert {c.document.path for c in diff.of("rejected")} == {
         path for path, outcome in outcomes.items() if outcome == "rejected"
     }
-    assert all(change.error and change.content_sha256 is None for change in diff.rejected)
-    assert diff.vanished_count == list(outcomes.values()).count("vanished")
+    assert all(c.error and c.content_sha256 is None for c in diff.of("rejected"))
+    assert diff.comparison.vanished_count == list(outcomes.values()).count("vanished")
 
 
 @pytest.mark.parametrize(
@@ -194,16 +216,16 @@ def test_suspicious_deletions(removed: int, of: int, held: bool) -> None:
     assert deletions_suspicious(removed, of) is held
 
 
-def synced(source: FilesSource, rows: dict[str, KnownDocument]) -> ListingDiff:
-    """Diff a real folder, then bring the known rows up to date as the catalog would."""
+def synced(source: FilesSource, rows: dict[str, KnownDocument]) -> Compared:
+    """Compare a real folder, then bring the known rows up to date as the catalog would."""
     began = time.time_ns()
     documents = list(source.list())
-    diff = diff_listing(documents, rows.values(), partial(hash_documents, source))
+    diff = compared(documents, rows.values(), partial(hash_documents, source))
     facts = {document.document_id: document.facts for document in documents}
-    for change in (*diff.added, *diff.changed, *diff.touched):
+    for change in diff.changes:
         key = change.document.document_id
         rows[key] = KnownDocument(key, facts[key], change.content_sha256, began, change.modified_at)
-    for key in diff.removed:
+    for key in diff.comparison.removed():
         del rows[key]
     return diff
 
@@ -216,23 +238,23 @@ def test_a_real_folder_over_time(tmp_path: Path) -> None:
     source = FilesSource(FilesConfig(name="s", root=tmp_path))
     rows: dict[str, KnownDocument] = {}
     first = synced(source, rows)
-    assert [change.content_sha256 for change in first.added] == [
+    assert [change.content_sha256 for change in first.of("added")] == [
         sha256_hex(name) for name in ("a.md", "b.md", "c.md")
     ]
-    assert synced(source, rows).unchanged_count == 3
+    assert synced(source, rows).comparison.unchanged_count == 3
 
     (tmp_path / "a.md").write_text("A.md")  # same size
     os.utime(tmp_path / "a.md", ns=(old, old))  # and the mtime set back
     os.utime(tmp_path / "b.md")
     (tmp_path / "c.md").rename(tmp_path / "d.md")
     second = synced(source, rows)
-    assert [change.document.path for change in second.changed] == ["a.md"]
-    assert [change.document.path for change in second.touched] == ["b.md"]
-    assert [change.document.path for change in second.added] == ["d.md"]
-    assert second.removed == {document_id("s", "c.md")}
+    assert [change.document.path for change in second.of("changed")] == ["a.md"]
+    assert [change.document.path for change in second.of("touched")] == ["b.md"]
+    assert [change.document.path for change in second.of("added")] == ["d.md"]
+    assert second.comparison.removed() == {document_id("s", "c.md")}
     third = synced(source, rows)
-    assert third.unchanged_count == 2
-    assert [change.document.path for change in third.touched] == ["b.md"]  # modified just now
+    assert third.comparison.unchanged_count == 2
+    assert [change.document.path for change in third.of("touched")] == ["b.md"]  # modified just now
 
 
 def test_hashing_keeps_the_order_and_isolates_failures(tmp_path: Path) -> None:

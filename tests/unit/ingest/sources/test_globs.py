@@ -17,7 +17,7 @@ from rag_assets.ingest.sources.globs import (
     compile_gitignore,
     compile_globs,
 )
-from rag_assets.ingest.sources.walk import GITIGNORE, Selection, Tally, walk_root
+from rag_assets.ingest.sources.walk import GITIGNORE, Selection, walk_root
 
 NAMES = st.sampled_from(
     ["a", "b", "ab", "aab", "a b", "b ", "a.md", "ab.md", "é", "[a]", "a\\", "-", "#a", "!a"]
@@ -95,7 +95,7 @@ def test_a_listing_keeps_what_git_keeps(
         if (trees / folder).is_dir():
             (trees / folder / GITIGNORE).write_text(content, encoding="utf-8", newline="")
     selection = Selection.of(include=["**"], exclude=[], gitignore=True)
-    listed = [path for path, _ in walk_root(trees, selection, Tally())]
+    listed = [path for path, _ in walk_root(trees, selection)]
     assert len(listed) == len(set(listed))
     assert set(listed) == kept_by_git(trees)
 

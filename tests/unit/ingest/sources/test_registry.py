@@ -11,7 +11,7 @@ from rag_assets.common.kinds import by_name
 from rag_assets.ingest.sources.files import FILES, FilesConfig
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.records import RECORDS, RecordsConfig
-from rag_assets.ingest.sources.registry import SOURCE_KINDS, build_source, kind_of
+from rag_assets.ingest.sources.registry import SOURCE_KINDS, kind_of
 
 
 def test_a_kind_is_named_as_its_configuration_says() -> None:
@@ -43,17 +43,17 @@ def test_a_source_is_built_from_its_context(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/a.md").write_text("a")
     config = FilesConfig(name="d", root=Path("docs"))
-    built = build_source(config, SourceContext(tmp_path))
+    built = FILES.build(config, SourceContext(tmp_path))
     assert [document.uri for document in built.list()] == ["d/a.md"]
     with pytest.raises(ConfigurationError, match="own state"):
-        build_source(config, SourceContext(tmp_path, forbidden_roots=(tmp_path,)))
+        FILES.build(config, SourceContext(tmp_path, forbidden_roots=(tmp_path,)))
     with pytest.raises(ConfigurationError, match="allowed roots"):
-        build_source(config, SourceContext(tmp_path, allowed_roots=(tmp_path / "other",)))
+        FILES.build(config, SourceContext(tmp_path, allowed_roots=(tmp_path / "other",)))
 
 
 def test_records_without_a_catalog_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="records need a catalog"):
-        build_source(RecordsConfig(name="pushed"), SourceContext(tmp_path))
+        RECORDS.build(RecordsConfig(name="pushed"), SourceContext(tmp_path))
 
 
 def test_two_kinds_of_one_name_are_refused() -> None:

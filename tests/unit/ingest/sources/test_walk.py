@@ -16,7 +16,6 @@ from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from rag_assets.ingest.sources.globs import MAX_GITIGNORE_BYTES
 from rag_assets.ingest.sources.model import ListedDocument, path_of
-from rag_assets.ingest.sources.walk import Tally
 
 
 def source(root: Path, **options: Any) -> FilesSource:
@@ -102,7 +101,7 @@ def test_order_is_stable(tmp_path: Path) -> None:
     assert paths(tmp_path) == ["a.md", "z.md", "b/2.md", "b/x/1.md", "m/a.md", "m/z.md"]
 
 
-def test_links_and_special_files_are_counted_and_never_followed(tmp_path: Path) -> None:
+def test_links_and_special_files_are_never_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     root = tmp_path / "root"
     write(outside, "secret.md")
@@ -119,9 +118,7 @@ def test_links_and_special_files_are_counted_and_never_followed(tmp_path: Path) 
             server.bind("socket.md")
         finally:
             os.chdir(here)
-        tally = Tally()
-        assert [document.path for document in source(root).list(tally)] == ["plain.md"]
-    assert tally == Tally(folders=1, links=4, special=2)
+        assert [document.path for document in source(root).list()] == ["plain.md"]
 
 
 def test_a_gitignore_that_is_no_file_counts_for_nothing(tmp_path: Path) -> None:
@@ -252,14 +249,12 @@ def test_a_root_replaced_during_the_walk_fails_the_listing(tmp_path: Path) -> No
 
 def test_what_vanishes_during_the_walk_is_skipped(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "b.md", "c.md", "gone/d.md", "stays/e.md")
-    tally = Tally()
-    listing = source(tmp_path).list(tally)
+    listing = source(tmp_path).list()
     assert next(listing).path == "a.md"
     (tmp_path / "b.md").unlink()
     (tmp_path / "gone/d.md").unlink()
     (tmp_path / "gone").rmdir()
     assert [document.path for document in listing] == ["c.md", "stays/e.md"]
-    assert tally.vanished == 2
 
 
 def test_a_file_swapped_for_a_link_during_the_walk_is_skipped(tmp_path: Path) -> None:
