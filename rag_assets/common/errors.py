@@ -16,7 +16,6 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
     │   └── TenantBusy            other writers keep the tenant's lock for too long
     ├── ListingFailed             a source could not be listed; it does not count as empty
-    ├── DeletionsHeld             a sync would delete suspiciously many documents
     ├── TenantLocked              another process writes for this tenant
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
@@ -128,10 +127,6 @@ class TenantBusy(ServiceUnavailable):
 
 class ListingFailed(RagAssetsError):
     """A source could not be listed completely; what it holds is unknown."""
-
-
-class DeletionsHeld(RagAssetsError):
-    """A source lost so many documents at once that a person must confirm the deletions."""
 
 
 class TenantLocked(RagAssetsError):

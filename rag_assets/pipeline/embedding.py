@@ -19,7 +19,6 @@ from rag_assets.common.errors import (
 from rag_assets.ingest.chunking.model import embedding_text
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
-from rag_assets.models.embedding.outcome import EmbedProgress
 from rag_assets.models.embedding.protocol import Vectors
 from rag_assets.models.factory import price_of
 from rag_assets.pipeline.batch_results import collect
@@ -170,9 +169,6 @@ def _embed(
         ctx.lake.append_vectors(embedder_id, keys, vectors)
         ledger.record()
 
-    def advance(state: EmbedProgress) -> None:
-        progress.at(state.done)
-
     try:
         outcome = asyncio.run(
             embed_all(
@@ -182,7 +178,7 @@ def _embed(
                 flush_items=_KEPT_TOGETHER,
                 flush_seconds=_kept_within(ctx),
                 deadline=time.monotonic() + ctx.limits.embed_seconds,
-                progress=advance,
+                progress=progress.at,
                 budget=ledger.budget,
             )
         )

@@ -79,7 +79,6 @@ class Comparison:
         self._unseen = {key for key, row in self._known.items() if not row.deleted}
         self._whole = False
         self.unchanged_count = 0
-        self.vanished_count = 0
 
     def suspects(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
         """Those listed documents that must be hashed: new, back, different, racy or rejected."""
@@ -92,11 +91,11 @@ class Comparison:
         self._whole = True
 
     def changes(self, digests: Iterable[Digest]) -> Iterator[Change]:
-        """Yield the change of each suspect; those that vanished are only counted."""
+        """Yield the change of each suspect; one that vanished is left to the next listing."""
         for document, outcome in digests:
             if isinstance(outcome, DocumentVanished):
-                self.vanished_count += 1
-            elif isinstance(outcome, DocumentRejected):
+                continue
+            if isinstance(outcome, DocumentRejected):
                 yield Change(document, "rejected", None, document.modified_at, outcome)
             else:
                 yield self._change(document, outcome)

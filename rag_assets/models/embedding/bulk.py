@@ -31,7 +31,7 @@ from rag_assets.common.errors import (
     RequestsStopped,
 )
 from rag_assets.models.embedding.batches import Batch, EmbedItem, Packer
-from rag_assets.models.embedding.outcome import EmbedOutcome, EmbedProgress
+from rag_assets.models.embedding.outcome import EmbedOutcome
 from rag_assets.models.embedding.protocol import Answer, Budget, Charge, Embedder
 from rag_assets.models.embedding.vector_buffer import Keep, VectorBuffer
 from rag_assets.models.embedding.vectors import checked_vectors
@@ -47,7 +47,7 @@ async def embed_all(
     flush_items: int = 512,
     flush_seconds: float = 3.0,
     deadline: float | None = None,
-    progress: Callable[[EmbedProgress], None] | None = None,
+    progress: Callable[[int], None] | None = None,
     budget: Budget | None = None,
 ) -> EmbedOutcome:
     """Embed texts and store their vectors as they arrive.
@@ -64,7 +64,8 @@ async def embed_all(
         flush_seconds: longest time that a vector waits for others.
         deadline: time.monotonic() after which no further call begins; those in progress may end,
             and the first call waits for its turn even beyond it, so that every run progresses.
-        progress: called in this thread after each call to the embedder.
+        progress: called in this thread after each call to the embedder, with the number of texts
+            that have a vector.
         budget: limits spending; None for no limit.
 
     Raises:
@@ -99,7 +100,7 @@ class _BulkRun:
         self, embedder: Embedder, items: Iterable[EmbedItem], keeper: VectorBuffer
     ) -> None:
         self.deadline: float | None = None
-        self.progress: Callable[[EmbedProgress], None] | None = None
+        self.progress: Callable[[int], None] | None = None
         self.budget: Budget | None = None
         self._embedder = embedder
         self._keeper = keeper
@@ -255,7 +256,7 @@ class _BulkRun:
         else:
             self._add(batch, answer)
         if self.progress is not None:
-            self.progress(self._state())
+            self.progress(self._done)
 
     def _count(self, error: ProviderError) -> None:
         self._tokens += error.tokens
@@ -274,13 +275,3 @@ class _BulkRun:
             self._rejected[batch.items[0].key] = error.message
         else:
             self._queue.extendleft(reversed(batch.halves()))
-
-    def _state(self) -> EmbedProgress:
-        return EmbedProgress(
-            done=self._done,
-            rejected=len(self._rejected),
-            total=len(self._items),
-            requests=self._requests,
-            tokens=self._tokens,
-            seconds=time.monotonic() - self._started,
-        )

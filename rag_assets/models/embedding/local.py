@@ -37,7 +37,7 @@ class OnnxEmbedder:
 
     A text longer than the model's window is cut into consecutive windows, each embedded
     separately; its vector is the mean of their unit vectors, weighted by their tokens, normalised
-    again. No part of a text is left out. texts_windowed counts such texts.
+    again. No part of a text is left out.
 
     The model is loaded at the first use, not when the object is created.
 
@@ -65,7 +65,6 @@ class OnnxEmbedder:
         self._pool: ThreadPoolExecutor | None = None
         self._tokenizer: Tokenizer | None = None
         self._network: Network | None = None
-        self._windowed = 0
 
     @property
     def embedder_id(self) -> str:
@@ -89,11 +88,6 @@ class OnnxEmbedder:
         Two calls, so that no thread is idle while one ends.
         """
         return CallLimits(texts=_BATCH, concurrency=2)
-
-    @property
-    def texts_windowed(self) -> int:
-        """Texts embedded so far that were longer than the model's window."""
-        return self._windowed
 
     async def embed(
         self,
@@ -134,13 +128,6 @@ class OnnxEmbedder:
     async def close(self) -> None:
         """There are no connections to close; the loaded model is kept for the next call."""
 
-    def unload(self) -> None:
-        """Stop the threads and unload the model; a later call loads it again."""
-        with self._lock:
-            pool, self._pool, self._network = self._pool, None, None
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
-
     def _work_off(
         self,
         todo: deque[tuple[int, str]],
@@ -168,8 +155,6 @@ class OnnxEmbedder:
             return None
         if len(windows) == 1:
             return network.vector(windows[0]).astype(np.float32)
-        with self._lock:
-            self._windowed += 1
         total = np.zeros(self.dimensions)
         for window, weight in zip(windows, weights, strict=True):
             total += weight * network.vector(window)

@@ -112,13 +112,6 @@ class CrossEncoder:
     async def close(self) -> None:
         """There are no connections to close; the loaded model is kept for the next call."""
 
-    def unload(self) -> None:
-        """Stop the threads and unload the model; a later call loads it again."""
-        with self._lock, self._loading:
-            pool, self._pool, self._pairs = self._pool, None, None
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
-
     def _work_off(
         self,
         question: str,

@@ -58,8 +58,7 @@ class Recall:
                 progress.serving.index_name, progress.owner, [wanted for _, wanted in searches]
             )
         recalled = [
-            Ranking(kind, candidates)
-            for (kind, _), candidates in zip(searches, found, strict=True)
+            Ranking(kind, candidates) for (kind, _), candidates in zip(searches, found, strict=True)
         ]
         return replace(progress, rankings=[*progress.rankings, *recalled])
 

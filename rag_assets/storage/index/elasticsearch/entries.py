@@ -15,6 +15,7 @@ from rag_assets.storage.index.model import Entry, EntryFilter, Owner, ScannedEnt
 
 _QUERY_DOCUMENTS = 500
 _STORED = ["*"]
+_SCOPE_FIELDS = ("access_scope", "digest")
 
 
 class ElasticsearchEntries:

