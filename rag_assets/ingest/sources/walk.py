@@ -194,9 +194,10 @@ class _Walk:
                 if entry.is_dir(follow_symlinks=False):
                     if not self._skipped(folder, path, entry.name, is_folder=True):
                         folder.pending.append(entry.name)
-                elif entry.is_file(follow_symlinks=False):
-                    if self._wanted(folder, path, entry.name):
-                        names.append(entry.name)
+                elif entry.is_file(follow_symlinks=False) and self._wanted(
+                    folder, path, entry.name
+                ):
+                    names.append(entry.name)
         return names
 
     def _wanted(self, folder: _Folder, path: bytes, name: str) -> bool:
