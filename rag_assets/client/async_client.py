@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Self, TypeVar
 
 import anyio
 import httpx2
 
-from rag_assets.client import operations
 from rag_assets.client.base import BaseClient
 from rag_assets.client.calls import Call, Pages
 from rag_assets.client.exchange import FAILURES, Retry, outcome_of, outcome_of_failure
-from rag_assets.client.signatures import described_by
 
-P = ParamSpec("P")
 T = TypeVar("T")
 Item = TypeVar("Item")
-
-
-def _operation(build: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncClient, P], Awaitable[T]]:
-    """A method that sends the request of an operation."""
-
-    @described_by(build)
-    async def method(self: AsyncClient, /, *arguments: P.args, **options: P.kwargs) -> T:
-        return await self.send(build(*arguments, **options))
-
-    return method
-
-
-def _listing(
-    build: Callable[P, Pages[T, Item]],
-) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[Item]]:
-    """A method that goes through the pages of a list."""
-
-    @described_by(build)
-    async def method(
-        self: AsyncClient, /, *arguments: P.args, **options: P.kwargs
-    ) -> AsyncIterator[Item]:
-        pages = build(*arguments, **options)
-        call: Call[T] | None = pages.first
-        while call is not None:
-            page = await self.send(call)
-            for item in pages.items(page):
-                yield item
-            call = pages.following(page)
-
-    return method
 
 
 class AsyncClient(BaseClient[httpx2.AsyncClient]):
@@ -77,6 +44,19 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
             await anyio.sleep(outcome.seconds)
         return outcome
 
+    async def items(self, pages: Pages[T, Item]) -> AsyncIterator[Item]:
+        """Every item of a list of rag_assets.client.operations, page by page.
+
+        Raises:
+            ClientError: a page cannot be fetched.
+        """
+        call: Call[T] | None = pages.first
+        while call is not None:
+            page = await self.send(call)
+            for item in pages.items(page):
+                yield item
+            call = pages.following(page)
+
     def _connections(self, options: Mapping[str, Any]) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(**options)
 
@@ -86,18 +66,3 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         except FAILURES as error:
             return outcome_of_failure(call, error, pause)
         return outcome_of(call, response, self._settings, pause)
-
-    query = _operation(operations.query)
-    answer = _operation(operations.answer)
-    documents = _operation(operations.documents)
-    all_documents = _listing(operations.all_documents)
-    delete_document = _operation(operations.delete_document)
-    put_record = _operation(operations.put_record)
-    delete_record = _operation(operations.delete_record)
-    reindex = _operation(operations.reindex)
-    events = _operation(operations.events)
-    all_events = _listing(operations.all_events)
-    status = _operation(operations.status)
-    live = _operation(operations.live)
-    ready = _operation(operations.ready)
-    metrics = _operation(operations.metrics)

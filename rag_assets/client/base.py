@@ -1,4 +1,4 @@
-"""The base of both clients: their arguments."""
+"""The base of both clients: their arguments, and their methods for operations."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Self, TypeVar
 
+from rag_assets.client import operations
 from rag_assets.client.environment import from_environment
 from rag_assets.client.exchange import ClientSettings
+from rag_assets.client.methods import list_method_of, method_of
 
 Http = TypeVar("Http")
 
@@ -61,3 +63,18 @@ class BaseClient(ABC, Generic[Http]):
     @abstractmethod
     def _connections(self, options: Mapping[str, Any]) -> Http:
         """What sends requests."""
+
+    query = method_of(operations.query)
+    answer = method_of(operations.answer)
+    documents = method_of(operations.documents)
+    all_documents = list_method_of(operations.all_documents)
+    delete_document = method_of(operations.delete_document)
+    put_record = method_of(operations.put_record)
+    delete_record = method_of(operations.delete_record)
+    reindex = method_of(operations.reindex)
+    events = method_of(operations.events)
+    all_events = list_method_of(operations.all_events)
+    status = method_of(operations.status)
+    live = method_of(operations.live)
+    ready = method_of(operations.ready)
+    metrics = method_of(operations.metrics)
