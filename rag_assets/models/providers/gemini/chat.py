@@ -6,37 +6,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rag_assets.common.errors import InputRejected
-from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.chat.endpoint import SdkChatEndpoint
 from rag_assets.models.chat.protocol import Prompt
-from rag_assets.models.chat.remote import MOST_ANSWER_BYTES, Reply
+from rag_assets.models.chat.remote import Reply
 from rag_assets.models.providers.gemini.connection import GeminiConnection
-from rag_assets.models.transport.credentials import Credentials
-from rag_assets.models.transport.sdk_connection import Server, plausible_tokens
+from rag_assets.models.transport.sdk_connection import plausible_tokens
 
 if TYPE_CHECKING:
     from google.genai import Client
     from google.genai.types import Candidate, GenerateContentResponse
 
 
-class GeminiChat(GeminiConnection):
-    """One chat model; see remote.ChatEndpoint.
-
-    Args:
-        server, credentials, allowed: see SdkConnection.
-        model: the model's name at the provider.
-    """
-
-    most_bytes = MOST_ANSWER_BYTES
-
-    def __init__(
-        self, server: Server, credentials: Credentials, allowed: PrivateEndpoints, model: str
-    ) -> None:
-        super().__init__(server, credentials, allowed)
-        self._model = model
-
-    async def request(self, prompt: Prompt, seconds: float) -> Reply:
-        """Send one request; see remote.ChatEndpoint."""
-        return await self.exchange(lambda sdk: self._complete(sdk, prompt), seconds=seconds)
+class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
+    """One chat model of Google, or of a server that implements its API; see SdkChatEndpoint."""
 
     async def _complete(self, sdk: Client, prompt: Prompt) -> Reply:
         from google.genai.types import (
