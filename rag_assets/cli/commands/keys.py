@@ -16,7 +16,8 @@ from rag_assets.common.formatting import counted
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
-    from rag_assets.billing.key_ring import KeyEntry, KeyRing
+    from rag_assets.billing.key_entries import KeyEntry
+    from rag_assets.billing.key_ring import KeyRing
 
 _LONGEST_INPUT = 65_536
 
@@ -101,7 +102,7 @@ def _ring(session: Session) -> KeyRing:
 
 def _missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]:
     """The missing keys of tenants whose embedder needs one."""
-    from rag_assets.billing.key_ring import KeyEntry
+    from rag_assets.billing.key_entries import KeyEntry
 
     for record in session.catalog.tenants.all():
         if record.state == "ACTIVE" and tenant_id in {None, record.id}:

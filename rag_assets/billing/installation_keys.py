@@ -1,0 +1,96 @@
+"""The master keys of an installation: in the environment, or else in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from rag_assets.billing.key_file import KeyFile, key_file_path
+from rag_assets.billing.master_key import (
+    PREVIOUS,
+    VARIABLE,
+    MasterKey,
+    MasterKeys,
+    keys_of_environment,
+)
+from rag_assets.common.errors import KeyUnreadable
+from rag_assets.common.settings import Settings
+from rag_assets.ingest.sources.registry import paths_of
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.provider_keys import StoredKey
+from rag_assets.storage.lake.location import Location
+from rag_assets.tenants.kinds import installed_kinds
+
+
+class InstallationKeys:
+    """The master keys of one installation.
+
+    Args:
+        catalog: has the folders of tenants' sources, none of which may contain the file.
+        settings: have the path of the file.
+        environ: has master keys in place of the file.
+    """
+
+    def __init__(self, catalog: Catalog, settings: Settings, environ: Mapping[str, str]) -> None:
+        self._catalog = catalog
+        self._settings = settings
+        self._environ = environ
+
+    def read(self) -> MasterKeys | None:
+        """The master keys; None if there are none yet.
+
+        Raises:
+            ConfigurationError: a variable or the file cannot be used.
+        """
+        return self.of_environment() or self._file().read()
+
+    def of_environment(self) -> MasterKeys | None:
+        """The master keys in the environment; None if the file is used.
+
+        Raises:
+            ConfigurationError: a variable holds no key.
+        """
+        return keys_of_environment(self._environ)
+
+    def writable_file(self) -> KeyFile:
+        """The file, which is refused within a source, the lake or the installation's state."""
+        return self._file(self._source_folders())
+
+    def find(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
+        """The master key that encrypts a stored key.
+
+        Args:
+            key: to decrypt.
+            keys: as read; None if there are none.
+
+        Raises:
+            KeyUnreadable: it is not among them.
+        """
+        found = keys.find(key.sealed.master_key_id) if keys else None
+        if found is None:
+            raise KeyUnreadable(
+                f"the stored key of tenant {key.ref.id!r} for {key.provider} was encrypted with"
+                f" the master key {key.sealed.master_key_id}, which is unavailable",
+                hint=f"restore {self._key_location()}; or, if it is lost, `rag-assets keys remove"
+                f" {key.ref.id} {key.provider}`, and set the key again",
+            )
+        return found
+
+    def _file(self, folders: Iterable[Path] = ()) -> KeyFile:
+        lake = Location.parse(self._settings.lake_url).url if self._settings.lake_url else ""
+        data = [Path(lake)] if lake.startswith("/") else []
+        path = key_file_path(self._settings, self._environ)
+        return KeyFile(path, (self._settings.local, *data, *folders))
+
+    def _source_folders(self) -> Iterator[Path]:
+        """Folders of all tenants' sources. Sources themselves refuse to contain the file."""
+        kinds = installed_kinds().sources
+        for record in self._catalog.tenants.all():
+            for source in record.config.get("sources", ()):
+                for path in paths_of(source, kinds).values():
+                    yield self._settings.home / Path(path).expanduser()
+
+    def _key_location(self) -> str:
+        if self._environ.get(VARIABLE):
+            return f"it as {PREVIOUS}"
+        return str(key_file_path(self._settings, self._environ))

@@ -1,0 +1,87 @@
+"""Tenants' keys in displayable form: stored ones, and those in environment variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from rag_assets.billing.master_key import MasterKeys
+from rag_assets.models.providers.registry import provider_of_chat_model
+from rag_assets.storage.catalog.provider_keys import StoredKey
+
+RERANK = "rerank"
+"""The purpose of a rerank endpoint's key, in place of a provider's name."""
+
+KeyState: TypeAlias = Literal["set", "not set", "unreadable", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEntry:
+    """The displayable part of a key.
+
+    Attributes:
+        shown: its last four characters as "…abcd", or the variable that holds it as "$NAME".
+        state: "not set": the variable; "unreadable": its master key is missing; "missing": the
+            tenant's provider requires a key, and there is none.
+        worked: whether the provider accepted it when it was last used.
+    """
+
+    tenant: str
+    provider: str
+    shown: str
+    state: KeyState
+    set_at: datetime | None = None
+    last_used_at: datetime | None = None
+    worked: bool | None = None
+
+
+def entry_of(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
+    """The entry of a stored key.
+
+    Args:
+        key: to display.
+        keys: the master keys; None if there are none.
+    """
+    readable = keys is not None and keys.find(key.sealed.master_key_id) is not None
+    return KeyEntry(
+        tenant=key.ref.id,
+        provider=key.provider,
+        shown=f"…{key.last_four}",
+        state="set" if readable else "unreadable",
+        set_at=key.created_at,
+        last_used_at=key.last_used_at,
+        worked=key.worked,
+    )
+
+
+def referenced_entries(
+    tenant_id: str, config: Mapping[str, Any], environ: Mapping[str, str]
+) -> Iterator[KeyEntry]:
+    """The entries of the keys that a tenant's configuration refers to.
+
+    Args:
+        tenant_id: of the tenant.
+        config: its configuration as stored.
+        environ: has the keys.
+    """
+    for purpose, reference in _references(config):
+        name = reference.removeprefix("$")
+        yield KeyEntry(tenant_id, purpose, f"${name}", "set" if environ.get(name) else "not set")
+
+
+def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The keys by reference in a tenant's configuration: purpose and variable."""
+    for user in (config.get("embedder"), config.get("chat_model")):
+        # A chat model may be no more than a name.
+        if isinstance(user, Mapping) and user.get("api_key"):
+            yield user.get("provider") or _chat_provider(user.get("model")), user["api_key"]
+    rerank = config.get("retrieval", {}).get("rerank") or {}
+    if rerank.get("api_key"):
+        yield RERANK, rerank["api_key"]
+
+
+def _chat_provider(model: str | None) -> str:
+    provider = provider_of_chat_model(model)
+    return provider.name if provider else ""
