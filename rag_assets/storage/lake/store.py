@@ -6,10 +6,10 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from rag_assets.storage.lake.location import Location, embedder_slug, tenant_folder
+from rag_assets.storage.lake.location import Location, tenant_folder
 from rag_assets.storage.lake.model import (
     ChunkSetHead,
     ChunkSetRow,
@@ -20,18 +20,12 @@ from rag_assets.storage.lake.model import (
     ParsedRow,
     VectorRows,
 )
+from rag_assets.storage.lake.tenant_tables import TenantTables, live_keys
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import polars as pl
-
-    from rag_assets.storage.lake.schemas import TableKind
-    from rag_assets.storage.lake.table import KeyedTable
-
-_PARSED = "parsed_text"
-_CHUNKS = "chunks"
-_EMBEDDINGS = "embeddings"
 
 
 class Lake:
@@ -84,12 +78,13 @@ class TenantLake:
         self._location = location
         self._parent = parent
         self._guard = guard
+        self._tables = TenantTables(location, guard)
 
     # -- parsed text
 
     def missing_parsed(self, keys: Collection[str]) -> set[str]:
         """Those of the parse_keys that are not in the lake."""
-        return self._parsed().missing(keys) if keys else set()
+        return self._tables.parsed().missing(keys) if keys else set()
 
     def parsed(self, keys: Collection[str]) -> dict[str, ParsedRow]:
         """Parsed documents by parse_key; unknown keys are left out."""
@@ -97,14 +92,14 @@ class TenantLake:
             return {}
         from rag_assets.storage.lake import rows
 
-        return rows.parsed_rows(self._parsed().read(keys))
+        return rows.parsed_rows(self._tables.parsed().read(keys))
 
     def parsed_heads(self, keys: Collection[str]) -> dict[str, ParsedHead]:
         """Parsed documents without their texts, by parse_key."""
         if not keys:
             return {}
         columns = ("key", "digest", "title", "media_type")
-        frame = self._parsed().read(keys, columns)
+        frame = self._tables.parsed().read(keys, columns)
         return {key: ParsedHead(*rest) for key, *rest in frame.iter_rows()}
 
     def append_parsed(self, documents: Collection[ParsedRow]) -> None:
@@ -117,17 +112,17 @@ class TenantLake:
         if documents:
             from rag_assets.storage.lake import rows
 
-            self._parsed().append(rows.parsed_frame(documents))
+            self._tables.parsed().append(rows.parsed_frame(documents))
 
     def parsed_keys(self) -> set[str]:
         """All parse_keys in the lake."""
-        return self._parsed().keys()
+        return self._tables.parsed().keys()
 
     # -- chunk sets
 
     def missing_chunk_sets(self, keys: Collection[str]) -> set[str]:
         """Those of the chunk_set_keys that are not in the lake."""
-        return self._chunks().missing(keys) if keys else set()
+        return self._tables.chunks().missing(keys) if keys else set()
 
     def chunk_sets(self, keys: Collection[str]) -> dict[str, ChunkSetRow]:
         """Chunk sets by chunk_set_key; unknown keys are left out."""
@@ -135,13 +130,13 @@ class TenantLake:
             return {}
         from rag_assets.storage.lake import rows
 
-        return rows.chunk_set_rows(self._chunks().read(keys))
+        return rows.chunk_set_rows(self._tables.chunks().read(keys))
 
     def chunk_hashes(self, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
         """The text_sha256 of each chunk, in order, by chunk_set_key."""
         if not keys:
             return {}
-        frame = self._chunks().read(keys, ("key", "text_sha256"))
+        frame = self._tables.chunks().read(keys, ("key", "text_sha256"))
         return {key: tuple(hashes) for key, hashes in frame.iter_rows()}
 
     def chunk_set_heads(self, keys: Collection[str]) -> dict[str, ChunkSetHead]:
@@ -150,28 +145,28 @@ class TenantLake:
             return {}
         from rag_assets.storage.lake import rows
 
-        return rows.chunk_set_heads(self._chunks().read(keys, rows.CHUNK_SET_HEAD))
+        return rows.chunk_set_heads(self._tables.chunks().read(keys, rows.CHUNK_SET_HEAD))
 
     def stored_chunk_sets(self, keys: Collection[str]) -> pl.DataFrame:
         """Rows of chunk sets (schemas.CHUNKS) including duplicates, for checks."""
-        return self._chunks().stored(keys)
+        return self._tables.chunks().stored(keys)
 
     def append_chunk_sets(self, chunk_sets: Collection[ChunkSetRow]) -> None:
         """Append chunk sets in one commit; raises the errors of append_parsed."""
         if chunk_sets:
             from rag_assets.storage.lake import rows
 
-            self._chunks().append(rows.chunk_sets_frame(chunk_sets))
+            self._tables.chunks().append(rows.chunk_sets_frame(chunk_sets))
 
     def chunk_set_keys(self) -> set[str]:
         """All chunk_set_keys in the lake."""
-        return self._chunks().keys()
+        return self._tables.chunks().keys()
 
     # -- vectors
 
     def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
         """Those of the text_sha256 that have no vector by this embedder."""
-        return self._vectors(embedder_id).missing(hashes) if hashes else set()
+        return self._tables.vectors(embedder_id).missing(hashes) if hashes else set()
 
     def vectors(self, embedder_id: str, hashes: Collection[str]) -> VectorRows:
         """Vectors of these text_sha256, in no particular order; unknown ones are left out."""
@@ -179,11 +174,13 @@ class TenantLake:
             return VectorRows.none()
         from rag_assets.storage.lake import rows
 
-        return rows.vector_rows(self._vectors(embedder_id).read(hashes, ("text_sha256", "vector")))
+        return rows.vector_rows(
+            self._tables.vectors(embedder_id).read(hashes, ("text_sha256", "vector"))
+        )
 
     def stored_vectors(self, embedder_id: str, hashes: Collection[str]) -> pl.DataFrame:
         """Rows of vectors (schemas.EMBEDDINGS) including duplicates, for checks."""
-        return self._vectors(embedder_id).stored(hashes)
+        return self._tables.vectors(embedder_id).stored(hashes)
 
     def append_vectors(
         self, embedder_id: str, hashes: Collection[str], vectors: npt.NDArray[np.float32]
@@ -198,7 +195,7 @@ class TenantLake:
             return
         from rag_assets.storage.lake import rows
 
-        table = self._vectors(embedder_id)
+        table = self._tables.vectors(embedder_id)
         description = table.description()
         dimensions = int(description[1]) if description else None
         frame = rows.vectors_frame(list(hashes), vectors, dimensions)
@@ -206,18 +203,18 @@ class TenantLake:
 
     def vector_hashes(self, embedder_id: str) -> set[str]:
         """The text_sha256 of all vectors of this embedder."""
-        return self._vectors(embedder_id).keys()
+        return self._tables.vectors(embedder_id).keys()
 
     def embedders(self) -> list[str]:
         """The embedder_ids of the tenant's vectors, sorted."""
-        descriptions = [table.description() for table in self._vector_tables().values()]
+        descriptions = [table.description() for table in self._tables.of_embedders().values()]
         return sorted(name for name, _ in filter(None, descriptions))
 
     # -- all tables
 
     def size(self) -> LakeSize:
         """Rows, files and bytes of each table that exists."""
-        tables = self._tables()
+        tables = self._tables.all()
         sizes = {
             name: table.size() for name, table in tables.items() if table.description() is not None
         }
@@ -229,7 +226,7 @@ class TenantLake:
             return False
         from rag_assets.storage.lake import compaction
 
-        return any(compaction.is_due(table) for table in self._tables().values())
+        return any(compaction.is_due(table) for table in self._tables.all().values())
 
     def compact(self, live: LiveKeys | None = None) -> dict[str, Compaction]:
         """Merge small files, drop rows that are duplicate or not live, and delete their files.
@@ -249,13 +246,13 @@ class TenantLake:
             return {}
         from rag_assets.storage.lake import compaction
 
-        self._drop_former_versions()
+        self._tables.drop_former_versions()
         live = live or LiveKeys()
         if live.embedders is not None:
-            self._drop_embedders(live.embedders)
+            self._tables.drop_embedders(live.embedders)
         results = {
-            name: compaction.compact(table, _live_of(name, live))
-            for name, table in self._tables().items()
+            name: compaction.compact(table, live_keys(name, live))
+            for name, table in self._tables.all().items()
         }
         return {name: result for name, result in results.items() if result is not None}
 
@@ -268,58 +265,6 @@ class TenantLake:
         self._guard()
         self._location.remove()
         self._parent.remove_if_empty()
-
-    # -- tables
-
-    def _parsed(self) -> KeyedTable:
-        from rag_assets.storage.lake import schemas
-
-        return self._versioned(_PARSED, schemas.PARSED_TEXT_TABLE)
-
-    def _chunks(self) -> KeyedTable:
-        from rag_assets.storage.lake import schemas
-
-        return self._versioned(_CHUNKS, schemas.CHUNKS_TABLE)
-
-    def _versioned(self, name: str, kind: TableKind) -> KeyedTable:
-        from rag_assets.storage.lake import table
-
-        return table.KeyedTable(kind, self._location / name / kind.version, self._guard)
-
-    def _vectors_at(self, slug: str) -> KeyedTable:
-        from rag_assets.storage.lake import schemas, table
-
-        location = self._location / _EMBEDDINGS / slug
-        return table.KeyedTable(schemas.EMBEDDINGS_TABLE, location, self._guard)
-
-    def _vectors(self, embedder_id: str) -> KeyedTable:
-        return self._vectors_at(embedder_slug(embedder_id))
-
-    def _vector_tables(self) -> dict[str, KeyedTable]:
-        slugs = (self._location / _EMBEDDINGS).folders()
-        return {f"{_EMBEDDINGS}/{slug}": self._vectors_at(slug) for slug in slugs}
-
-    def _tables(self) -> dict[str, KeyedTable]:
-        return {_PARSED: self._parsed(), _CHUNKS: self._chunks(), **self._vector_tables()}
-
-    def _drop_former_versions(self) -> None:
-        """Delete tables with former columns; their contents can be computed again."""
-        for name, table in ((_PARSED, self._parsed()), (_CHUNKS, self._chunks())):
-            for version in (self._location / name).folders():
-                if version != table.kind.version:
-                    self._guard()
-                    (self._location / name / version).remove()
-
-    def _drop_embedders(self, kept: Set[str]) -> None:
-        slugs = {f"{_EMBEDDINGS}/{embedder_slug(embedder_id)}" for embedder_id in kept}
-        for name, table in self._vector_tables().items():
-            if name not in slugs:
-                self._guard()
-                table.location.remove()
-
-
-def _live_of(table: str, live: LiveKeys) -> Set[str] | None:
-    return {_PARSED: live.parsed, _CHUNKS: live.chunk_sets}.get(table, live.texts)
 
 
 def _unguarded() -> None:

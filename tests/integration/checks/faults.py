@@ -142,7 +142,7 @@ class CheckedTenant:
         key = item.chunk_set_key
         row = self.ctx.lake.chunk_sets({key})[key]
         changed = tuple(_rehashed(change(chunk), item.title) for chunk in row.chunks)
-        _delete(self.ctx.lake._chunks().location.url, f"key = '{key}'")
+        _delete(self.ctx.lake._tables.chunks().location.url, f"key = '{key}'")
         self.ctx.lake.append_chunk_sets([replace(row, chunks=changed)])
 
     def change_vector(self, file_name: str, change: Callable[[np.ndarray], np.ndarray]) -> str:

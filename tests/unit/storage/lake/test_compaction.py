@@ -208,7 +208,7 @@ def test_large_files_lose_their_duplicate_and_dead_rows(
 
 def test_only_keys_have_statistics(acme: TenantLake, parsed_row: ParsedMaker) -> None:
     acme.append_parsed([parsed_row("a")])
-    table = acme._parsed().open()
+    table = acme._tables.parsed().open()
     assert table is not None
     assert table.metadata().configuration["delta.dataSkippingStatsColumns"] == "key"
     statistics = pl.DataFrame(table.get_add_actions(flatten=True)).columns

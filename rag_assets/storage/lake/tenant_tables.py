@@ -1,0 +1,87 @@
+"""The Delta tables of one tenant's incarnation; each is opened when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from typing import TYPE_CHECKING
+
+from rag_assets.storage.lake.location import Location, embedder_slug
+from rag_assets.storage.lake.model import LiveKeys
+
+if TYPE_CHECKING:
+    from rag_assets.storage.lake.schemas import TableKind
+    from rag_assets.storage.lake.table import KeyedTable
+
+_PARSED = "parsed_text"
+_CHUNKS = "chunks"
+_EMBEDDINGS = "embeddings"
+
+
+class TenantTables:
+    """Opens and deletes the tables: parsed text, chunks, and the vectors of each embedder.
+
+    Args:
+        location: the incarnation's folder.
+        guard: called right before every write; see Lake.tenant.
+    """
+
+    def __init__(self, location: Location, guard: Callable[[], None]) -> None:
+        self._location = location
+        self._guard = guard
+
+    def parsed(self) -> KeyedTable:
+        """The table of parsed documents."""
+        from rag_assets.storage.lake import schemas
+
+        return self._versioned(_PARSED, schemas.PARSED_TEXT_TABLE)
+
+    def chunks(self) -> KeyedTable:
+        """The table of chunk sets."""
+        from rag_assets.storage.lake import schemas
+
+        return self._versioned(_CHUNKS, schemas.CHUNKS_TABLE)
+
+    def vectors(self, embedder_id: str) -> KeyedTable:
+        """The table of an embedder's vectors."""
+        return self._vectors_at(embedder_slug(embedder_id))
+
+    def of_embedders(self) -> dict[str, KeyedTable]:
+        """The tables of all embedders' vectors, by name."""
+        slugs = (self._location / _EMBEDDINGS).folders()
+        return {f"{_EMBEDDINGS}/{slug}": self._vectors_at(slug) for slug in slugs}
+
+    def all(self) -> dict[str, KeyedTable]:
+        """All tables, by name."""
+        return {_PARSED: self.parsed(), _CHUNKS: self.chunks(), **self.of_embedders()}
+
+    def drop_former_versions(self) -> None:
+        """Delete tables with former columns; their contents can be computed again."""
+        for name, table in ((_PARSED, self.parsed()), (_CHUNKS, self.chunks())):
+            for version in (self._location / name).folders():
+                if version != table.kind.version:
+                    self._guard()
+                    (self._location / name / version).remove()
+
+    def drop_embedders(self, kept: Set[str]) -> None:
+        """Delete the vectors of all embedders but these."""
+        names = {f"{_EMBEDDINGS}/{embedder_slug(embedder_id)}" for embedder_id in kept}
+        for name, table in self.of_embedders().items():
+            if name not in names:
+                self._guard()
+                table.location.remove()
+
+    def _versioned(self, name: str, kind: TableKind) -> KeyedTable:
+        from rag_assets.storage.lake import table
+
+        return table.KeyedTable(kind, self._location / name / kind.version, self._guard)
+
+    def _vectors_at(self, slug: str) -> KeyedTable:
+        from rag_assets.storage.lake import schemas, table
+
+        location = self._location / _EMBEDDINGS / slug
+        return table.KeyedTable(schemas.EMBEDDINGS_TABLE, location, self._guard)
+
+
+def live_keys(table: str, live: LiveKeys) -> Set[str] | None:
+    """The keys that a table of this name must keep; None for all."""
+    return {_PARSED: live.parsed, _CHUNKS: live.chunk_sets}.get(table, live.texts)
