@@ -1,0 +1,200 @@
+"""Conformance of vector stores: entries are searched (see EntrySearcher)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from rag_assets.storage.index.model import Owner, RankingRequest, entry_id
+from rag_assets.storage.index.store import VectorStore
+from tests.vector_stores import MADE, SPEC, Opened, entry, owner_of, unit
+
+
+def test_vectors_rank_by_their_exact_cosine(opened: Opened, owner: Owner) -> None:
+    vectors = {
+        "same": unit(1, 0, 0, 0),
+        "near": unit(1, 1, 0, 0),
+        "far": unit(0, 1, 0, 0),
+        "opposite": unit(-1, 0, 0, 0),
+    }
+    opened.write(*(entry(owner, name, vector=vector) for name, vector in vectors.items()))
+    ranking = opened.ranking(owner, unit(1, 0, 0, 0))
+    assert [found.document_id for found in ranking] == ["same", "near", "far", "opposite"]
+    assert [found.score for found in ranking] == pytest.approx([1, 2**-0.5, 0, -1], abs=0.02)
+    assert [f.id for f in opened.ranking(owner, unit(1, 0, 0, 0), limit=2)] == [
+        found.id for found in ranking[:2]
+    ]
+
+
+def test_ties_are_broken_by_id(opened: Opened, owner: Owner) -> None:
+    opened.write(*(entry(owner, f"same-{number}") for number in range(5)))
+    for by in (unit(1, 0, 0, 0), "particular"):
+        ids = [found.id for found in opened.ranking(owner, by)]
+        assert len(ids) == 5
+        assert ids == sorted(ids)
+
+
+def test_words_rank_by_their_number_and_frequency(opened: Opened, owner: Owner) -> None:
+    texts = {
+        "both": "The valve of the sluice turns once a year and nobody knows why.",
+        "twice": "The valve is a valve, and it turns.",
+        "once": "The valve turns once a year and nobody knows why it does so.",
+        "none": "A boat is painted in spring.",
+    }
+    opened.write(*(entry(owner, name, text) for name, text in texts.items()))
+    best, *others = (found.document_id for found in opened.ranking(owner, "valve"))
+    assert (best, set(others)) == ("twice", {"both", "once"})
+    assert opened.ranking(owner, "sluice valve")[0].document_id == "both"
+    assert opened.ranking(owner, "locomotive") == []
+    assert all(found.score > 0 for found in opened.ranking(owner, "valve"))
+
+
+@pytest.mark.parametrize("query", ["http error", "handleHTTPError", "handling errors"])
+def test_identifiers_are_found_by_their_parts_and_stems(
+    opened: Opened, owner: Owner, query: str
+) -> None:
+    opened.write(
+        entry(owner, "code", "Call handleHTTPError before retrying."),
+        entry(owner, "other", "Paint the boat in spring."),
+    )
+    assert [found.document_id for found in opened.ranking(owner, query)] == ["code"]
+
+
+def test_a_title_is_searched_too(opened: Opened, owner: Owner) -> None:
+    opened.write(entry(owner, "pump", title="Sluices and weirs"), entry(owner, "valve"))
+    assert [found.document_id for found in opened.ranking(owner, "weirs")] == ["pump"]
+
+
+def test_several_rankings_take_one_round_trip(opened: Opened, owner: Owner) -> None:
+    opened.write(
+        entry(owner, "pump", "Prime the pump.", vector=unit(0, 1, 0, 0)), entry(owner, "valve")
+    )
+    requests = [RankingRequest(unit(1, 0, 0, 0), 1), RankingRequest("pump", 5)]
+    near, worded = opened.ask(lambda s: s.rankings(opened.name, owner, requests))
+    assert [found.document_id for found in near] == ["valve"]
+    assert [found.document_id for found in worded] == ["pump"]
+    assert worded[0].uri == "files/pump.md"
+    assert worded[0].id == entry_id(owner, "pump", "v1", 0)
+
+
+def test_equal_texts_have_equal_keys(opened: Opened, owner: Owner) -> None:
+    opened.write(
+        entry(owner, "a", "Same.", title="A"),
+        entry(owner, "b", "Same.", title="B"),
+        entry(owner, "c", "Other."),
+    )
+    keys = {f.document_id: f.text_key for f in opened.ranking(owner, unit(1, 0, 0, 0))}
+    assert keys["a"] == keys["b"] != keys["c"]
+
+
+LATER = MADE + timedelta(days=1)
+FILTERS: list[tuple[Mapping[str, Any], list[str]]] = [
+    ({}, ["guide", "note", "page"]),
+    ({"scopes": frozenset({"crew"})}, ["note"]),
+    ({"scopes": frozenset({"crew", "public"})}, ["guide", "note", "page"]),
+    ({"scopes": frozenset()}, []),
+    ({"source_types": ("upload",)}, ["page"]),
+    ({"sources": ("files",)}, ["guide", "note"]),
+    ({"documents": ("guide", "absent")}, ["guide"]),
+    ({"paths": ("files/docs",)}, ["guide"]),
+    ({"paths": ("files/docs/",)}, ["guide"]),
+    ({"paths": ("files/note.md", "files/doc")}, ["note"]),
+    ({"languages": ("de",)}, ["page"]),
+    ({"modified_after": LATER}, ["page"]),
+    ({"modified_before": LATER}, ["guide", "note"]),
+    ({"modified_after": MADE, "modified_before": LATER}, ["guide", "note"]),
+    ({"tags": ("red",)}, ["guide", "page"]),
+    ({"tags": ("red", "round")}, ["page"]),
+    ({"metadata": {"team": "north"}}, ["guide"]),
+    ({"metadata": {"draft": "true"}}, ["note"]),
+    ({"metadata": {"team": "north", "draft": "true"}}, []),
+    ({"tags": ("red",), "languages": ("de",), "sources": ("web",)}, ["page"]),
+]
+
+
+@pytest.fixture(scope="module")
+def filtered(module_store: VectorStore) -> tuple[Opened, Owner]:
+    opened = Opened(module_store, module_store.indexes.place(SPEC, "any", "shared"))
+    owner = owner_of(f"filtered{uuid4().hex[:8]}")
+    opened.write(
+        entry(owner, "guide", uri="files/docs/guide.md", tags=("red",), metadata={"team": "north"}),
+        entry(owner, "note", access_scope="crew", metadata={"draft": True}),
+        entry(
+            owner,
+            "page",
+            uri="web/page",
+            source="web",
+            source_type="upload",
+            language="de",
+            modified_at=LATER,
+            tags=("red", "round"),
+        ),
+    )
+    return opened, owner
+
+
+@pytest.mark.parametrize(("wanted", "expected"), FILTERS)
+def test_filters_apply_to_both_kinds_of_search(
+    filtered: tuple[Opened, Owner], wanted: Mapping[str, Any], expected: list[str]
+) -> None:
+    opened, owner = filtered
+    assert opened.found(owner, **wanted) == expected
+    worded = opened.ranking(owner, "particular", **wanted)
+    assert sorted(found.document_id for found in worded) == expected
+
+
+def test_entries_of_another_tenant_incarnation_or_generation_are_not_found(
+    opened: Opened, owner: Owner
+) -> None:
+    others = [
+        owner_of(f"{owner.tenant}-other"),
+        replace(owner, incarnation=2),
+        replace(owner, generation=2),
+    ]
+    opened.write(entry(owner, "mine"), *(entry(other, "theirs") for other in others))
+    vector = unit(1, 0, 0, 0)
+    assert opened.found(owner) == ["mine"]
+    assert [f.document_id for f in opened.ranking(owner, "particular")] == ["mine"]
+    assert opened.uris(owner) == ["files/mine.md"]
+    for other in others:
+        [theirs] = [e.id for e in opened.store.entries.stored(opened.name, other)]
+        assert opened.found(other) == ["theirs"]
+        assert opened.ask(lambda s, id_=theirs: s.cosines(opened.name, owner, vector, [id_])) == {}
+        read = opened.ask(
+            lambda s, id_=theirs: s.entries(opened.name, owner, [id_], ["public"], vector)
+        )
+        assert read == {}
+
+
+def test_entries_are_read_with_their_cosines_only_within_scopes(
+    opened: Opened, owner: Owner
+) -> None:
+    public = entry(owner, "open", vector=unit(1, 1, 0, 0))
+    secret = entry(owner, "secret", access_scope="crew")
+    opened.write(public, secret)
+    ids, vector = [public.id, secret.id, "absent"], unit(1, 0, 0, 0)
+    read = opened.ask(lambda s: s.entries(opened.name, owner, ids, ["public"], vector))
+    assert set(read) == {public.id}
+    assert read[public.id].intact
+    assert read[public.id].cosine == pytest.approx(2**-0.5, abs=0.02)
+    unscored = opened.ask(lambda s: s.entries(opened.name, owner, ids, ["public", "crew"]))
+    assert {id_: one.cosine for id_, one in unscored.items()} == {public.id: None, secret.id: None}
+    cosines = opened.ask(lambda s: s.cosines(opened.name, owner, vector, ids))
+    assert cosines == pytest.approx({public.id: 2**-0.5, secret.id: 1.0}, abs=0.02)
+    assert opened.ask(lambda s: s.entries(opened.name, owner, [], ["public"])) == {}
+    assert opened.ask(lambda s: s.cosines(opened.name, owner, vector, [])) == {}
+
+
+def test_an_entry_with_the_digest_of_another_key_is_not_intact(
+    opened: Opened, owner: Owner
+) -> None:
+    written = entry(owner, "pump")
+    opened.write(written)
+    stranger = replace(owner, digest_key=b"x" * 32)
+    read = opened.ask(lambda s: s.entries(opened.name, stranger, [written.id], ["public"]))
+    assert not read[written.id].intact
