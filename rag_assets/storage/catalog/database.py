@@ -77,10 +77,10 @@ class Database:
 
     @contextmanager
     def begin_for(self, ref: TenantRef) -> Iterator[Connection]:
-        """A transaction that only commits while this use of the tenant's id is alive.
+        """A transaction that commits only while this incarnation of the tenant exists.
 
         Raises:
-            TenantGone: the tenant was removed, or removed and made again.
+            TenantGone: the tenant was removed, or removed and created again.
         """
         with self._begin_for(ref, exclusive=False) as connection:
             yield connection
@@ -89,11 +89,11 @@ class Database:
     def begin_exclusive(self, ref: TenantRef) -> Iterator[Connection]:
         """Like begin_for, and excludes every other transaction for this tenant.
 
-        For requests that change what a sync under way may be writing too: keep it short.
+        For changes that a running sync may make to the same rows; keep it short.
 
         Raises:
             TenantGone: see begin_for.
-            TenantBusy: others did not end within five seconds.
+            TenantBusy: other transactions did not end within five seconds.
         """
         with self._begin_for(ref, exclusive=True) as connection:
             yield connection

@@ -51,10 +51,10 @@ class FormatSummary:
     """The state of a tenant's documents of one format.
 
     Attributes:
-        media_type: as the file's name promises it; None where that says nothing.
-        documents: how many, by status; deleted ones left out.
-        chunks: of all of them.
-        bytes: of all of them, at the source.
+        media_type: derived from the files' names; None if a name does not tell.
+        documents: their number by status, without deleted ones.
+        chunks: of all of these documents.
+        bytes: size of all of these documents at the source.
     """
 
     media_type: str | None
@@ -65,11 +65,11 @@ class FormatSummary:
 
 @dataclass(frozen=True, slots=True)
 class HeldEntries:
-    """What one generation holds of a document.
+    """The entries of a document in one generation.
 
     Attributes:
         state: of the generation.
-        current: whether it was made from the document as it was last listed.
+        current: whether they were made from the document as last listed.
     """
 
     generation: int
@@ -81,7 +81,7 @@ class HeldEntries:
 
 
 class Overview:
-    """Queries for people, over several tables."""
+    """Read-only queries over several tables."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -97,10 +97,10 @@ class Overview:
         """The state of tenants, by id.
 
         Args:
-            containing: only those whose id contains this.
-            in_trouble: only those with a document or a check that failed, whose last sync did, or
-                that were never checked.
-            limit, offset: how many, after how many.
+            containing: only tenants whose id contains this text.
+            in_trouble: only tenants with a failed document, check or last sync, and those never
+                checked.
+            limit, offset: the most tenants to return, and the number to skip.
         """
         chosen = select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
         if containing:
@@ -141,30 +141,30 @@ class Overview:
         )
         with self._database.begin() as connection:
             return [
-                TenantSummary(id_, state, standing or {}, int(held), *rest)
-                for id_, state, standing, held, *rest in connection.execute(query)
+                TenantSummary(id_, state, counted or {}, int(held), *rest)
+                for id_, state, counted, held, *rest in connection.execute(query)
             ]
 
     def formats(self, tenant_id: str) -> list[FormatSummary]:
         """The state of a tenant's documents by format, the most frequent first."""
-        living = and_(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
+        not_deleted = and_(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
         query = (
             select(
                 *(documents.c.media_type, documents.c.status, func.count()),
                 *(func.sum(documents.c.chunk_count), func.sum(documents.c.size)),
             )
-            .where(living)
+            .where(not_deleted)
             .group_by(documents.c.media_type, documents.c.status)
         )
         found: dict[str | None, FormatSummary] = {}
         with self._database.begin() as connection:
             for media_type, status, count, chunks, size in connection.execute(query):
-                had = found.get(media_type) or FormatSummary(media_type, {}, 0, 0)
+                summary = found.get(media_type) or FormatSummary(media_type, {}, 0, 0)
                 found[media_type] = FormatSummary(
                     media_type,
-                    {**had.documents, status: count},
-                    had.chunks + int(chunks),
-                    had.bytes + int(size),
+                    {**summary.documents, status: count},
+                    summary.chunks + int(chunks),
+                    summary.bytes + int(size),
                 )
         return sorted(
             found.values(), key=lambda f: (-sum(f.documents.values()), f.media_type or "")
@@ -179,26 +179,26 @@ class Overview:
         limit: int,
         offset: int = 0,
     ) -> list[Document]:
-        """Some of a tenant's documents by uri.
+        """A page of a tenant's documents by uri.
 
         Args:
-            tenant_id: whose.
+            tenant_id: the tenant.
             status: only those with this status; by default all but the deleted ones.
-            containing: only those whose uri contains this, letter case ignored.
-            limit, offset: how many, after how many.
+            containing: only those whose uri contains this text, ignoring case.
+            limit, offset: the most documents to return, and the number to skip.
         """
-        standing = documents.c.status == status if status else documents.c.status != "DELETED"
-        query = select(documents).where(documents.c.tenant == tenant_id, standing)
+        wanted = documents.c.status == status if status else documents.c.status != "DELETED"
+        query = select(documents).where(documents.c.tenant == tenant_id, wanted)
         if containing:
             query = query.where(documents.c.uri.icontains(containing, autoescape=True))
         return self._documents(query.limit(limit).offset(offset))
 
     def failed(self, tenant_id: str, limit: int) -> list[Document]:
-        """The first of a tenant's quarantined documents by uri."""
+        """The first quarantined documents of a tenant, by uri."""
         return self.page(tenant_id, status="FAILED", limit=limit)
 
     def held_entries(self, tenant_id: str, document_id: str) -> list[HeldEntries]:
-        """What each live generation holds of a document, the newest first."""
+        """The entries of a document in each generation, the newest generation first."""
         indexed = document_index.c
         current = func.coalesce(indexed.document_key == documents.c.document_key, False)
         query = (
@@ -267,7 +267,7 @@ def _status_counts(ids: CTE) -> Subquery:
 
 def _entry_counts(ids: CTE) -> Subquery:
     """By tenant, the number of entries that its serving generation should hold."""
-    answers: ColumnElement[bool] = and_(
+    is_serving: ColumnElement[bool] = and_(
         serving.c.tenant == document_index.c.tenant,
         serving.c.generation == document_index.c.generation,
     )
@@ -276,7 +276,7 @@ def _entry_counts(ids: CTE) -> Subquery:
             document_index.c.tenant,
             func.sum(document_index.c.chunk_count).label("entries"),
         )
-        .join(serving, answers)
+        .join(serving, is_serving)
         .join(documents, same_document())
         .where(
             document_index.c.tenant.in_(select(ids.c.id)),

@@ -1,7 +1,7 @@
-"""Single statements in an event loop, each a transaction of its own.
+"""Single statements in an event loop, each in a transaction of its own.
 
-They are built by SQLAlchemy, once, and sent by psycopg itself: what SQLAlchemy does around each
-execution costs more than the statement.
+SQLAlchemy compiles a statement once, and psycopg executes it directly: SQLAlchemy's overhead per
+execution is larger than the statement's cost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Connection: TypeAlias = psycopg.AsyncConnection[Any]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A query as Postgres takes it.
+    """A compiled query.
 
     Attributes:
         constants: parameters that are part of the query itself.
@@ -39,7 +39,7 @@ class Statement:
 
     @classmethod
     def of(cls, query: Select[Any] | Update) -> Statement:
-        """A query in which what differs from time to time is a `bindparam`."""
+        """Compile a query whose variable values are each a `bindparam`."""
         compiled = query.compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
         return cls(str(compiled).encode(), dict(compiled.params))
 

@@ -55,7 +55,7 @@ class TenantTable:
         """One tenant.
 
         Raises:
-            UnknownTenant: there is none of that id.
+            UnknownTenant: no tenant has that id.
         """
         record = self.find(tenant_id)
         if record is None:
@@ -98,7 +98,7 @@ class TenantTable:
         """Enable, disable or begin to remove a tenant.
 
         Raises:
-            UnknownTenant: there is none of that id.
+            UnknownTenant: no tenant has that id.
         """
         with self._database.begin() as connection:
             changed = connection.execute(

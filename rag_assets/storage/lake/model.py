@@ -152,11 +152,6 @@ class LakeSize:
 
     tables: Mapping[str, TableSize]
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of all tables together."""
-        return sum(table.bytes for table in self.tables.values())
-
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
@@ -164,7 +159,7 @@ class Compaction:
 
     Attributes:
         before, after: its size.
-        duplicates: dropped rows whose key another row has.
+        duplicates: dropped rows with the key of another row.
         dead: dropped rows whose key was not live.
     """
 

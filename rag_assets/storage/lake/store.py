@@ -32,7 +32,7 @@ class Lake:
     """All tenants' tables.
 
     Args:
-        url: a folder, or an object store's address as Delta Lake takes it (s3://…, gs://…, az://…).
+        url: a folder, or the address of an object store for Delta Lake (s3://…, gs://…, az://…).
         storage_options: the store's credentials and settings, if not in the environment.
     """
 
@@ -158,10 +158,6 @@ class TenantLake:
 
             self._tables.chunks().append(rows.chunk_sets_frame(chunk_sets))
 
-    def chunk_set_keys(self) -> set[str]:
-        """All chunk_set_keys in the lake."""
-        return self._tables.chunks().keys()
-
     # -- vectors
 
     def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
@@ -197,18 +193,13 @@ class TenantLake:
 
         table = self._tables.vectors(embedder_id)
         description = table.description()
-        dimensions = int(description[1]) if description else None
+        dimensions = None if description is None else int(description)
         frame = rows.vectors_frame(list(hashes), vectors, dimensions)
         table.append(frame, name=embedder_id, description=str(vectors.shape[1]))
 
     def vector_hashes(self, embedder_id: str) -> set[str]:
         """The text_sha256 of all vectors of this embedder."""
         return self._tables.vectors(embedder_id).keys()
-
-    def embedders(self) -> list[str]:
-        """The embedder_ids of the tenant's vectors, sorted."""
-        descriptions = [table.description() for table in self._tables.of_embedders().values()]
-        return sorted(name for name, _ in filter(None, descriptions))
 
     # -- all tables
 
@@ -221,7 +212,7 @@ class TenantLake:
         return LakeSize(sizes)
 
     def needs_compaction(self) -> bool:
-        """Whether so many small files have accumulated that reading by key is slow."""
+        """Whether the tables have many small files, which slow down reading by key."""
         if not any(self._location.folders()):
             return False
         from rag_assets.storage.lake import compaction

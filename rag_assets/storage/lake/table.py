@@ -119,10 +119,10 @@ class KeyedTable:
                 writer_properties=_layout(self.kind),
             )
 
-    def description(self) -> tuple[str, str] | None:
-        """The name and description with which the table was created; None if it does not exist."""
+    def description(self) -> str | None:
+        """The description with which the table was created; None if it does not exist."""
         metadata = self._with_retry(lambda table: table.metadata())
-        return None if metadata is None else (metadata.name or "", metadata.description or "")
+        return None if metadata is None else metadata.description or ""
 
     def size(self) -> TableSize:
         """Rows, files and bytes that the table refers to."""

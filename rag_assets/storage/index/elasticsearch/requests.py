@@ -1,4 +1,4 @@
-"""Bulk requests and paged searches: requests that take several calls of the client."""
+"""Bulk requests and paged searches, which need several calls of the client."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import pytest
 from rag_assets.common.errors import BadVectors, DocumentRejected, ServiceUnavailable, TenantGone
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.storage.lake.location import embedder_slug
 from rag_assets.storage.lake.model import ChunkSetHead, ChunkSetRow, DroppedRow, ParsedRow
 from rag_assets.storage.lake.store import Lake, TenantLake
 
@@ -81,7 +82,9 @@ def test_each_embedder_has_its_own_vectors(acme: TenantLake) -> None:
     assert acme.missing_vectors(MINI, texts) == set()
     assert acme.missing_vectors(LARGE, texts) == set(texts[1:])
     assert acme.vectors(LARGE, texts).vectors.shape == (1, 8)
-    assert acme.embedders() == [MINI, LARGE]
+    assert acme.size().tables.keys() == {
+        f"embeddings/{embedder_slug(embedder)}" for embedder in (MINI, LARGE)
+    }
     assert acme.vector_hashes(MINI) == set(texts)
 
 
@@ -117,8 +120,7 @@ def test_missing_tables_read_as_empty(acme: TenantLake, folder: Path) -> None:
     assert acme.parsed(["a"]) == {}
     assert acme.chunk_sets(["a"]) == acme.chunk_hashes(["a"]) == {}
     assert len(acme.vectors(MINI, ["a"])) == 0
-    assert acme.parsed_keys() == acme.chunk_set_keys() == acme.vector_hashes(MINI) == set()
-    assert acme.embedders() == []
+    assert acme.parsed_keys() == acme.vector_hashes(MINI) == set()
     assert acme.size().tables == {}
     acme.purge()
     assert not folder.exists()
@@ -222,9 +224,11 @@ def test_a_lone_surrogate_is_rejected_without_quoting_the_text(
     assert "hunter2" not in repr(caught.value)
     assert good.key not in caught.value.message
     assert caught.value.__context__ is None
+    chunks = chunk_set("ok")
     with pytest.raises(DocumentRejected):
-        acme.append_chunk_sets([chunk_set("ok"), ChunkSetRow("k", "\udc80", ())])
-    assert acme.parsed_keys() == acme.chunk_set_keys() == set()
+        acme.append_chunk_sets([chunks, ChunkSetRow("k", "\udc80", ())])
+    assert acme.parsed_keys() == set()
+    assert acme.missing_chunk_sets([chunks.key]) == {chunks.key}
 
 
 def test_an_unwritable_location_is_reported(tmp_path: Path, parsed_row: ParsedMaker) -> None:
