@@ -125,7 +125,7 @@ class BatchTable:
         self._close(ref, id_, state="COLLECTED", tokens=tokens, cost=cost, error=None)
 
     def mark_failed(self, ref: TenantRef, id_: int, error: str) -> None:
-        """Record that the batch failed for good."""
+        """Record that the batch failed permanently."""
         self._close(ref, id_, state="FAILED", error=error)
 
     def delete(self, ref: TenantRef, id_: int) -> None:

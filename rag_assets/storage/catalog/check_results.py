@@ -198,7 +198,7 @@ class CheckResultTable:
         return found
 
     def lags(self) -> dict[str, CatalogLag]:
-        """The lag of each tenant's index, for all tenants that have one, in two queries."""
+        """By tenant, how far its index is behind; only tenants whose index is, in two queries."""
         behind = (
             select(documents.c.tenant, func.min(documents.c.changed_at).label("since"))
             .outerjoin(serving, serving.c.tenant == documents.c.tenant)

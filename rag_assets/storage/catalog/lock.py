@@ -37,7 +37,7 @@ class Holder:
 
     @classmethod
     def here(cls, what: str, run_id: str | None = None) -> Holder:
-        """This process."""
+        """A holder that describes this process."""
         return cls(what, run_id, os.getpid(), socket.gethostname())
 
     def __str__(self) -> str:

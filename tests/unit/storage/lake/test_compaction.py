@@ -136,7 +136,7 @@ def test_incomplete_files_of_a_killed_writer_are_deleted(
     (table,) = folder.glob("acme/1/parsed_text/*")
     left = [
         table / "part-00000-x-c000.zstd.parquet",  # written, never committed
-        table / "part-00000-y-c000.zstd.parquet#1",  # not even renamed
+        table / "part-00000-y-c000.zstd.parquet#1",  # not renamed yet
         table / "_delta_log" / "00000000000000000001.json#2",
     ]
     for path in left:

@@ -159,7 +159,7 @@ def test_duplicates_are_read_once(
 
 
 def test_overlapping_files_are_read_once(acme: TenantLake) -> None:
-    for texts in (["a", "b"], ["a", "c"], ["b", "c"]):  # any two of these hold a key twice
+    for texts in (["a", "b"], ["a", "c"], ["b", "c"]):  # any two of these share a key
         acme.append_vectors(MINI, texts, np.ones((2, 4), np.float32))
     assert sorted(acme.vectors(MINI, ["a", "b", "c"]).hashes) == ["a", "b", "c"]
 
