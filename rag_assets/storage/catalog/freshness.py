@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import ScalarSelect, and_, case, exists, func, or_, select
 
 from rag_assets.storage.catalog.database import Database, among
-from rag_assets.storage.catalog.index_rows import is_behind_source, is_pushed_anew, same_document
+from rag_assets.storage.catalog.index_rows import is_behind_source, is_pushed_again, same_document
 from rag_assets.storage.catalog.tables import document_index, documents, serving, source_records
 
 
@@ -54,7 +54,7 @@ class FreshnessQuery:
         waits = or_(
             listed.status == "PROCESSING",
             and_(deleted, held.document_id.is_not(None)),
-            is_pushed_anew(),
+            is_pushed_again(),
         )
         document_count = func.count(listed.document_id.distinct())
         query = (

@@ -21,7 +21,7 @@ from rag_assets.storage.catalog.index_rows import (
     ReadableVersion,
     is_behind,
     is_pending,
-    is_pushed_anew,
+    is_pushed_again,
     mark_ready_statement,
     of_generation,
     readable_by_document,
@@ -326,7 +326,7 @@ class IndexTable:
             tenant_id,
             generation,
             *(held.document_id, held.indexed_key, held.chunk_count),
-            case((~is_pushed_anew(), documents.c.access_scope)),
+            case((~is_pushed_again(), documents.c.access_scope)),
         ).order_by(held.document_id)
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_BATCH).execute(query):

@@ -202,10 +202,10 @@ def is_behind_source() -> ColumnElement[bool]:
     indexed, listed = (
         func.split_part(table.c.document_key, ".", 1) for table in (document_index, documents)
     )
-    return or_(indexed.is_distinct_from(listed), is_pushed_anew())
+    return or_(indexed.is_distinct_from(listed), is_pushed_again())
 
 
-def is_pushed_anew() -> ColumnElement[bool]:
+def is_pushed_again() -> ColumnElement[bool]:
     """The condition that the document's record has another revision than was last listed."""
     return exists().where(
         source_records.c.tenant == documents.c.tenant,

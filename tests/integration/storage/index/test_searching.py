@@ -70,7 +70,7 @@ def test_a_title_is_searched_too(opened: Opened, owner: Owner) -> None:
     assert [found.document_id for found in opened.ranking(owner, "weirs")] == ["pump"]
 
 
-def test_several_rankings_take_one_round_trip(opened: Opened, owner: Owner) -> None:
+def test_several_rankings_are_made_in_one_call(opened: Opened, owner: Owner) -> None:
     opened.write(
         entry(owner, "pump", "Prime the pump.", vector=unit(0, 1, 0, 0)), entry(owner, "valve")
     )
