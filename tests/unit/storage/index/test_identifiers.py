@@ -28,10 +28,10 @@ def test_words_whole_and_in_parts(text: str, terms: str) -> None:
     assert lexical_terms(text) == terms
 
 
-@pytest.mark.parametrize("asked", ["HTTPError", "httpError", "http_error", "http errors"])
-def test_an_identifier_is_found_in_any_spelling(asked: str) -> None:
+@pytest.mark.parametrize("query", ["HTTPError", "httpError", "http_error", "http errors"])
+def test_an_identifier_is_found_in_any_spelling(query: str) -> None:
     stored = set(lexical_terms("def handleHTTPError(request):").split())
-    assert {"http", "error"} <= stored & set(lexical_terms(asked).split())
+    assert {"http", "error"} <= stored & set(lexical_terms(query).split())
 
 
 @pytest.mark.slow
