@@ -170,7 +170,7 @@ def test_a_submission_that_was_broken_off_is_found_by_its_tag(
     assert row.used.texts == 6
 
 
-def test_a_batch_that_failed_is_told_of_and_handed_over_again_later(backfill: Backfill) -> None:
+def test_a_failed_batch_is_reported_and_submitted_again_later(backfill: Backfill) -> None:
     backfill.sync()
     backfill.server.end("failed", errors={"data": [{"code": "token_limit_exceeded"}]})
     backfill.poll()
@@ -231,7 +231,7 @@ def test_a_cap_holds_back_what_a_batch_would_cost(
     assert backfill.statuses() == {"PROCESSING": 12}
 
 
-def test_a_sync_says_what_waits_and_the_sensor_makes_it_due(
+def test_a_sync_reports_what_waits_and_the_sensor_makes_it_due(
     backfill: Backfill, shared_installation: Installation
 ) -> None:
     planned = shared_installation.command("plan", backfill.tenant, "--json")
@@ -292,7 +292,7 @@ def test_results_that_cannot_be_fetched_just_now_keep_only_their_own_documents(
     assert backfill.statuses() == {"READY": 7}
 
 
-def test_a_batch_is_asked_for_with_the_present_key(
+def test_a_batch_is_polled_with_the_present_key(
     backfill: Backfill, shared_installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backfill.sync()
@@ -308,7 +308,7 @@ def test_a_batch_is_asked_for_with_the_present_key(
     assert backfill.statuses() == {"READY": 6}
 
 
-def test_an_answer_without_sense_is_told_and_concerns_one_batch(backfill: Backfill) -> None:
+def test_a_malformed_response_is_reported_and_concerns_one_batch(backfill: Backfill) -> None:
     backfill.sync()
     age_batches(backfill)
     backfill.server.batches[0]["status"] = ["x"]
@@ -318,7 +318,7 @@ def test_an_answer_without_sense_is_told_and_concerns_one_batch(backfill: Backfi
     assert datetime.now(UTC) - batch.polled_at < timedelta(minutes=1)
 
 
-def test_a_late_batch_is_waited_for_patiently_and_not_for_ever(backfill: Backfill) -> None:
+def test_a_late_batch_is_waited_for_and_abandoned_in_the_end(backfill: Backfill) -> None:
     backfill.sync()
     for hours, statuses in ((30, {"PROCESSING": 6}), (49, {"FAILED": 6})):
         with backfill.driver.session.catalog.database.begin() as connection:

@@ -46,9 +46,7 @@ def found(installation: Installation, **filters: object) -> dict[str, Hit]:
     return {hit.uri.removeprefix("files/"): hit for hit in hits}
 
 
-def test_every_hit_says_what_it_is_written_in_and_when(
-    shared_installation: Installation, folder: Path
-) -> None:
+def test_every_hit_has_language_and_date(shared_installation: Installation, folder: Path) -> None:
     hits = found(shared_installation)
     assert {name: hit.modified_at for name, hit in hits.items()} == MADE
     languages = {"lager.md": "de", "depot.md": "en", "depot.py": "python"}

@@ -211,7 +211,7 @@ def test_what_breaks_off_after_the_listing_is_ready_in_the_end(
     assert shared_installation.search("listed", "Document 1", mode="text")
 
 
-def test_a_source_taken_away_is_emptied_once(
+def test_a_removed_source_is_emptied_once(
     shared_installation: Installation, driver: Driver
 ) -> None:
     folder = shared_installation.add_tenant("sources", **FAST)

@@ -235,7 +235,7 @@ def test_auto_goes_by_the_keys_that_there_are(installation: Installation) -> Non
     assert provider() == "gemini"
 
 
-def test_a_build_is_asked_with_the_present_key(installation: Installation) -> None:
+def test_a_build_is_searched_with_the_present_key(installation: Installation) -> None:
     server = {"base_url": "https://ai.example.org/v1", "model": "e5", "dimensions": 8}
     config = {"provider": "openai-compatible", **server}
     installation.add_tenant("acme", embedder={**config, "api_key": "$NEW_KEY", "concurrency": 3})
@@ -264,7 +264,7 @@ def test_a_build_is_asked_with_the_present_key(installation: Installation) -> No
 # -- master keys
 
 
-def test_a_lost_master_key_is_told_and_not_replaced_unseen(
+def test_a_lost_master_key_is_reported_and_not_replaced_silently(
     installation: Installation, acme: TenantRef, set_key: Any
 ) -> None:
     keys = ring(installation)

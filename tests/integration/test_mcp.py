@@ -118,7 +118,7 @@ def test_invalid_arguments_are_described_in_one_line_without_their_values(
     assert result.content[0].text == "rag_search: top_k: it must be 1 or more"
 
 
-def test_a_tenant_that_is_disabled_says_so(agent: Installation) -> None:
+def test_a_tenant_that_is_disabled_is_reported(agent: Installation) -> None:
     async def disabled(tenant_id: str, request: SearchRequest) -> SearchAnswer:
         return SearchAnswer(disabled=True)
 

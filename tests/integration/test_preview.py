@@ -48,7 +48,7 @@ def scanner_of(local: Path) -> SecretScanner:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(history=st.lists(states, min_size=2, max_size=3))
-def test_a_preview_says_what_the_sync_after_it_does(
+def test_a_preview_equals_the_sync_after_it(
     shared_installation: Installation, driver: Driver, history: list[dict[str, Any]]
 ) -> None:
     tenant = f"previewed-{next(_numbers)}"

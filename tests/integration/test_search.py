@@ -192,7 +192,7 @@ def test_words_alone_need_no_vector_and_have_no_cosine(
     assert hit.score is not None
 
 
-def test_debug_tells_what_put_each_hit_in_its_place(
+def test_debug_has_the_scores_behind_the_rank_of_each_hit(
     shared_installation: Installation, folder: Path
 ) -> None:
     answer = shared_installation.retriever.search("asked", SearchRequest(query="page 7", top_k=4))

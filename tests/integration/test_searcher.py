@@ -234,7 +234,7 @@ def test_entries_that_cannot_be_read_are_left_out_and_logged(
 
 
 @pytest.mark.parametrize("mode", ["knn", "text", "hybrid"])
-def test_an_event_tells_how_near_the_nearest_was_that_a_threshold_kept_back(
+def test_an_event_has_the_cosine_of_the_nearest_candidate_below_the_threshold(
     shared_installation: Installation, driver: Driver, built: Built, mode: SearchMode
 ) -> None:
     session = driver.session

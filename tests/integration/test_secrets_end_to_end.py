@@ -104,7 +104,7 @@ def outputs(shared_installation: Installation) -> dict[str, CommandResult]:
     return said
 
 
-def test_no_command_says_one(outputs: dict[str, CommandResult]) -> None:
+def test_no_command_prints_a_credential(outputs: dict[str, CommandResult]) -> None:
     for name, result in outputs.items():
         assert result.code == 0, (name, result.err)
         assert found_in((result.out + result.err).encode()) == [], name
@@ -178,7 +178,7 @@ def test_postgres_holds_none_neither_ours_nor_dagsters(
     assert {"rag_catalog.events", "rag_catalog.documents", "public.event_logs"} <= filled
 
 
-def test_dropping_one_is_told(
+def test_dropping_one_is_reported(
     shared_installation: Installation, outputs: dict[str, CommandResult]
 ) -> None:
     events = shared_installation.session().catalog.events.latest("leaky", kind="secret_dropped")

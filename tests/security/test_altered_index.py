@@ -268,7 +268,7 @@ def test_a_build_of_a_former_schema_answers_until_it_is_rebuilt_with_a_key(
     attacker.client.close()
 
 
-def test_no_key_is_in_the_index_or_in_what_is_said_of_a_generation(synced: Installation) -> None:
+def test_no_key_is_in_the_index_or_in_the_repr_of_a_generation(synced: Installation) -> None:
     serving = synced.context("port").catalog.generations.serving("port")
     assert serving is not None
     assert serving.digest_key is not None

@@ -30,7 +30,7 @@ def _no_document(data: bytes, media_type: str) -> tuple[str, Sequence[Span]]:
 
 
 @pytest.mark.parametrize("half", ["tuning", "held_out"])
-def test_the_set_is_as_large_and_as_varied_as_it_has_to_be(half: Half) -> None:
+def test_the_set_is_large_and_varied_enough(half: Half) -> None:
     judged = list(samples(half))
     kinds = {s.kind for s in judged if s.spans}
     contexts = {s.context for s in judged if s.spans and s.kind != "mixed"}
@@ -52,7 +52,7 @@ def test_no_context_and_no_clean_text_is_in_both_halves() -> None:
     assert not texts("tuning") & texts("held_out")
 
 
-def test_the_measure_tells_a_perfect_scanner_from_a_blind_and_a_greedy_one() -> None:
+def test_the_measure_distinguishes_a_perfect_scanner_from_a_blind_and_a_greedy_one() -> None:
     judged = _plain("tuning")
     spans = {s.text: s.spans for s in judged}
     perfect = measure(judged, lambda text: spans[text], _no_document)
@@ -75,11 +75,11 @@ def test_credentials_are_found(verdict: Verdict) -> None:
     assert verdict.recall >= LEAST_RECALL
 
 
-def test_what_is_masked_is_a_credential(verdict: Verdict) -> None:
+def test_masked_spans_are_credentials(verdict: Verdict) -> None:
     assert verdict.precision >= LEAST_PRECISION
 
 
-def test_clean_lines_stay_as_they_are(verdict: Verdict) -> None:
+def test_clean_lines_stay_unchanged(verdict: Verdict) -> None:
     assert verdict.clean_lines > 10_000
     assert verdict.flagged <= MOST_FLAGGED
     assert verdict.near_lines > 1_000

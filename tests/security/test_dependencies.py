@@ -57,7 +57,7 @@ def test_a_licence_that_is_missing_forbidden_or_another_is_complained_of() -> No
         ("no such licence", False),
     ],
 )
-def test_alternatives_and_additions_are_told_apart(expression: str, *, allowed: bool) -> None:
+def test_alternatives_and_additions_are_distinguished(expression: str, *, allowed: bool) -> None:
     assert read().is_allowed(expression) is allowed
 
 
@@ -94,7 +94,7 @@ def test_the_validator_refuses_what_is_no_bill_of_materials() -> None:
     assert _VALIDATOR.validate_str(json.dumps(bom)) is not None
 
 
-def test_the_bill_of_materials_says_who_needs_whom() -> None:
+def test_the_bill_of_materials_has_the_dependencies() -> None:
     bom = json.loads(bill_of_materials())
     needs = {entry["ref"]: set(entry["dependsOn"]) for entry in bom["dependencies"]}
     own = needs[bom["metadata"]["component"]["bom-ref"]]
@@ -152,7 +152,7 @@ def _knows_of(request: Request) -> Response:
     return Response(json.dumps({"vulns": [known]}), content_type="application/json")
 
 
-def test_known_vulnerabilities_are_told_with_what_fixes_them(
+def test_known_vulnerabilities_are_reported_with_their_fixes(
     lock: Path, httpserver: HTTPServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     httpserver.expect_request("/v1/query").respond_with_handler(_knows_of)
@@ -162,7 +162,7 @@ def test_known_vulnerabilities_are_told_with_what_fixes_them(
     assert "2 Python packages asked for, 1 known vulnerabilities" in told
 
 
-def test_nothing_known_is_said_so(
+def test_the_absence_of_vulnerabilities_is_reported(
     lock: Path, httpserver: HTTPServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     httpserver.expect_request("/v1/query").respond_with_json({})
@@ -170,7 +170,7 @@ def test_nothing_known_is_said_so(
     assert "2 Python packages asked for, 0 known" in capsys.readouterr().err
 
 
-def test_without_a_network_the_audit_says_that_it_did_not_ask(
+def test_without_a_network_the_audit_reports_that_nothing_was_checked(
     lock: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert advisories([lock], url="http://127.0.0.1:9/v1/query") == 2

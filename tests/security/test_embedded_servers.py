@@ -116,7 +116,7 @@ def test_a_preflight_is_refused(target: Target) -> None:
     assert b"access-control" not in answer.lower()
 
 
-def test_no_browser_asks_its_user_for_the_password(target: Target) -> None:
+def test_no_browser_prompts_its_user_for_the_password(target: Target) -> None:
     answer = target.send(target.request("GET", "/")).lower()
     assert b"www-authenticate: rag-assets" in answer
     assert b"basic" not in answer
@@ -183,7 +183,9 @@ def test_what_is_malformed_or_too_large_is_refused(target: Target, data: bytes) 
         "evil.example@127.0.0.1:{port}",
     ],
 )
-def test_another_host_is_refused_whoever_asks(target: Target, access: Access, host: str) -> None:
+def test_another_host_is_refused_for_every_account(
+    target: Target, access: Access, host: str
+) -> None:
     named = host.format(port=target.port)
     own = authorization(access.header())
     assert target.status(target.request("GET", "/_cluster/health", own, host=named)) == 403
@@ -282,7 +284,7 @@ def postgres() -> Iterator[EmbeddedPostgres]:
         yield server
 
 
-def test_postgres_listens_on_the_loopback_only_and_trusts_nobody(
+def test_postgres_listens_on_the_loopback_only_and_requires_a_password(
     postgres: EmbeddedPostgres,
 ) -> None:
     record = postgres.process.find()

@@ -77,7 +77,7 @@ def test_a_whole_installation_is_private_after_a_sync(installation: Installation
     assert (local / "lake").is_dir()
 
 
-def test_status_warns_and_the_next_command_mends(installation: Installation) -> None:
+def test_status_warns_and_the_next_command_repairs(installation: Installation) -> None:
     local = installation.home / ".local"
     (local / "lake").mkdir(parents=True)
     local.chmod(0o755)
@@ -163,7 +163,7 @@ def test_another_users_home_is_refused_with_one_clear_error(open_folder: Path) -
 
 
 @as_root
-def test_postgres_runs_in_a_folder_that_nobody_else_can_pass(open_folder: Path) -> None:
+def test_postgres_runs_in_a_folder_closed_to_other_users(open_folder: Path) -> None:
     """Postgres refuses to run as root, and its account has to pass through root's folders."""
     local = open_folder / ".local"
     keep_private(local)

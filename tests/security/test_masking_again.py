@@ -19,7 +19,7 @@ def rows(installation: Installation) -> dict[str, str]:
         return dict(connection.execute(query).fetchall())
 
 
-def test_names_that_other_rules_let_pass_are_masked_by_the_next_sync(
+def test_names_that_former_rules_missed_are_masked_by_the_next_sync(
     installation: Installation,
 ) -> None:
     folder = installation.add_tenant("acme", **FAST)
@@ -54,7 +54,7 @@ def test_names_that_other_rules_let_pass_are_masked_by_the_next_sync(
     assert rows(installation).keys() == before.keys()
 
 
-def test_a_record_kept_from_before_shows_no_key_and_opens_to_nobody(
+def test_a_record_of_a_former_version_shows_no_key_and_is_readable_by_none(
     installation: Installation,
 ) -> None:
     installation.add_tenant("acme", **{**FAST, "sources": [{"name": "pushed", "type": "records"}]})

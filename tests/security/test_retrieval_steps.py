@@ -170,7 +170,7 @@ def test_a_candidate_under_the_name_of_a_readable_document_is_not_read(port: Ins
         assert answered(port, BEFORE, borrowed, request).hits == ()
 
 
-def test_a_step_cannot_change_what_an_entry_says(port: Installation) -> None:
+def test_a_step_cannot_change_the_fields_of_an_entry(port: Installation) -> None:
     def rewritten(state: SearchProgress) -> SearchProgress:
         passages = [
             replace(passage, fields={**passage.fields, "text": "forged"}, also=("board/0.md",))

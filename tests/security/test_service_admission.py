@@ -48,7 +48,7 @@ async def ask(service: Served, tenant: str, number: int) -> Timed:
     return Timed(answer, time.monotonic() - began)
 
 
-def test_a_thousand_at_once_are_answered_or_told_when_to_come_again(service: Served) -> None:
+def test_a_thousand_requests_at_once_are_answered_or_get_a_retry_after(service: Served) -> None:
     async def run() -> tuple[list[Timed], list[Timed]]:
         for number in range(40):
             await ask(service, "acme", number)

@@ -22,7 +22,7 @@ def service(
         yield service
 
 
-def test_an_address_is_told_to_come_later_and_its_tokens_count_on(service: Served) -> None:
+def test_an_address_gets_a_retry_after_and_its_valid_tokens_still_work(service: Served) -> None:
     assert service.asked(QUESTION).status == 200
 
     def guess(number: int, *headers: str) -> tuple[int, str | None]:

@@ -142,7 +142,7 @@ def test_an_upgrade_is_declined_and_ends_the_connection(service: Served, protoco
     assert received.count(b"HTTP/1.1 ") == 1
 
 
-def test_a_body_is_only_asked_for_once_the_token_counts(service: Served) -> None:
+def test_a_body_is_requested_only_after_the_token_is_valid(service: Served) -> None:
     head = post(b"", "Expect: 100-continue").replace(b"Length: 0", b"Length: 18")
     assert service.sent(head).startswith(b"HTTP/1.1 401 ")
     known = head.replace(

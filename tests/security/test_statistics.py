@@ -184,7 +184,7 @@ def test_samples_that_there_were_go_with_the_migration(filled: Installation) -> 
 
 
 @pytest.mark.parametrize("way", ["record", "document", "file"])
-def test_what_was_said_of_a_deleted_document_goes(filled: Installation, way: str) -> None:
+def test_statistics_of_a_deleted_document_are_removed(filled: Installation, way: str) -> None:
     session = filled.session()
     ref = session.catalog.tenants.get("acme").ref
     rows = {d.uri: d for d in session.catalog.documents.all("acme")}

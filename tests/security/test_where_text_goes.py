@@ -295,7 +295,7 @@ def run(done: Done) -> None:
     installation.__dict__.pop("retriever").close()
 
 
-def test_everything_was_asked_and_pushed(done: Done) -> None:
+def test_all_questions_were_asked_and_all_records_pushed(done: Done) -> None:
     wrong = {
         place: status
         for place, status in done.statuses.items()
@@ -308,7 +308,7 @@ def test_everything_was_asked_and_pushed(done: Done) -> None:
     assert "4 bar" in done.said["mcp-http"]
 
 
-def test_nothing_that_is_said_holds_one(done: Done) -> None:
+def test_no_output_holds_a_credential(done: Done) -> None:
     for name, text in done.said.items():
         assert found_in(text) == set(), name
 
@@ -388,7 +388,7 @@ def test_documents_stay_apart_and_are_read(done: Done) -> None:
         assert hit.document_id == true
 
 
-def test_what_is_masked_keeps_the_rest(done: Done) -> None:
+def test_masking_keeps_the_rest_of_a_text(done: Done) -> None:
     stored = {d["uri"] for d in json.loads(done.said["documents"])["documents"]}
     encoded = next(uri for uri in stored if uri.endswith("&page=3"))
     assert encoded.startswith("https://wiki.example/?key=")

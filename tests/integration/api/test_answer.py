@@ -161,7 +161,7 @@ def test_without_hits_no_chat_model_is_called(service: Talk, llmock: LLMock) -> 
     assert llmock.requests == []
 
 
-def test_without_a_way_to_pay_or_to_ask_it_says_what_to_do(service: Talk, llmock: LLMock) -> None:
+def test_without_key_budget_or_model_no_request_is_sent(service: Talk, llmock: LLMock) -> None:
     service.configure(llmock, provider="gemini", model="gemini-2.5-flash")
     keyless = service.ask()
     assert_problem(keyless, 402, "no-provider-key")
@@ -179,7 +179,7 @@ def test_without_a_way_to_pay_or_to_ask_it_says_what_to_do(service: Talk, llmock
     assert llmock.requests == []
 
 
-def test_a_disabled_tenant_says_so(service: Talk, llmock: LLMock) -> None:
+def test_a_disabled_tenant_is_reported(service: Talk, llmock: LLMock) -> None:
     service.set(enabled=False)
     try:
         response = service.ask()

@@ -128,7 +128,7 @@ def test_bad_jwts_stay_outside(api: Api) -> None:
         assert_problem(api.ask(token), 401, "unauthenticated")
 
 
-def test_service_tokens_ask_in_their_name_until_they_are_revoked(api: Api) -> None:
+def test_service_tokens_search_as_their_principal_until_they_are_revoked(api: Api) -> None:
     token, token_id = service_token(api, "bot")
     with granted(api, "bot"):
         assert api.uris(token) == {"public/acme.md", "board/acme.md"}
@@ -166,7 +166,7 @@ def test_other_machines_are_let_near_only_with_authentication(api: Api) -> None:
     require_authentication("0.0.0.0", None, catalog)
 
 
-def test_a_disabled_tenant_says_so(api: Api) -> None:
+def test_a_disabled_tenant_is_reported(api: Api) -> None:
     response = api.ask(api.token("eve", "asleep"))
     assert response.status_code == 200
     assert (response.json()["disabled"], response.json()["hits"]) == (True, [])
@@ -225,7 +225,7 @@ def test_documents_are_listed_page_by_page(api: Api) -> None:
     assert second["next"] is None
 
 
-def test_status_tells_what_waits(api: Api) -> None:
+def test_status_lists_what_waits(api: Api) -> None:
     before = api.get(api.token("eve", "other"), "/rag/status").json()
     assert (before["chunks"], before["stale"], before["queue_depth"]) == (2, 0, 0)
     assert before["last_indexed_at"] is not None

@@ -308,7 +308,7 @@ def test_only_an_admin_of_the_tenant_writes(api: Api) -> None:
     assert status(api) == (0, 0)
 
 
-def test_a_tenant_without_a_source_of_records_says_what_to_add(api: Api) -> None:
+def test_a_tenant_without_a_source_of_records_gets_the_remedy(api: Api) -> None:
     token = api.token("chief", "other", role="admin")
     refused = api.send("PUT", PAGE, {"text": "a"}, token=token)
     assert problem(refused) == (409, "no-records-source")

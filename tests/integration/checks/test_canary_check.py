@@ -87,7 +87,7 @@ def test_the_daily_run_records_what_is_new_or_wrong_and_nothing_else(
     assert [event.payload["embedder"] for event in events] == [MODEL]
 
 
-def test_a_check_asks_again_only_on_another_day(watched: CheckedTenant) -> None:
+def test_a_check_probes_again_only_on_another_day(watched: CheckedTenant) -> None:
     usage = watched.ctx.catalog.usage
     [before] = usage.rows(today(), watched.name)
     first = watched.check(tables=False).checks["embeddings.canary"]

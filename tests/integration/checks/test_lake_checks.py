@@ -17,7 +17,7 @@ CREDENTIAL = "AKIA" + "Q7X2MZP4LT9WKR3B"
 """Put together here, so that no scanner of this repository takes it for one."""
 
 
-def test_a_healthy_tenant_passes_all_and_says_what_was_compared(tenant: CheckedTenant) -> None:
+def test_a_healthy_tenant_passes_all_and_lists_what_was_compared(tenant: CheckedTenant) -> None:
     outcome = tenant.check()
     assert outcome.failing == set()
     # Without caps there is nothing to compare spending with.
@@ -34,7 +34,7 @@ def test_a_healthy_tenant_passes_all_and_says_what_was_compared(tenant: CheckedT
     )
 
 
-def test_a_run_of_the_whole_graph_checks_the_slice_that_it_carried(
+def test_a_run_of_the_whole_graph_checks_its_slice(
     make_tenant: MakeTenant,
 ) -> None:
     tenant = make_tenant("growing")

@@ -74,7 +74,9 @@ def test_a_changed_document_is_late_when_the_limit_has_passed(
     assert (expected, int(actual)) == ("60", pytest.approx(180, abs=2))
 
 
-def test_what_nobody_can_date_is_a_warning(make_tenant: MakeTenant, clock: Clock) -> None:
+def test_a_document_without_a_known_date_is_a_warning(
+    make_tenant: MakeTenant, clock: Clock
+) -> None:
     tenant = make_tenant("removing")
     clock.ahead = timedelta(hours=3)
     (tenant.folder / "leave.md").unlink()

@@ -139,7 +139,7 @@ def belongs_to(process: psutil.Process, leader: int) -> bool:
         return False
 
 
-def test_a_broken_instance_is_told_with_its_reason(settings: Settings) -> None:
+def test_a_broken_instance_is_reported_with_its_reason(settings: Settings) -> None:
     (settings.home / "dagster.yaml").write_text("storage: {nonsense: true}\n")
     stack = LocalStack(settings)
     with pytest.raises(ServiceUnavailable, match="ended while starting") as caught:

@@ -87,7 +87,7 @@ def test_its_life(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         _ = server.url
 
 
-def test_a_server_that_cannot_start_says_why(directory: Path) -> None:
+def test_a_server_that_cannot_start_reports_the_reason(directory: Path) -> None:
     server = EmbeddedElasticsearch(directory, heap="1m")
     with pytest.raises(ServiceUnavailable, match="Elasticsearch ended while starting") as caught:
         server.start()
@@ -173,7 +173,7 @@ def test_an_altered_jar_is_refused_and_not_kept(
     assert list((tmp_path / "home" / "lib").iterdir()) == []
 
 
-def test_without_cache_and_network_the_message_says_so(
+def test_without_cache_and_network_the_error_has_the_remedy(
     cache: Path, published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JGO_CONFIG_FILE", str(tmp_path / "none.conf"))

@@ -81,7 +81,7 @@ def test_the_server_and_its_children_write_to_the_log_alone(server: EmbeddedPost
     assert outputs == {str(server.process.log_file.resolve())}
 
 
-def test_nobody_gets_in_without_the_password(url: str) -> None:
+def test_a_connection_without_the_password_is_refused(url: str) -> None:
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         psycopg.connect(url.replace(password_in(url), "guess"))
 
@@ -116,9 +116,7 @@ def test_a_killed_server_starts_again_without_loss(server: EmbeddedPostgres, url
     assert one(url, "SELECT count(*) FROM committed") == 1000
 
 
-def test_a_pid_file_naming_somebody_else_does_not_stop_it(
-    server: EmbeddedPostgres, url: str
-) -> None:
+def test_a_pid_file_of_another_process_does_not_stop_it(server: EmbeddedPostgres, url: str) -> None:
     server.stop()
     stale = server.directory / "data" / "postmaster.pid"
     stale.write_text(f"{os.getpid()}\n{server.directory / 'data'}\n1\n5432\n\n\n0 0\nready\n")
@@ -162,7 +160,7 @@ def test_a_document_in_a_failing_statement_is_not_logged(
     assert password_in(url) not in log
 
 
-def test_a_server_that_cannot_start_says_why(server: EmbeddedPostgres, url: str) -> None:
+def test_a_server_that_cannot_start_reports_the_reason(server: EmbeddedPostgres, url: str) -> None:
     server.stop()
     version = server.directory / "data" / "PG_VERSION"
     good = version.read_text()

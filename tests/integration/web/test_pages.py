@@ -140,7 +140,7 @@ def test_names_of_files_are_text_and_nothing_else(app: Starlette) -> None:
 
 
 @pytest.mark.parametrize("target", ["nobody", "nobody/0", "no\0body"])
-def test_the_page_of_an_unknown_tenant_says_so(app: Starlette, target: str) -> None:
+def test_the_page_of_an_unknown_tenant_reports_it(app: Starlette, target: str) -> None:
     status, page, _ = get(app, f"/documents/{target}")
     assert status == 404
     assert "<title>Not found" in page
@@ -148,7 +148,7 @@ def test_the_page_of_an_unknown_tenant_says_so(app: Starlette, target: str) -> N
 
 
 @pytest.mark.parametrize("document_id", ["0", "\0", "f" * 32])
-def test_the_page_of_an_unknown_document_says_so_where_and_what_to_do(
+def test_the_page_of_an_unknown_document_links_to_those_of_the_tenant(
     app: Starlette, document_id: str
 ) -> None:
     status, page, _ = get(app, f"/documents/team/{document_id}")

@@ -26,7 +26,7 @@ def test_tenants_and_their_callers_have_turns_by_turns() -> None:
     assert len(queue) == 0
 
 
-def test_a_tenant_at_its_limit_keeps_nobody_else_waiting() -> None:
+def test_a_tenant_at_its_limit_delays_no_other() -> None:
     queue: FairQueue[str] = FairQueue(1)
     queue.begin("flood")
     queue.add("flood", "eve", "eve0")

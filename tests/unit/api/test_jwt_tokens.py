@@ -199,7 +199,7 @@ def test_keys_outlive_their_source_for_an_hour(key_file: Path) -> None:
         keys.key({"kid": "r"})
 
 
-def test_unknown_key_ids_make_nobody_ask_more_than_every_ten_seconds(key_file: Path) -> None:
+def test_unknown_key_ids_cause_one_fetch_in_ten_seconds_at_most(key_file: Path) -> None:
     clock = Clock()
     keys = KeySet(str(key_file), clock)
     known = keys.key({"kid": "r"})

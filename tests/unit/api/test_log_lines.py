@@ -71,7 +71,7 @@ def test_a_server_for_agents_leaves_logging_as_it_is(monkeypatch: pytest.MonkeyP
     assert logging.getLogger().handlers == []
 
 
-def test_a_pipe_that_nobody_reads_delays_nothing_and_lines_beyond_a_bound_are_counted(
+def test_an_unread_pipe_delays_nothing_and_lines_beyond_a_limit_are_counted(
     pipe: tuple[int, int],
 ) -> None:
     reader, writer = pipe

@@ -25,7 +25,7 @@ def row(tenant: str, day: date, cost: float, unpriced: int = 0) -> UsageRow:
     return UsageRow(tenant, day, "openai", "small", Usage(1, 0, 1, 100, 0, unpriced, cost))
 
 
-def test_yesterday_is_plotted_and_its_month_told() -> None:
+def test_yesterday_is_plotted_and_its_month_reported() -> None:
     rows = [
         row("acme", TODAY, 9.0),
         row("acme", YESTERDAY, 0.25),

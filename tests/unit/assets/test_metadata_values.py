@@ -43,7 +43,7 @@ def test_a_failed_document_leads_to_its_row() -> None:
 
 @pytest.mark.slow
 @given(st.integers(0, 300), st.text(max_size=400))
-def test_what_is_told_is_shown_in_place(count: int, reason: str) -> None:
+def test_failures_are_listed_inline_or_replaced_by_a_link(count: int, reason: str) -> None:
     told = notes("t" * 63, ("document", "reason"), failures(count, reason), status="FAILED").value
     assert told is not None
     assert len(told) < INLINE

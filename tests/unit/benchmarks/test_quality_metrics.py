@@ -42,7 +42,7 @@ def test_a_question_for_which_nothing_is_found_counts_as_nothing() -> None:
     assert values_of([ASKED], {"asked": []})["nDCG@10"] == {"asked": 0.0}
 
 
-def test_what_nobody_judged_is_told() -> None:
+def test_the_share_of_judged_passages_is_reported() -> None:
     assert judged_share([ASKED], {"asked": [ANSWER, OTHER, PART, OTHER]}) == 0.5
 
 

@@ -26,13 +26,15 @@ def tenant(chat_model: Any, **more: Any) -> Tenant:
         (OWN, "openai-compatible"),
     ],
 )
-def test_a_name_says_whom_to_ask_unless_that_is_said(chat_model: Any, provider: str) -> None:
+def test_a_models_name_determines_the_provider_unless_one_is_configured(
+    chat_model: Any, provider: str
+) -> None:
     config, found, _ = chat_model_of(tenant(chat_model))
     assert (found.name, bool(config.model)) == (provider, True)
 
 
 @pytest.mark.parametrize("chat_model", [None, "claude-3-5-haiku-latest", "llama"])
-def test_what_cannot_be_asked_says_what_to_do(chat_model: str | None) -> None:
+def test_an_unusable_chat_model_is_refused_with_the_remedy(chat_model: str | None) -> None:
     with pytest.raises(NoChatModel) as caught:
         chat_model_of(tenant(chat_model))
     assert "chat_model" in (caught.value.hint or "")

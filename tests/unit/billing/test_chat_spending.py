@@ -110,7 +110,7 @@ def test_without_a_price_tokens_are_counted_as_unpriced() -> None:
     assert [(used.unpriced_tokens, used.known_cost) for used in books.used] == [(23, None)]
 
 
-def test_an_answer_that_could_break_a_cap_is_not_asked_for() -> None:
+def test_an_answer_that_could_exceed_a_cap_is_not_requested() -> None:
     for caps in ({"per_day": MOST * 0.99}, {"per_month": MOST * 0.99}):
         model = Model(Completion("Yes.", 1, 1))
         chat, _ = paid(Books(), model, **caps)

@@ -69,7 +69,7 @@ def test_it_may_not_be_in_a_folder_of_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o620, 0o601])
-def test_nobody_else_may_have_access(tmp_path: Path, mode: int) -> None:
+def test_access_by_other_users_is_refused(tmp_path: Path, mode: int) -> None:
     file = KeyFile(tmp_path / "master.key")
     file.create()
     file.path.chmod(mode)
@@ -95,7 +95,7 @@ def test_what_is_no_file_is_refused_without_waiting_for_it(tmp_path: Path) -> No
         assert "is not a file" in refusal(KeyFile(tmp_path / name)).message
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "NotADirectoryError" in refusal(KeyFile(tmp_path / "file" / "master.key")).message
 

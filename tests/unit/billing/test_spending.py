@@ -57,7 +57,7 @@ def test_calls_together_never_break_a_cap(
     assert before + purse.total.tokens <= max(most, before)
 
 
-def test_what_a_failed_call_did_not_cost_may_be_spent_again() -> None:
+def test_the_reservation_of_a_failed_call_may_be_spent_again() -> None:
     purse = spending(CapsConfig(per_run=0.1))
     purse.reserve(100)
     reached(purse, 1)
@@ -66,7 +66,7 @@ def test_what_a_failed_call_did_not_cost_may_be_spent_again() -> None:
     assert purse.total == Usage(requests=3, retries=2)
 
 
-def test_what_was_used_is_taken_once() -> None:
+def test_usage_is_taken_once() -> None:
     purse = spending(CapsConfig())
     purse.reserve(10)
     purse.settle(10, Charge(12, 1, 4))
@@ -75,7 +75,7 @@ def test_what_was_used_is_taken_once() -> None:
     assert purse.total.tokens == 12
 
 
-def test_what_was_spent_before_counts() -> None:
+def test_earlier_spending_counts() -> None:
     caps = CapsConfig(per_run=1, per_day=1, per_month=1)
     spent = SpendingTotals(run=0.2, day=0.5, month=0.9)
     assert [cap.spent for cap in caps_of(caps, spent, TODAY)] == [0.9, 0.5, 0.2]
@@ -91,7 +91,7 @@ def test_what_was_spent_before_counts() -> None:
         ({"per_month": 0.01}, datetime(2027, 1, 1, tzinfo=UTC), "raise caps.per_month"),
     ],
 )
-def test_a_cap_says_for_how_long_it_stops_and_how_to_go_on(
+def test_a_reached_cap_names_its_end_and_the_remedy(
     caps: dict[str, float], until: datetime | None, words: str
 ) -> None:
     purse = spending(CapsConfig(**caps), SpendingTotals(run=0.005, day=0.005, month=0.005))
@@ -108,20 +108,20 @@ def test_a_month_ends_with_its_last_day() -> None:
         assert cap.until == datetime(2028, 3, 1, tzinfo=UTC)
 
 
-def test_of_several_caps_the_one_that_lasts_longest_is_told() -> None:
+def test_of_several_caps_the_one_that_lasts_longest_is_reported() -> None:
     caps = caps_of(CapsConfig(per_run=1, per_day=1, per_month=1), SpendingTotals(1, 1, 1), TODAY)
     stopping = cap_that_stops(caps, 0.5)
     assert stopping is not None
     assert stopping.name == "per_month"
 
 
-def test_a_cap_below_a_single_request_is_told_apart() -> None:
+def test_a_cap_below_a_single_request_has_its_own_remedy() -> None:
     assert "a single request costs more" in (
         reached(spending(CapsConfig(per_run=0.001)), 5).hint or ""
     )
 
 
-def test_nothing_may_be_spent_under_a_cap_of_nothing_but_what_is_free() -> None:
+def test_under_a_cap_of_zero_only_free_requests_are_sent() -> None:
     caps = caps_of(CapsConfig(per_run=0), SpendingTotals(), TODAY)
     Spending("acme", Price(per_million=0), caps).reserve(10**9)
     with pytest.raises(CapReached):

@@ -27,7 +27,7 @@ def test_the_noise_between_two_calls_passes() -> None:
     assert [(row.expected, row.actual) for row in verdict.compared] == [(5, 5)]
 
 
-def test_a_probe_beyond_the_limit_fails_and_says_how_to_go_on() -> None:
+def test_a_probe_beyond_the_limit_fails_with_the_remedy() -> None:
     verdict = verdict_of(result(distances=(0.0001, 0.0, 0.03, 0.0, 0.0)))
     assert (verdict.passed, verdict.severity) == (False, "ERROR")
     assert verdict.description.startswith("the provider changed the model behind its name")
@@ -45,13 +45,13 @@ def test_the_first_answer_has_nothing_to_be_compared_with() -> None:
     assert "first answer" in verdict.description
 
 
-def test_an_embedder_that_cannot_be_asked_is_a_warning() -> None:
+def test_an_unavailable_embedder_is_a_warning() -> None:
     verdict = verdict_of(result(distances=(0.0,) * 5, error="no answer within 15 s"))
     assert (verdict.passed, verdict.severity) == (False, "WARN")
     assert "no answer within 15 s" in verdict.description
 
 
-def test_a_changed_model_stays_an_error_while_its_provider_is_away() -> None:
+def test_a_changed_model_stays_an_error_while_its_provider_is_unavailable() -> None:
     verdict = verdict_of(result(distances=(0.5,) * 5, error="no answer within 15 s"))
     assert (verdict.passed, verdict.severity) == (False, "ERROR")
     assert "changed the model" in verdict.description

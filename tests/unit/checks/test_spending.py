@@ -21,7 +21,7 @@ def event(cap: str, dollars: float = 1.0, **ago: Any) -> Event:
     return Event(1, "cap_reached", datetime.now(UTC) - timedelta(**ago), payload)
 
 
-def test_a_cap_that_keeps_documents_waiting_is_a_warning_that_says_how_to_go_on() -> None:
+def test_a_cap_that_keeps_documents_waiting_is_a_warning_with_the_remedy() -> None:
     verdict = verdict_of(SpendingTotals(), caps(per_run=1, per_day=1), {"per_day"}, 12)
     assert not verdict.passed
     assert verdict.severity == "WARN"
@@ -36,7 +36,7 @@ def test_four_fifths_of_a_cap_are_noted() -> None:
     assert verdict.description == "85% of the cap of $1.00 a day: $0.85 spent today"
 
 
-def test_what_is_spent_of_every_cap_is_told() -> None:
+def test_the_amount_spent_of_every_cap_is_reported() -> None:
     verdict = verdict_of(
         SpendingTotals(day=0.2, month=3), caps(per_run=2, per_day=2, per_month=4), set(), 0
     )

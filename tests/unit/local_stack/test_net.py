@@ -24,7 +24,7 @@ def listener() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_a_port_somebody_listens_on_is_not_free(listener: int) -> None:
+def test_a_port_in_use_is_not_free(listener: int) -> None:
     assert not port_is_free(listener)
     assert next_free_port(listener) > listener
     assert free_port(listener) != listener
@@ -84,7 +84,9 @@ class Answer(BaseHTTPRequestHandler):
         pass
 
 
-def test_health_is_asked_directly_whatever_proxy_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_is_requested_directly_whatever_proxy_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     with HTTPServer(("127.0.0.1", 0), Answer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

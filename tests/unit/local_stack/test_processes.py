@@ -117,12 +117,12 @@ def test_one_that_never_answers_is_ended(server: BackgroundProcess) -> None:
     assert server.find() is None
 
 
-def test_a_program_that_is_missing_is_told(server: BackgroundProcess) -> None:
+def test_a_missing_program_is_reported(server: BackgroundProcess) -> None:
     with server.lock(), pytest.raises(ServiceUnavailable, match="Sleeper could not be started"):
         server.launch(["/nowhere/program"], env={})
 
 
-def test_a_long_log_is_set_aside_once(server: BackgroundProcess) -> None:
+def test_a_long_log_is_rotated_once(server: BackgroundProcess) -> None:
     server.log_file.parent.mkdir()
     server.log_file.write_bytes(b"x" * (8 * 1024 * 1024 + 1))
     start(server)

@@ -40,7 +40,9 @@ def test_what_does_not_run_is_named_with_the_remedy(tmp_path: Path) -> None:
         LocalStack(settings).endpoints()
 
 
-def test_status_tells_stopped_from_unreachable_and_shows_no_password(tmp_path: Path) -> None:
+def test_status_distinguishes_stopped_from_unreachable_and_shows_no_password(
+    tmp_path: Path,
+) -> None:
     closed = next_free_port(30_000)
     settings = Settings(home=tmp_path, database_url=DATABASE.format(port=closed))
     states = {status.name: status for status in LocalStack(settings).status()}

@@ -59,7 +59,7 @@ def test_speed_is_no_part_of_the_id():
         ({"pooling": "max"}, "'mean' or 'cls'"),
     ],
 )
-def test_a_wrong_configuration_says_what_is_wrong(options, message):
+def test_a_wrong_configuration_is_refused_with_the_reason(options, message):
     with pytest.raises(ValidationError, match=message):
         EmbedderConfig(**options)
 
@@ -69,7 +69,7 @@ def test_a_configuration_cannot_change():
         EmbedderConfig().threads = 2
 
 
-def test_a_missing_folder_is_told_when_the_embedder_is_needed(tmp_path: Path):
+def test_a_missing_folder_is_reported_when_the_embedder_is_needed(tmp_path: Path):
     config = EmbedderConfig(path=tmp_path / "gone")
     for use in (embedder_id_of, build_embedder):
         with pytest.raises(ConfigurationError, match="folder does not exist"):

@@ -31,7 +31,7 @@ FAILED_TWICE = cast("Document", SimpleNamespace(attempts=2))
         (float("inf"), timedelta(days=1)),
     ],
 )
-def test_what_passes_is_tried_again_when_the_provider_says_but_within_a_day(
+def test_transient_failures_are_retried_when_the_provider_requires_but_within_a_day(
     asked: float | None, wait: timedelta
 ) -> None:
     outage = ProviderUnavailable("busy", retry_after=asked)

@@ -21,7 +21,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> MaskedNames:
 
 
 @pytest.mark.slow
-def test_a_credential_is_masked_wherever_a_source_says_it(names: MaskedNames) -> None:
+def test_a_credential_is_masked_in_all_metadata_of_a_source(names: MaskedNames) -> None:
     metadata = SourceMetadata(
         title=f"Token {TOKEN}",
         tags=("plain", TOKEN),

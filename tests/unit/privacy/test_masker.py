@@ -40,7 +40,7 @@ def test_many_texts_are_masked_as_each_alone(masker: Masker, kind: str) -> None:
 
 
 @pytest.mark.slow
-def test_plain_names_are_looked_at_together(rules: Path) -> None:
+def test_plain_names_are_scanned_together(rules: Path) -> None:
     scans: list[str] = []
 
     class Counting(SecretScanner):
@@ -73,7 +73,7 @@ def test_percent_encoded_credentials_are_masked_in_place(
         assert planted.TOKENS[kind][-20:] not in decoded.text
 
 
-def test_what_is_no_credential_stays_as_it_is(masker: Masker) -> None:
+def test_texts_without_credentials_stay_unchanged(masker: Masker) -> None:
     for text in ("", "100 %", "a%zz", "%", quote("Wörter für Kapitän"), "%ff%fe", "%E2%82"):
         assert masker.text(text) == text
 
@@ -89,19 +89,19 @@ def test_places_of_decoded_characters_cover_the_whole_text(text: str) -> None:
         assert ends[-1] == len(text)
 
 
-def test_a_value_may_be_one_for_what_it_is_called(masker: Masker) -> None:
+def test_a_value_is_masked_for_its_name(masker: Masker) -> None:
     value = planted.PASSWORD
     assert masker.named_value("password", value) == "*" * len(value)
     assert masker.named_value("colour", "green") == "green"
 
 
 @pytest.mark.parametrize("kind", planted.TOKENS)
-def test_every_known_kind_is_worth_loading_the_rules_for(kind: str) -> None:
+def test_every_kind_of_token_might_be_a_credential(kind: str) -> None:
     assert might_hold_credential(planted.TOKENS[kind])
     assert not might_hold_credential("3 documents, 12 of 14 checks done")
 
 
-def test_threads_may_ask_it_side_by_side(masker: Masker) -> None:
+def test_threads_may_use_it_concurrently(masker: Masker) -> None:
     found: list[str] = []
 
     def ask(number: int) -> None:

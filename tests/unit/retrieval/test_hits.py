@@ -35,7 +35,7 @@ def test_a_build_of_the_first_schema_answers_until_the_present_one_is_complete()
     assert (hit.media_type, hit.slide, hit.language, hit.modified_at) == (None, None, None, None)
 
 
-def test_the_present_schema_tells_format_place_language_and_date() -> None:
+def test_the_present_schema_has_format_place_language_and_date() -> None:
     more = {"language": "sv", "modified_at": "2026-11-21T14:35:00.123Z"}
     hit = hit_of({**FIRST_SCHEMA, "media_type": "application/pdf", "page": 3, **more})
     assert (hit.media_type, hit.page) == ("application/pdf", 3)
@@ -43,5 +43,5 @@ def test_the_present_schema_tells_format_place_language_and_date() -> None:
     assert hit.modified_at == datetime(2026, 11, 21, 14, 35, 0, 123_000, UTC)
 
 
-def test_a_hit_says_that_its_document_changed_since() -> None:
+def test_a_hit_of_a_document_that_changed_since_is_stale() -> None:
     assert (hit_of(FIRST_SCHEMA).stale, hit_of(FIRST_SCHEMA).source_sha256) == (True, "c0ffee")

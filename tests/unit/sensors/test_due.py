@@ -67,7 +67,7 @@ def test_a_change_there_and_back_is_followed_each_time() -> None:
         assert why_due(state, NOW) is None
 
 
-def test_what_waits_for_a_person_asks_for_no_run() -> None:
+def test_documents_that_wait_for_a_person_request_no_run() -> None:
     held = replace(DONE, syncs={"files": sync(held_deletions=30)})
     assert why_due(held, NOW) is None
     gone = sync(source="gone", listing_digest="", held_deletions=30)

@@ -143,7 +143,7 @@ def test_the_key_depends_on_all_that_decides_the_chunks() -> None:
     assert chunked(parsed_from([])).key == chunk_set_key("d", "", SMALL)
 
 
-def test_another_detector_of_languages_asks_for_prose_again(
+def test_another_language_detector_has_prose_chunked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     types = ("text/plain", "text/x-go")

@@ -65,7 +65,7 @@ def test_text_without_spaces_overlaps_too() -> None:
         assert 20 <= count_text(parsed.text[after.start : before.end]) <= 30
 
 
-def test_no_overlap_when_none_is_asked_for() -> None:
+def test_no_overlap_when_none_is_configured() -> None:
     passages = split(parsed_from([("paragraph", prose(60))]), 64, 0)
     assert len(passages) > 5
     assert all(passage.start == passage.new_start for passage in passages)

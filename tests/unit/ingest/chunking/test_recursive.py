@@ -45,7 +45,7 @@ def test_sentences_are_kept_whole_where_lines_do_not_fit() -> None:
     assert all(text.endswith(".") for text in texts(parsed, split(parsed)))
 
 
-def test_headings_are_packed_like_any_paragraph_and_their_path_is_told() -> None:
+def test_headings_are_packed_like_any_paragraph_and_their_path_is_kept() -> None:
     parts = [part for n in range(20) for part in (("heading", f"## {n}"), ("paragraph", prose(1)))]
     parsed = parsed_from([("heading", "# Log"), *parts])  # type: ignore[list-item]
     passages = split(parsed, 128, 16)

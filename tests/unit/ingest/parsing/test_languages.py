@@ -56,7 +56,7 @@ def test_a_sentence_is_enough(code: str) -> None:
     ],
     ids=["nothing", "short", "numbers", "mixed", "noise"],
 )
-def test_nothing_is_said_where_it_is_not_sure(text: str) -> None:
+def test_an_uncertain_language_is_none(text: str) -> None:
     assert language_of(parsed(text)) is None
 
 
@@ -87,7 +87,7 @@ def test_source_code_is_in_the_language_of_its_media_type() -> None:
     assert all(language_of(ParsedText("", (), media_type=kind)) for kind in SOURCE_CODE)
 
 
-def test_the_codes_that_can_be_asked_for_are_those_of_the_detector() -> None:
+def test_the_codes_of_filters_are_those_of_the_detector() -> None:
     labels, _ = _model().predict("harbour", k=-1, threshold=-1.0)
     codes = {label.removeprefix("__label__") for label in labels}
     assert {code for code in codes if len(code) == 2} == PROSE
@@ -101,6 +101,6 @@ def test_a_language_is_named_in_any_case_and_by_its_tag(given: str, named: str) 
 
 
 @pytest.mark.parametrize("given", ["German", "xx", "en GB", "", "deu"])
-def test_what_no_document_is_said_to_be_in_is_refused(given: str) -> None:
+def test_a_language_that_no_document_can_have_is_refused(given: str) -> None:
     with pytest.raises(ValueError, match="ISO 639-1"):
         language_named(given)

@@ -115,7 +115,7 @@ def test_a_private_key_in_a_pdf_is_masked_whole(parse: Parse, style: Style) -> N
     assert text.endswith("Ordinary text that runs over the line and sets the size.")
 
 
-def test_a_heading_that_only_its_surroundings_give_away_is_masked(parse: Parse) -> None:
+def test_a_credential_in_a_heading_known_by_its_surroundings_is_masked(parse: Parse) -> None:
     page = f"The AWS secret is\n\n## {planted.AWS_SECRET}\n\ntext below\n"
     result = parsed(parse, page.encode())
     assert planted.AWS_SECRET not in everything(result)

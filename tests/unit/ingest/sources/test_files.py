@@ -63,7 +63,7 @@ def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path) -> None:
         list(pieces)
 
 
-def test_a_vanished_file_is_told_from_a_rejected_one(tmp_path: Path) -> None:
+def test_a_vanished_file_is_distinct_from_a_rejected_one(tmp_path: Path) -> None:
     with pytest.raises(DocumentVanished):
         source(tmp_path).read("gone.md", max_bytes=1)
     with pytest.raises(DocumentVanished):

@@ -14,7 +14,7 @@ from rag_assets.ingest.sources.records import RECORDS, RecordsConfig
 from rag_assets.ingest.sources.registry import SOURCE_KINDS, kind_of
 
 
-def test_a_kind_is_named_as_its_configuration_says() -> None:
+def test_a_kind_has_the_name_of_its_configuration() -> None:
     for name, kind in SOURCE_KINDS.items():
         assert kind.name == name == kind.config.model_fields["type"].default
         assert issubclass(kind.config, SourceConfig)
@@ -22,7 +22,7 @@ def test_a_kind_is_named_as_its_configuration_says() -> None:
         assert kind.folder is None or kind.folder in kind.path_fields
 
 
-def test_a_kind_tells_whether_it_is_pushed_and_what_it_reads(tmp_path: Path) -> None:
+def test_a_kind_declares_whether_it_is_pushed_and_its_paths(tmp_path: Path) -> None:
     assert (FILES.pushed, RECORDS.pushed) == (False, True)
     assert FILES.folder_of(FilesConfig(name="docs", root=tmp_path)) == tmp_path
     assert RECORDS.folder_of(RecordsConfig(name="pushed")) is None

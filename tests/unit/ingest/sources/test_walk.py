@@ -72,7 +72,7 @@ def test_any_file_name_is_listed_and_can_be_read(tmp_path: Path) -> None:
         assert path_of(document.uri) == document.path
 
 
-def test_a_listing_tells_identity_and_facts(tmp_path: Path) -> None:
+def test_a_listing_has_identity_and_facts(tmp_path: Path) -> None:
     write(tmp_path, "b/Guide.MD")
     (document,) = source(tmp_path).list()
     facts = (tmp_path / "b/Guide.MD").stat()

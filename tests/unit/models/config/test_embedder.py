@@ -53,7 +53,7 @@ def test_an_id_is_plain_where_nothing_is_special(options, embedder_id):
     ],
     ids=embedder_id_of,
 )
-def test_an_id_tells_what_determines_a_vector(embedder):
+def test_an_id_holds_whatever_determines_a_vector(embedder):
     model = remote_model(embedder)
     plain, _, digest = embedder_id_of(embedder).partition("+")
     assert plain == f"{embedder.provider}/{model.name}@{model.dimensions}"

@@ -129,7 +129,7 @@ def test_every_text_gets_its_own_vector_in_the_order_given():
     assert sent == [item.text for item in items(22)]
 
 
-def test_nothing_to_do_calls_nobody():
+def test_without_texts_nothing_is_called():
     embedder, lake = Recorder(), Lake()
     outcome = run(embedder, lake, 0)
     assert (outcome.embedded, outcome.requests, embedder.calls, lake.groups) == (0, 0, [], [])

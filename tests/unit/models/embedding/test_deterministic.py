@@ -28,7 +28,7 @@ def test_vectors_stay_the_same_from_version_to_version():
     np.testing.assert_allclose(vector, [-0.37588, -0.007032, 0.660321, 0.650109], atol=1e-6)
 
 
-def test_a_call_takes_the_time_it_is_told_to():
+def test_a_call_takes_the_configured_time():
     embedder = DeterministicEmbedder(seconds_per_text=0.02)
     started = time.perf_counter()
     asyncio.run(embedder.embed(["a"] * 5))

@@ -199,7 +199,7 @@ def test_a_vector_without_numbers_or_direction_is_never_returned(tiny_model, tex
         embed(OnnxEmbedder(tiny_model()), ["red", text])
 
 
-def test_a_model_with_inputs_nobody_knows_is_refused(tiny_model):
+def test_a_model_with_unknown_inputs_is_refused(tiny_model):
     with pytest.raises(ConfigurationError, match="pixel_values"):
         embed(OnnxEmbedder(tiny_model(input_name="pixel_values")), ["red"])
 

@@ -24,7 +24,7 @@ def write(folder: Path, name: str, **content: object) -> None:
     path.write_text(json.dumps(content), encoding="utf-8")
 
 
-def test_the_shipped_manifest_says_what_the_files_are(copy_of_shipped):
+def test_the_shipped_manifest_matches_the_files(copy_of_shipped):
     shipped = describe_folder()
     shipped.verify()
     # A copy is not believed but hashed: the same id means the manifest's checksums are right.

@@ -142,7 +142,7 @@ def test_passing_failures_are_tried_again_and_counted():
     assert service.requests == [["one", "two"]] * 4
 
 
-def test_after_so_many_tries_the_last_failure_is_what_is_said():
+def test_after_the_last_attempt_its_failure_is_raised():
     service = Service(failing(99, lambda: ProviderUnavailable("away", hint="wait")))
     with pytest.raises(ProviderUnavailable, match="away") as caught:
         ask(embedder(service))
@@ -151,14 +151,14 @@ def test_after_so_many_tries_the_last_failure_is_what_is_said():
 
 
 @pytest.mark.parametrize("kind", [ProviderRefused, InputRejected, MalformedResponse])
-def test_what_does_not_pass_is_never_tried_again(kind: type[ProviderError]):
+def test_a_permanent_failure_is_never_retried(kind: type[ProviderError]):
     service = Service(failing(99, lambda: kind("no")))
     with pytest.raises(kind, match="no") as caught:
         ask(embedder(service))
     assert (len(service.requests), caught.value.requests) == (1, 1)
 
 
-def test_a_permanent_failure_after_passing_ones_tells_all_attempts():
+def test_a_permanent_failure_after_transient_ones_counts_all_attempts():
     def act(number: int, texts: Sequence[str]) -> Reply | None:
         raise ProviderUnavailable("away") if number < 3 else ProviderRefused("no")
 
@@ -191,7 +191,7 @@ def test_something_unforeseen_is_not_tried_again():
         ([[1.0, 10**400]] * 2, "did not return 2 vectors"),
     ],
 )
-def test_an_answer_that_is_not_what_was_asked_for_is_not_taken(vectors, message):
+def test_vectors_of_another_count_or_shape_are_refused(vectors, message):
     service = Service(lambda number, texts: Reply(vectors, 1))
     with pytest.raises(BadVectors, match=message):
         ask(embedder(service))
@@ -206,7 +206,7 @@ def test_an_answer_that_is_not_taken_is_charged_for(said, charged):
     assert (caught.value.tokens, caught.value.requests) == (charged, 1)
 
 
-def test_an_answer_that_nobody_can_read_is_charged_as_its_texts_are_counted():
+def test_an_unreadable_response_is_charged_by_the_tokens_of_its_texts():
     with pytest.raises(MalformedResponse) as caught:
         ask(embedder(Service(failing(1, lambda: MalformedResponse("malformed")))))
     assert caught.value.tokens == 2
@@ -251,7 +251,7 @@ def test_a_retry_after_beyond_the_time_limit_is_raised_at_once():
     assert time.monotonic() - started < 1
 
 
-def test_a_pause_of_hours_does_not_outlast_what_a_person_may_mend():
+def test_a_required_pause_of_hours_is_cut_so_that_repairs_take_effect():
     service = Service(failing(99, lambda: ProviderUnavailable("quota", retry_after=86_400.0)))
     traffic = Traffic(concurrency=4)
     with pytest.raises(ProviderUnavailable) as caught:

@@ -63,7 +63,7 @@ def test_thoughts_of_a_server_of_ones_own_are_not_shown(
         ("gemini", GEMINI_PATH, gemini({"text": "It is"}, finishReason="MAX_TOKENS")),
     ],
 )
-def test_a_model_that_may_write_no_more_says_so(
+def test_an_answer_at_the_token_limit_is_marked_as_cut(
     httpserver: HTTPServer, ask_chat: AskChat, provider: str, path: str, said: dict[str, Any]
 ) -> None:
     httpserver.expect_request(path).respond_with_json(said)
@@ -118,7 +118,7 @@ def test_a_malformed_answer_is_none(
 
 @pytest.mark.parametrize("status", [200, 302, 400, 401, 404, 418, 429])
 @pytest.mark.parametrize("provider", ["openai", "gemini"])
-def test_neither_key_nor_prompt_is_said_anywhere(
+def test_neither_key_nor_prompt_appears_anywhere(
     httpserver: HTTPServer,
     ask_chat: AskChat,
     caplog: pytest.LogCaptureFixture,

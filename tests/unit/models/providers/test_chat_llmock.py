@@ -61,9 +61,7 @@ def ask_chat(llmock: LLMock, provider: str, *, seconds: float = 20.0, **options:
 
 
 @both
-def test_what_the_model_says_comes_back_with_what_it_is_charged_for(
-    llmock: LLMock, provider: str
-) -> None:
+def test_an_answer_has_the_tokens_charged(llmock: LLMock, provider: str) -> None:
     llmock.reply("It is a valve [1].")
     completion = ask_chat(llmock, provider)
     assert completion.text == "It is a valve [1]."

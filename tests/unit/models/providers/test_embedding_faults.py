@@ -165,7 +165,7 @@ def test_a_retry_after_beyond_the_time_limit_is_an_outage_at_once(drive: Drive):
     assert time.monotonic() - started < 2
 
 
-def test_a_server_that_stays_away_is_an_outage_and_what_was_done_is_kept(drive: Drive):
+def test_an_unavailable_server_is_an_outage_and_finished_vectors_are_kept(drive: Drive):
     drive.run(BATCH)
     drive.server.always = Status(503)
     outcome = drive.run(concurrency=1)
@@ -195,9 +195,7 @@ def test_slow_answers_are_waited_for_and_too_slow_ones_are_an_outage(drive: Driv
     ],
     ids=str,
 )
-def test_what_only_a_person_can_mend_is_never_tried_again(
-    server: EmbeddingServer, status: Status, words: str
-):
+def test_permanent_failures_are_never_retried(server: EmbeddingServer, status: Status, words: str):
     drive = Drive(server, "openai-compatible")
     drive.run(BATCH)
     server.always = status
@@ -245,9 +243,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("how", SPOILT)
-def test_an_answer_that_is_not_what_was_asked_for_stops_the_drive_and_is_not_kept(
-    drive: Drive, how: str
-):
+def test_a_malformed_response_stops_embedding_and_is_not_kept(drive: Drive, how: str):
     drive.run(BATCH)
     drive.server.always = Spoilt(SPOILT[how])
     with pytest.raises(MalformedResponse) as caught:
@@ -306,7 +302,7 @@ def test_a_server_that_rejects_everything_is_found_out_by_one_probe(drive: Drive
 @pytest.mark.parametrize(
     "fault", [Status(401), Status(429, retry_after="99"), Status(400)], ids=str
 )
-def test_no_error_tells_the_key_a_text_or_what_the_server_said(drive: Drive, fault: Fault):
+def test_no_error_quotes_the_key_a_text_or_the_response(drive: Drive, fault: Fault):
     drive.server.always = fault
     outcome = drive.run()
     assert outcome.outage is not None

@@ -76,7 +76,7 @@ def test_a_quota_it_knows_of_is_never_run_into(llmock: LLMock):
 
 
 @pytest.mark.slow
-def test_a_quota_it_does_not_know_of_is_waited_for_as_long_as_the_server_says(llmock: LLMock):
+def test_an_unknown_quota_is_waited_for_as_long_as_the_server_requires(llmock: LLMock):
     llmock.limits(rpm=90)
     outcome = drive(llmock, 91, batch=1)
     assert (outcome.embedded, outcome.outage) == (91, None)
@@ -84,7 +84,7 @@ def test_a_quota_it_does_not_know_of_is_waited_for_as_long_as_the_server_says(ll
 
 
 @pytest.mark.slow
-def test_an_outage_is_told_after_a_bounded_number_of_tries(llmock: LLMock):
+def test_an_outage_is_reported_after_a_limited_number_of_attempts(llmock: LLMock):
     llmock.outage(status=503)
     outcome = drive(llmock, 10)
     assert isinstance(outcome.outage, ProviderUnavailable)

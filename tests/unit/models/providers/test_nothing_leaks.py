@@ -37,7 +37,7 @@ def echo(status: int):
 
 @pytest.mark.parametrize("status", [200, 302, 400, 401, 404, 429, 500])
 @pytest.mark.parametrize("options", [OPENAI, {"provider": "gemini"}], ids=lambda o: o["provider"])
-def test_neither_key_nor_text_is_said_anywhere(httpserver, ask, caplog, capfd, options, status):
+def test_neither_key_nor_text_appears_anywhere(httpserver, ask, caplog, capfd, options, status):
     path = "/v1/embeddings" if options is OPENAI else GEMINI_PATH
     httpserver.expect_request(path).respond_with_handler(echo(status))
     caplog.set_level(logging.DEBUG)

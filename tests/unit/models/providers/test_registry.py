@@ -141,6 +141,8 @@ def test_a_provider_that_is_not_known_is_named_with_those_that_are() -> None:
         (None, None),
     ],
 )
-def test_a_chat_models_name_tells_its_provider(chat_model: str | None, name: str | None) -> None:
+def test_a_chat_models_name_determines_its_provider(
+    chat_model: str | None, name: str | None
+) -> None:
     provider = provider_of_chat_model(chat_model)
     assert (provider.name if provider else None) == name

@@ -76,7 +76,7 @@ def test_every_status_has_its_meaning(status, fault, kind, message):
         (405, None, None),
     ],
 )
-def test_a_refusal_tells_what_is_at_fault(status, said, fault):
+def test_a_refusal_has_its_fault(status, said, fault):
     failure = failure_of(Refusal(status, {}, said), "openai/m@3")
     assert isinstance(failure, ProviderRefused)
     assert failure.fault == fault
@@ -107,14 +107,14 @@ def test_a_date_to_wait_for_is_understood():
     )
 
 
-def test_what_the_body_asks_for_goes_before_headers():
+def test_a_wait_in_the_body_precedes_that_of_headers():
     refusal = Refusal(429, {"retry-after": "1"}, retry_after=30.0)
     failure = failure_of(refusal, "gemini/m@3")
     assert isinstance(failure, ProviderUnavailable)
     assert failure.retry_after == 30.0
 
 
-def test_nobody_is_left_alone_for_more_than_a_day():
+def test_a_required_wait_is_cut_to_a_day():
     for refusal in (
         Refusal(429, {"retry-after": "99999999999999999"}),
         Refusal(429, {}, retry_after=float("1" * 400)),

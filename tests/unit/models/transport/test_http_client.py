@@ -59,7 +59,7 @@ def get(url: str, *, path: str = "/", times: int = 1, allowed=LOOPBACK, **option
     return asyncio.run(run())
 
 
-def test_a_rebinding_name_leads_where_it_led_when_it_was_judged(httpserver, inside):
+def test_a_rebinding_name_stays_pinned_to_the_validated_address(httpserver, inside):
     httpserver.expect_request("/").respond_with_data("outside")
     resolver = answers(["127.0.0.1"], ["127.0.0.2"])
     url = f"http://rebinding.example:{httpserver.port}"
@@ -71,7 +71,7 @@ def test_a_rebinding_name_leads_where_it_led_when_it_was_judged(httpserver, insi
     assert hosts == {f"rebinding.example:{httpserver.port}"}
 
 
-def test_a_name_is_judged_again_when_its_server_is_gone(inside):
+def test_a_name_is_validated_again_when_its_server_is_unreachable(inside):
     resolver = answers(["127.0.0.1"], ["127.0.0.2"])
     url = f"http://rebinding.example:{inside.port}"
 
@@ -160,7 +160,7 @@ def test_proxies_and_passwords_of_the_environment_are_not_for_tenants(
     assert "Authorization" not in httpserver.log[0][0].headers
 
 
-def test_a_providers_own_server_is_asked_through_the_operators_proxy(httpserver, monkeypatch):
+def test_a_providers_own_server_is_reached_through_the_operators_proxy(httpserver, monkeypatch):
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{httpserver.port}")
     monkeypatch.setenv("no_proxy", "")
     httpserver.expect_request("/v1").respond_with_data("by the proxy")

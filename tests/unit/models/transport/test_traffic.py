@@ -49,7 +49,7 @@ def test_turns_at_once_are_bounded_over_several_loops_in_several_threads():
     assert crowd.most == 3
 
 
-def test_whoever_gives_up_or_is_cancelled_while_waiting_takes_no_slot_along():
+def test_a_waiter_that_times_out_or_is_cancelled_takes_no_slot():
     traffic = Traffic(concurrency=1)
     crowd = Crowd(traffic)
 
@@ -117,7 +117,7 @@ def test_requests_over_the_windows_limit_wait_for_the_next_window():
     assert crowd.most == 4
 
 
-def test_tokens_count_as_what_the_provider_says_they_were():
+def test_tokens_count_as_the_provider_reports_them():
     traffic = Traffic(concurrency=10, tokens_per_minute=100)
 
     async def scene() -> None:
@@ -155,7 +155,7 @@ def test_a_short_question_does_not_wait_behind_a_long_batch_that_waits_for_its_m
     assert asyncio.run(scene()) < 0.5
 
 
-def test_that_there_is_no_room_in_time_is_said_at_once():
+def test_a_deadline_that_cannot_be_met_is_raised_at_once():
     traffic = Traffic(concurrency=1, requests_per_minute=1)
 
     async def scene() -> None:

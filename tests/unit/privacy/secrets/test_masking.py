@@ -21,7 +21,7 @@ def texts_with_spans(draw: st.DrawFn) -> tuple[str, list[SecretSpan]]:
 
 @pytest.mark.slow
 @given(texts_with_spans())
-def test_masking_moves_nothing_and_leaves_nothing(drawn: tuple[str, list[SecretSpan]]) -> None:
+def test_masking_keeps_offsets_and_masks_all_spans(drawn: tuple[str, list[SecretSpan]]) -> None:
     text, spans = drawn
     result = mask(text, spans)
     assert len(result) == len(text)

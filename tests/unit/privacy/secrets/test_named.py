@@ -140,5 +140,5 @@ def test_a_key_is_found_without_its_name(scanner: SecretScanner, notation: str) 
         "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
     ],
 )
-def test_what_is_written_about_credentials_is_left_alone(scanner: SecretScanner, line: str) -> None:
+def test_sentences_about_credentials_are_not_found(scanner: SecretScanner, line: str) -> None:
     assert [line[span.start : span.end] for span in scanner.scan(line)] == []

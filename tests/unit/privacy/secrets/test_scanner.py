@@ -21,7 +21,7 @@ def found(scanner: SecretScanner, text: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", planted.TOKENS)
-def test_a_token_is_found_where_it_stands(scanner: SecretScanner, name: str) -> None:
+def test_a_token_is_found_at_its_offsets(scanner: SecretScanner, name: str) -> None:
     token = planted.TOKENS[name]
     assert found(scanner, BEFORE + token + AFTER) == [token]
 
@@ -70,12 +70,12 @@ def test_a_truncated_private_key_ends_with_its_body(scanner: SecretScanner) -> N
     assert found(scanner, f"Key:\n{key}\n\nOrdinary words follow here.") == [key]
 
 
-def test_a_line_that_says_begin_rsa_goes_whole(scanner: SecretScanner) -> None:
+def test_a_line_with_begin_rsa_is_masked_whole(scanner: SecretScanner) -> None:
     line = "It starts with BEGIN " + "RSA and goes on"
     assert found(scanner, f"one\n> {line}\ntwo") == [line]
 
 
-def test_an_aws_secret_is_found_by_its_company(scanner: SecretScanner) -> None:
+def test_an_aws_secret_is_found_by_words_beside_it(scanner: SecretScanner) -> None:
     assert found(scanner, f"AWS secret:\n\n    {planted.AWS_SECRET}\n") == [planted.AWS_SECRET]
     far = f"AWS secret {planted.AWS_SECRET}\n" + "word " * 200 + f"\naws: {planted.AWS_SECRET}"
     assert found(scanner, far) == [planted.AWS_SECRET] * 2
@@ -140,11 +140,13 @@ def test_an_assigned_password_is_found_without_its_name(scanner: SecretScanner, 
         "passphrase: 'sample'",
     ],
 )
-def test_what_documentation_writes_is_left_alone(scanner: SecretScanner, line: str) -> None:
+def test_placeholders_and_code_of_documentation_are_not_found(
+    scanner: SecretScanner, line: str
+) -> None:
     assert found(scanner, line) == []
 
 
-def test_the_project_s_own_documentation_is_left_alone(scanner: SecretScanner) -> None:
+def test_nothing_is_found_in_the_projects_documentation(scanner: SecretScanner) -> None:
     root = Path(__file__).resolve().parents[4]
     pages = [root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
     assert {page.name: found(scanner, page.read_text()) for page in pages} == {

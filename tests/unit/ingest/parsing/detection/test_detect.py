@@ -121,12 +121,12 @@ def test_what_is_no_document_is_called_by_its_name(data: bytes, reason: str) -> 
     assert caught.value.message == reason
 
 
-def test_an_encrypted_office_document_is_what_its_name_says() -> None:
+def test_an_encrypted_office_document_has_the_type_of_its_name() -> None:
     for kind in types.OOXML:
         assert detect(ole2("EncryptionInfo", "EncryptedPackage"), kind) == kind
 
 
-def test_of_several_main_parts_the_name_tells_which() -> None:
+def test_of_several_main_parts_the_name_selects_one() -> None:
     both = zipped({"[Content_Types].xml": f'"application/vnd.{WORD}" "application/vnd.{SHEETS}"'})
     assert detect(both, types.XLSX) == types.XLSX
     assert detect(both, types.PPTX) == types.DOCX
@@ -159,7 +159,7 @@ def test_telling_takes_no_time_whatever_the_bytes(data: bytes) -> None:
     assert time.process_time() - started < 1
 
 
-def test_every_suffix_promises_a_type_that_is_told_apart() -> None:
+def test_every_suffix_has_a_type_that_is_detected() -> None:
     assert types.media_type_of("a/B.PDF") == types.PDF
     assert types.media_type_of("x.docm") == types.DOCX
     assert types.media_type_of("x.tsx") == "text/x-typescript"

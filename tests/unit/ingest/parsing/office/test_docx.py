@@ -245,6 +245,6 @@ def test_the_strict_form_of_the_format_is_read() -> None:
     assert lines(parse(data)) == [("heading2", "Strict")]
 
 
-def test_a_document_without_text_says_so() -> None:
+def test_a_document_without_text_is_rejected() -> None:
     with pytest.raises(DocumentRejected, match="it holds no text"):
         parsed(lambda d: d.add_paragraph(" "))

@@ -106,7 +106,7 @@ def test_sections_stand_above_their_slides() -> None:
     ]  # fmt: skip
 
 
-def test_what_a_smartart_graphic_says_is_a_list() -> None:
+def test_the_text_of_a_smartart_graphic_is_a_list() -> None:
     data = slides(lambda deck: add(deck, "Cycle"))
     frame = (
         b'<p:graphicFrame><a:graphic><a:graphicData><dgm:relIds xmlns:dgm="http://schemas.'
@@ -132,7 +132,7 @@ def test_what_a_smartart_graphic_says_is_a_list() -> None:
     assert ("list", "- plan\n- do") in lines(parse(data))
 
 
-def test_a_presentation_of_pictures_says_so() -> None:
+def test_a_presentation_of_pictures_is_rejected() -> None:
     def build(deck: Any) -> None:
         deck.slides.add_slide(deck.slide_layouts[BLANK])
 

@@ -87,7 +87,7 @@ def test_hidden_sheets_and_empty_columns_are_left_out() -> None:
     assert result.pages == 3
 
 
-def test_cells_merged_over_rows_are_read_in_each_row_that_says_more() -> None:
+def test_cells_merged_over_rows_are_repeated_in_each_row_with_other_values() -> None:
     def build(book: Any) -> None:
         made = book.add_worksheet("Plan")
         made.write_row(0, 0, ["Depot", "Day", "Vans"])
@@ -109,6 +109,6 @@ def test_the_title_in_the_properties_is_the_title() -> None:
     assert parse(workbook(build)).title == "Peak plan"
 
 
-def test_a_workbook_without_values_says_so() -> None:
+def test_a_workbook_without_values_is_rejected() -> None:
     with pytest.raises(DocumentRejected, match="no cell"):
         parse(sheet())

@@ -69,13 +69,13 @@ def test_a_tenant_s_choice_is_another_parser_with_another_key() -> None:
 
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="docling's pipeline is installed")
-def test_without_its_packages_a_tenant_is_told_once() -> None:
+def test_without_its_packages_a_tenant_is_warned_once() -> None:
     tenant = Tenant.from_config({"id": "a", "parser": {"pdf": "docling"}})
     with pytest.raises(ConfigurationError, match="needs packages that are not installed: torch"):
         _ = tenant.parser.options
 
 
-def test_without_models_it_says_how_to_get_them(
+def test_without_models_the_error_has_the_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("rag_assets.ingest.parsing.pdf.docling_pipeline._PACKAGES", ("docling",))

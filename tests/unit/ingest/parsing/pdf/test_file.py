@@ -41,7 +41,7 @@ def test_one_of_the_passwords_opens_an_encrypted_document() -> None:
     assert "opensesame" not in repr(ParseOptions(passwords=("opensesame",)))
 
 
-def test_without_the_password_it_is_refused_and_says_what_was_tried() -> None:
+def test_without_a_valid_password_it_is_refused_and_none_is_quoted() -> None:
     assert refusal(LOCKED).message == "it is encrypted, needs a password"
     tried = refusal(LOCKED, ParseOptions(passwords=("sesame!", "other")))
     assert tried.message == "it is encrypted, none of parser.passwords opens it"

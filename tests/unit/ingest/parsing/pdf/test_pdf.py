@@ -57,7 +57,7 @@ def test_an_outline_confirms_headings_and_gives_their_levels() -> None:
     assert result.blocks[1].heading_path == ("Field Manual",)
 
 
-def test_an_outline_of_other_words_takes_no_heading_away() -> None:
+def test_an_outline_of_other_words_removes_no_heading() -> None:
     result = parsed(pdfs.laid_out(PAGES, outline=[(1, 0, "Slide 1"), (2, 0, "Slide 2")]))
     assert len(headings(result)) == 4
 

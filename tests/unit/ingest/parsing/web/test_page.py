@@ -144,6 +144,6 @@ def test_a_long_cell_that_spans_rows_is_read_once() -> None:
     assert len(result.text) < 2 * len(long)
 
 
-def test_a_page_without_text_says_so() -> None:
+def test_a_page_without_text_is_rejected() -> None:
     with pytest.raises(DocumentRejected, match="no text that a reader would see"):
         read("<img src=x alt=y>")

@@ -29,7 +29,7 @@ def answer(count: int, dimensions: int = 1536, **more) -> dict:
 @pytest.mark.parametrize(
     ("purpose", "task"), [("document", "RETRIEVAL_DOCUMENT"), ("query", "RETRIEVAL_QUERY")]
 )
-def test_the_first_model_is_told_the_task(httpserver, ask, purpose, task):
+def test_the_first_model_gets_the_task_as_a_parameter(httpserver, ask, purpose, task):
     httpserver.expect_request(path(), method="POST").respond_with_json(answer(2, 768))
     reply = ask("gemini", dimensions=768, purpose=purpose)
     assert np.asarray(reply.vectors).tolist() == [[1.0] * 768, [2.0] * 768]
@@ -54,7 +54,7 @@ def test_the_first_model_is_told_the_task(httpserver, ask, purpose, task):
     ("purpose", "prefix"),
     [("document", "title: none | text: "), ("query", "task: search result | query: ")],
 )
-def test_the_second_model_is_told_by_a_prefix_and_gives_a_vector_each(
+def test_the_second_model_gets_the_task_as_a_prefix_and_returns_a_vector_each(
     httpserver, ask, purpose, prefix
 ):
     said = answer(2, 3072, usageMetadata={"promptTokenCount": 11})

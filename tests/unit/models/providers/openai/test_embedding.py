@@ -55,7 +55,7 @@ def test_tokens_that_no_request_has_are_as_good_as_none(httpserver, ask, said):
     assert ask(**COMPATIBLE).tokens is None
 
 
-def test_openai_is_asked_for_packed_vectors_of_the_chosen_dimensions(httpserver, ask):
+def test_requests_to_openai_have_base64_encoding_and_the_chosen_dimensions(httpserver, ask):
     packed = [base64.b64encode(struct.pack("<2f", *v)).decode() for v in ((1, 0), (0, 1))]
     httpserver.expect_request(PATH).respond_with_json(answer(packed, order=[1, 0]))
     reply = ask("openai", dimensions=2)
@@ -266,12 +266,12 @@ def test_an_answer_that_drips_is_given_up(monkeypatch):
         asyncio.run(raw_server(drip)())
 
 
-def test_nobody_listening_is_passing(ask):
+def test_a_refused_connection_is_transient(ask):
     with pytest.raises(ProviderUnavailable, match="cannot be reached"):
         ask(**COMPATIBLE, base_url="http://127.0.0.1:9/v1")
 
 
-def test_a_refused_key_is_asked_for_again(httpserver):
+def test_a_refused_key_is_read_again(httpserver):
     """So that a process that lives long notices a new one."""
 
     def handler(request: Request) -> Response:
