@@ -184,7 +184,7 @@ def test_a_failed_batch_is_reported_and_submitted_again_later(backfill: Backfill
     assert backfill.statuses() == {"PROCESSING": 6}
 
 
-def test_what_a_batch_left_undone_is_sent_at_once_if_it_is_little(backfill: Backfill) -> None:
+def test_few_texts_left_by_a_batch_are_sent_at_once(backfill: Backfill) -> None:
     def refuse_two(lines: list[dict[str, Any]]) -> list[Any]:
         return lines[:4]
 
@@ -332,7 +332,7 @@ def test_a_late_batch_is_waited_for_and_abandoned_in_the_end(backfill: Backfill)
     assert "it did not end within 48 hours" in (backfill.documents[0].error_message or "")
 
 
-def test_what_is_paid_for_is_recorded_though_it_is_unusable(backfill: Backfill) -> None:
+def test_an_unusable_response_is_recorded_with_its_cost(backfill: Backfill) -> None:
     def shorten_last(lines: list[dict[str, Any]]) -> list[Any]:
         lines[-1]["response"]["body"]["data"][0]["embedding"] = [1.0, 0.0]
         return lines

@@ -111,7 +111,7 @@ def test_one_percent_edited_embeds_exactly_the_changed_chunks(
     assert (texts_after - texts_before).total() == len(edited)
 
 
-def test_what_changes_no_text_embeds_nothing(
+def test_changes_without_a_change_of_text_embed_nothing(
     shared_installation: Installation, driver: Driver
 ) -> None:
     folder = shared_installation.add_tenant("moves", **FAST, **SHORT)
@@ -189,7 +189,7 @@ def test_bad_and_good_again_is_ready_again(
     assert [*shared_installation.entries("recovers").values()] == [*before.values()]
 
 
-def test_what_breaks_off_after_the_listing_is_ready_in_the_end(
+def test_an_interruption_after_the_listing_is_completed_later(
     shared_installation: Installation, driver: Driver
 ) -> None:
     folder = shared_installation.add_tenant("listed", **FAST)

@@ -89,7 +89,7 @@ def test_a_key_is_set_shown_in_part_and_removed(
     assert "$NAME" in (missing.value.hint or "")
 
 
-def test_what_cannot_be_a_key_is_refused(
+def test_an_impossible_key_is_refused(
     installation: Installation, acme: TenantRef, set_key: Any
 ) -> None:
     assert_refused(set_key(f"{KEY}\n{KEY}\n", "acme", "openai"), "this cannot be a key")
@@ -127,7 +127,7 @@ def test_a_prompt_hides_what_is_typed(installation: Installation, acme: TenantRe
     assert read(ring(installation), acme) == KEY
 
 
-def test_what_waited_for_a_key_is_tried_again(
+def test_documents_that_waited_for_a_key_are_retried(
     installation: Installation, acme: TenantRef, set_key: Any
 ) -> None:
     folder = installation.home.parent / "sources" / "acme"

@@ -158,7 +158,7 @@ def test_no_error_holds_a_key(
             assert error.requests == 1
 
 
-def test_nothing_that_is_made_on_the_way_shows_a_key(
+def test_no_intermediate_object_shows_a_key(
     planted: Installation, outputs: dict[str, CommandResult]
 ) -> None:
     session = planted.session()

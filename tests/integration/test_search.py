@@ -116,7 +116,7 @@ def test_a_question_is_embedded_as_the_entries_were(
         asyncio.run(vectors.of(record.ref, tenant, other, "q"))
 
 
-def test_who_was_never_synced_has_no_answer(shared_installation: Installation) -> None:
+def test_a_tenant_that_was_never_synced_has_no_answer(shared_installation: Installation) -> None:
     shared_installation.add_tenant("unsynced", **FAST)
     shared_installation.session().catalog  # noqa: B018 - reads tenants.yaml
     assert shared_installation.search("unsynced", "anything") == ()

@@ -61,7 +61,7 @@ def test_usage_adds_up_by_day_provider_and_model(
         usage.add(TenantRef(tenant, ref.incarnation + 1), "openai", "small", once)
 
 
-def test_what_a_sync_spends_is_recorded_and_what_is_reused_costs_nothing(
+def test_the_cost_of_a_sync_is_recorded_and_reused_vectors_are_free(
     driver: Driver, request: pytest.FixtureRequest, shared_installation: Installation
 ) -> None:
     tenant = tenant_named_after(request)

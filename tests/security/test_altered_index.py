@@ -120,7 +120,7 @@ DIGESTS = {"left": None, "made anew": unkeyed, "of another key": guessed}
 
 @pytest.mark.parametrize("digest", DIGESTS)
 @pytest.mark.parametrize("what", ALTERED)
-def test_what_was_altered_is_in_no_answer(attacker: Attacker, what: str, digest: str) -> None:
+def test_altered_entries_are_in_no_answer(attacker: Attacker, what: str, digest: str) -> None:
     change = dict(ALTERED[what])
     target = attacker.entries()["files/sluice.md"]
     make = DIGESTS[digest]

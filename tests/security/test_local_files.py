@@ -47,7 +47,7 @@ def test_a_new_folder_is_private_whatever_the_umask(tmp_path: Path, mask: int) -
     assert exposed(tmp_path / ".local") == []
 
 
-def test_what_an_earlier_version_left_open_is_closed(tmp_path: Path) -> None:
+def test_files_that_an_earlier_version_left_readable_are_closed(tmp_path: Path) -> None:
     local = tmp_path / ".local"
     for name in ("lake", "elasticsearch", "dagster", "data_docs", "logs", "cache"):
         (local / name).mkdir(parents=True)

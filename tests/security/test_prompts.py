@@ -124,7 +124,7 @@ def test_neither_passage_title_heading_uri_nor_question_can_imitate_one(mark: st
         "The ratio 3:4, at 12:30.",
     ],
 )
-def test_what_only_looks_a_little_alike_stays_as_it_is(text: str) -> None:
+def test_text_that_resembles_a_marker_slightly_stays_unchanged(text: str) -> None:
     assert neutralised(text) == text
 
 

@@ -72,7 +72,7 @@ def test_a_thousand_requests_at_once_are_answered_or_get_a_retry_after(service: 
     assert sum(each.seconds for each in beside) / len(beside) < longest / 2
 
 
-def test_who_has_hung_up_is_not_searched_for(service: Served) -> None:
+def test_no_search_is_made_for_a_closed_connection(service: Served) -> None:
     def searched() -> float:
         received = service.sent(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         return sum(

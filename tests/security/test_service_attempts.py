@@ -42,7 +42,7 @@ def test_an_address_gets_a_retry_after_and_its_valid_tokens_still_work(service: 
     assert answered(service.sent(guessed, "127.0.0.2")).status == 401
 
 
-def test_what_needs_no_token_is_answered_meanwhile(service: Served) -> None:
+def test_paths_without_a_token_are_answered_meanwhile(service: Served) -> None:
     for _ in range(FAILURES + 1):
         last = service.asked(QUESTION, token="")
     assert last.status == 429

@@ -70,7 +70,7 @@ def test_a_flood_neither_fills_memory_nor_keeps_others_waiting(service: Served, 
     assert min(slowest) <= HEALTHY_SECONDS, slowest
 
 
-def test_who_reads_no_answers_is_not_read_any_further(service: Served) -> None:
+def test_a_client_that_reads_no_responses_is_not_read_further(service: Served) -> None:
     sent = 0
     requests = get("/openapi.json") * 1_000
     with closing(service.connected()) as connection:

@@ -62,7 +62,7 @@ def test_a_larger_head_is_refused(service: Served, request_: bytes, status: int,
 
 
 @pytest.mark.parametrize("around", [b";a=" + b"b" * 100_000, b"\r\na\r\n0\r\na: " + b"b" * 100_000])
-def test_what_surrounds_a_body_is_bounded_as_well(service: Served, around: bytes) -> None:
+def test_the_framing_of_a_body_is_limited_as_well(service: Served, around: bytes) -> None:
     # Who may not ask is told one or the other, as the bytes come.
     for token, statuses in ((service.tokens["acme"], {431}), ("guessed", {401, 431})):
         head = post(b"", "Transfer-Encoding: chunked", f"Authorization: Bearer {token}")
@@ -100,7 +100,7 @@ def test_what_surrounds_a_body_is_bounded_as_well(service: Served, around: bytes
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
     ],
 )
-def test_what_could_be_understood_otherwise_is_refused(service: Served, request_: bytes) -> None:
+def test_ambiguous_requests_are_refused(service: Served, request_: bytes) -> None:
     # What follows would be the smuggled request.
     received = service.sent(request_ + get("/metrics"))
     assert is_problem(answered(received), 400, "bad-request")

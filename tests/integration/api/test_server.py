@@ -90,7 +90,7 @@ def test_an_open_address_needs_authentication(served: Installation) -> None:
     assert "no authentication is configured" in refused.err
 
 
-def test_what_is_no_tokens_id_is_not_repeated(served: Installation) -> None:
+def test_a_malformed_token_id_is_not_repeated(served: Installation) -> None:
     refused = served.command("tokens", "revoke", "served", "rag_perhaps-the-token-itself")
     assert refused.code == 1
     assert "perhaps" not in refused.err

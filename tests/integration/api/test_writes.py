@@ -94,7 +94,7 @@ def test_a_record_from_its_push_to_its_end(api: Api) -> None:
     assert api.send("DELETE", PAGE).json()["outcome"] == "unchanged"
 
 
-def test_who_may_not_read_the_new_scope_of_a_record_is_shown_no_former_version(api: Api) -> None:
+def test_callers_without_the_new_scope_of_a_record_see_no_former_version(api: Api) -> None:
     session = api.driver.session
     path, body = "/rag/records/page/narrowed", {"text": "The narwhal budget is seven crores."}
     api.send("PUT", path, body)

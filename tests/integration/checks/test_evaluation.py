@@ -170,7 +170,7 @@ def test_a_tenant_that_was_never_checked_is_checked_at_the_next_tick(clock: Cloc
     assert clock.tick_sensor("staleness") == []
 
 
-def test_what_the_daily_run_missed_is_made_up_for(clock: Clock) -> None:
+def test_checks_that_the_daily_run_missed_are_evaluated_later(clock: Clock) -> None:
     assert clock.tick_sensor("staleness") == [True]
     age(clock, "second", hours=31)
     assert clock.tick_sensor("staleness") == [True]

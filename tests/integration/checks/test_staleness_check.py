@@ -94,7 +94,7 @@ def test_a_document_without_a_known_date_is_a_warning(
     assert unlisted["why"] == "unlisted"
 
 
-def test_what_the_chain_did_not_carry_through_is_late(
+def test_documents_that_the_chain_did_not_complete_are_late(
     make_tenant: MakeTenant, clock: Clock
 ) -> None:
     tenant = make_tenant("waiting")

@@ -90,7 +90,7 @@ def test_a_request_that_would_wait_too_long_is_refused_at_once() -> None:
     assert took < 0.1
 
 
-def test_who_has_hung_up_leaves_the_queue() -> None:
+def test_a_closed_connection_leaves_the_queue() -> None:
     async def run() -> None:
         admission = Admission(turns=1, wait_seconds=10)
         busy = asyncio.create_task(worked(admission, "acme", 0.2))

@@ -53,7 +53,7 @@ def test_no_request_waits_longer_than_estimated(arrivals: list[tuple[str, str]])
         assert order.index(last) <= said[last]
 
 
-def test_who_waits_no_more_is_forgotten() -> None:
+def test_cancelled_waiters_are_removed() -> None:
     queue: FairQueue[str] = FairQueue(100)
     queue.add("a", "x", "one")
     queue.discard("a", "x", "other")

@@ -29,7 +29,7 @@ class Slow:
         return cast("ServiceToken | None", seen)
 
 
-def test_who_come_at_once_share_a_look_up() -> None:
+def test_concurrent_callers_share_a_look_up() -> None:
     async def run() -> int:
         slow = Slow()
         lookups = TokenLookups(cast("TokenReader", slow))
@@ -40,7 +40,7 @@ def test_who_come_at_once_share_a_look_up() -> None:
     assert asyncio.run(run()) <= 2
 
 
-def test_who_comes_after_a_revocation_sees_it() -> None:
+def test_a_look_up_after_a_revocation_sees_it() -> None:
     async def run() -> None:
         slow = Slow()
         lookups = TokenLookups(cast("TokenReader", slow))

@@ -42,7 +42,7 @@ def test_yesterday_is_plotted_and_its_month_reported() -> None:
     assert beta.description == "2026-11-30: $0"
 
 
-def test_what_has_no_known_price_is_not_plotted_as_free() -> None:
+def test_usage_without_a_known_price_is_not_plotted_as_free() -> None:
     [told] = daily_costs(Rows([row("acme", YESTERDAY, 0.0, unpriced=100)]), TODAY)
     assert "yesterday in $" not in told.metadata
     assert told.description == "2026-11-30: no price known"

@@ -93,7 +93,7 @@ def ask(chat: BilledChat, times: int = 1) -> list[Completion | BaseException]:
     return asyncio.run(all_of_them())
 
 
-def test_what_is_read_and_written_is_recorded_at_its_price() -> None:
+def test_input_and_output_tokens_are_recorded_at_their_prices() -> None:
     books = Books()
     chat, _ = paid(books, Model(Completion("Yes.", 1_000, 10, requests=2)))
     ask(chat)
@@ -134,7 +134,7 @@ def test_answers_that_are_written_at_once_break_no_cap_together() -> None:
     assert books.cost <= 3.5 * MOST
 
 
-def test_what_an_answer_did_not_cost_may_be_spent_again() -> None:
+def test_the_unused_reservation_of_an_answer_may_be_spent_again() -> None:
     books = Books()
     chat, _ = paid(books, Model(Completion("Yes.", 1, 1)), per_day=1.5 * MOST)
     assert all(isinstance(ask(chat)[0], Completion) for _ in range(5))

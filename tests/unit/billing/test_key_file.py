@@ -112,7 +112,7 @@ def test_it_is_replaced_at_one_stroke_and_left_tidy(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["master.key"]
 
 
-def test_what_a_link_leads_to_is_replaced(tmp_path: Path) -> None:
+def test_the_target_of_a_link_is_replaced(tmp_path: Path) -> None:
     KeyFile(tmp_path / "real.key").create()
     (tmp_path / "link.key").symlink_to(tmp_path / "real.key")
     keys = MasterKeys(MasterKey.random())

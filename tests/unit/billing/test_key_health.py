@@ -83,7 +83,7 @@ def noted_after(*script: ProviderError | None, closes: int = 1) -> list[bool]:
         ([], []),
     ],
 )
-def test_what_became_of_the_key_is_noted_once(
+def test_the_health_of_the_key_is_recorded_once(
     script: list[ProviderError | None], noted: list[bool]
 ) -> None:
     assert noted_after(*script, closes=3) == noted

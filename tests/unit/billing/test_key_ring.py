@@ -22,7 +22,7 @@ KEY = "sk-proj-planted0123456789abcdefWXYZ"
         (KEY * 200, "too long"),
     ],
 )
-def test_what_cannot_be_a_key_is_refused_and_not_quoted(given: str, why: str) -> None:
+def test_an_impossible_key_is_refused_and_not_quoted(given: str, why: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         require_key(SecretStr(given))
     assert why in refused.value.message

@@ -50,7 +50,7 @@ def test_questions_do_not_wait_and_are_added_up_meanwhile() -> None:
     assert sum(usage.added, Usage()).cost == pytest.approx(0.5)
 
 
-def test_what_cannot_be_recorded_fails_no_search_and_not_the_next_one() -> None:
+def test_an_event_that_cannot_be_recorded_fails_no_search() -> None:
     usage = Slow(RuntimeError("no"))
     usage.go.set()
     counting = meter(usage)
@@ -60,7 +60,7 @@ def test_what_cannot_be_recorded_fails_no_search_and_not_the_next_one() -> None:
     assert len(usage.added) == 2
 
 
-def test_what_is_free_is_not_recorded() -> None:
+def test_free_usage_is_not_recorded() -> None:
     usage = Slow()
     counting = meter(usage)
     counting.count(REF, "local/small@2", CHARGE, FREE)

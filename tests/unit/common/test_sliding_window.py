@@ -38,7 +38,7 @@ def test_it_waits_for_just_so_much_to_expire_as_is_needed():
     assert window.wait(100, 10.0) == 53
 
 
-def test_what_came_to_less_leaves_room_at_once():
+def test_unused_tokens_are_available_at_once():
     window = SlidingWindowLimiter(100)
     window.begin(90)
     assert window.wait(50, 1.0) > 0

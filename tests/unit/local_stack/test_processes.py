@@ -90,7 +90,7 @@ def test_one_that_ignores_the_request_is_killed(server: BackgroundProcess) -> No
     assert not psutil.pid_exists(record.pid)
 
 
-def test_what_a_server_started_ends_with_it(server: BackgroundProcess) -> None:
+def test_children_of_a_server_end_with_it(server: BackgroundProcess) -> None:
     child = "import subprocess as s, sys; p = s.Popen([sys.executable, '-c', 'import time; "
     record = start(server, child + "time.sleep(60)']); print(p.pid, flush=True); " + SLEEP)
     child_pid = int(server.log_file.read_text().split()[0])

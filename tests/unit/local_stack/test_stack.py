@@ -31,7 +31,7 @@ def test_external_servers_are_used_and_nothing_is_started(tmp_path: Path) -> Non
     assert not (tmp_path / ".local").exists()
 
 
-def test_what_does_not_run_is_named_with_the_remedy(tmp_path: Path) -> None:
+def test_stopped_servers_are_named_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(ServiceUnavailable, match="Postgres is not running") as caught:
         LocalStack(Settings(home=tmp_path)).endpoints()
     assert caught.value.hint == "start it with `rag-assets up`"

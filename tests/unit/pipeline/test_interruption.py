@@ -48,6 +48,6 @@ def test_bad_vectors_may_be_better_ones_next_time() -> None:
 @pytest.mark.parametrize(
     "outage", [ProviderRefused("no such model"), WrongShape("of 384 dimensions")]
 )
-def test_what_a_person_must_repair_is_not_tried_again_by_itself(outage: RagAssetsError) -> None:
+def test_permanent_failures_are_not_retried_automatically(outage: RagAssetsError) -> None:
     assert is_permanent(outage)
     assert retry_at(FAILED_TWICE, outage) == NEVER

@@ -52,7 +52,7 @@ def test_every_confusable_of_unicode_is_folded_to_what_it_looks_like(sign: str) 
         ("\uff28\uff49", "hi"),
     ],
 )
-def test_what_a_reader_sees_is_what_is_compared(written: str, seen: str) -> None:
+def test_text_is_folded_to_what_readers_see(written: str, seen: str) -> None:
     assert folded(written) == seen
 
 

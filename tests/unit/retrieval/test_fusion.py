@@ -30,7 +30,7 @@ def test_the_sum_of_reciprocal_ranks_decides() -> None:
 
 @pytest.mark.slow
 @given(rankings=rankings)
-def test_everything_comes_once_and_better_never_goes_behind(rankings: list[list[str]]) -> None:
+def test_each_result_comes_once_and_a_better_one_not_behind(rankings: list[list[str]]) -> None:
     fused = [*fuse(rankings)]
     assert sorted(fused) == sorted({id_ for ranking in rankings for id_ in ranking})
     for before, after in itertools.pairwise(fused):

@@ -87,7 +87,7 @@ def test_a_broken_entry_point_names_its_distribution(
     assert raised.value.hint
 
 
-def test_what_a_broken_system_fails_with_is_not_repeated(packages: Path) -> None:
+def test_the_message_of_a_failing_system_is_not_repeated(packages: Path) -> None:
     install(packages, "broken", "int('a secret value')")
     with pytest.raises(ConfigurationError, match="ValueError") as raised:
         installed_systems()

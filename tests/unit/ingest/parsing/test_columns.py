@@ -88,7 +88,7 @@ def test_a_row_about_a_credential_is_left_alone(row: str) -> None:
         f"password\n{VALUE}\n",  # one column is no table, and its words are prose
     ],
 )
-def test_what_only_talks_about_passwords_is_left_alone(table: str) -> None:
+def test_texts_about_passwords_stay_unmasked(table: str) -> None:
     assert cells(table.encode(), CSV) == []
 
 

@@ -99,7 +99,7 @@ def test_a_record_pushed_just_now_need_not_be_looked_at_again() -> None:
     assert document.facts.unchanged_since(document.facts, NOW)
 
 
-def test_what_is_to_be_read_again_is() -> None:
+def test_a_document_marked_for_another_reading_is_changed() -> None:
     source, _ = source_of(a="one")
     rows = [known(document, READ_AGAIN_NS) for document in source.list()]
     assert kinds(source, rows) == ["changed"]

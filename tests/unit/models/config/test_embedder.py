@@ -149,7 +149,7 @@ def test_a_prefix_is_counted():
         ({"provider": "openai", "base_url": "ftp://models.example.org"}, "must begin with https"),
     ],
 )
-def test_what_cannot_work_is_refused_in_one_line(options, message):
+def test_an_invalid_embedder_is_refused_in_one_line(options, message):
     with pytest.raises(ValidationError, match=message):
         EmbedderConfig(**options)
 

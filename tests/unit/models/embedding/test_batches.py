@@ -117,7 +117,7 @@ def test_a_spent_budget_stops_what_is_left_and_keeps_what_is_done():
     assert len(embedder.calls) == outcome.requests == 2
 
 
-def test_what_a_failed_call_did_not_cost_goes_back_into_the_budget():
+def test_the_unused_reservation_of_a_failed_call_is_released():
     class Rejecting(Limited):
         async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
             if "bad" in texts:

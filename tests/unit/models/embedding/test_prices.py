@@ -36,7 +36,7 @@ def test_prices_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
         ("openai-compatible/org/model@v2@768+0123", ("openai-compatible", "org/model@v2")),
     ],
 )
-def test_whose_price_it_is_follows_from_the_embedders_id(
+def test_provider_and_model_follow_from_the_embedders_id(
     embedder_id: str, parts: tuple[str, str]
 ) -> None:
     assert provider_and_model(embedder_id) == parts

@@ -78,7 +78,7 @@ def test_an_answer_has_the_tokens_charged(llmock: LLMock, provider: str) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("provider", ["openai", "gemini"])
-def test_what_passes_is_waited_for(llmock: LLMock, provider: str) -> None:
+def test_transient_failures_are_waited_for(llmock: LLMock, provider: str) -> None:
     llmock.rate_limit(times=1, retry_after=0.1).fail(503, times=1).reply("Yes.")
     completion = ask_chat(llmock, provider)
     assert (completion.text, completion.requests) == ("Yes.", 3)
@@ -95,7 +95,7 @@ def test_what_passes_is_waited_for(llmock: LLMock, provider: str) -> None:
         (503, ChatUnavailable, None, 3),
     ],
 )
-def test_what_does_not_pass_has_a_name(
+def test_each_lasting_failure_has_its_error(
     llmock: LLMock, status: int, kind: type[ChatError], fault: str | None, requests: int
 ) -> None:
     llmock.fail(status, times=None)

@@ -119,7 +119,7 @@ def test_without_faults_everything_is_kept_with_one_request_a_batch(drive: Drive
     np.testing.assert_array_equal(drive.kept["key-0"], again.kept["key-0"])
 
 
-def test_what_openai_charges_is_what_is_counted(server: EmbeddingServer):
+def test_counted_tokens_equal_those_that_openai_charges(server: EmbeddingServer):
     outcome = Drive(server, "openai-compatible").run()
     assert outcome.tokens == tokens_of([f"{TEXT} {n}" for n in range(24)])
 
@@ -254,7 +254,7 @@ def test_a_malformed_response_stops_embedding_and_is_not_kept(drive: Drive, how:
 
 
 @pytest.mark.parametrize("how", ["another dimension", "one vector too few", "zeros", "no vector"])
-def test_every_answer_that_is_not_kept_is_paid_for_and_held_against_the_cap(
+def test_every_refused_response_is_charged_and_counts_against_the_cap(
     server: EmbeddingServer, how: str
 ):
     server.always, server.seconds = Spoilt(SPOILT[how]), 0.1
@@ -272,7 +272,7 @@ def test_every_answer_that_is_not_kept_is_paid_for_and_held_against_the_cap(
     assert budget.stopped_by is not None
 
 
-def test_the_same_position_twice_is_not_taken(server: EmbeddingServer):
+def test_a_repeated_position_is_refused(server: EmbeddingServer):
     server.always = Spoilt(openai_or_gemini(each(index=0), lambda rows: rows))
     with pytest.raises(MalformedResponse, match="did not assign them to the texts"):
         Drive(server, "openai-compatible").run()

@@ -92,7 +92,7 @@ def test_an_outage_is_reported_after_a_limited_number_of_attempts(llmock: LLMock
     llmock.assert_resilient()
 
 
-def test_what_will_not_pass_is_not_tried_again(llmock: LLMock):
+def test_permanent_failures_are_not_retried(llmock: LLMock):
     llmock.fail(401, times=None)
     outcome = drive(llmock, 10)
     assert isinstance(outcome.outage, ProviderRefused)

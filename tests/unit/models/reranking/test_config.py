@@ -31,7 +31,7 @@ def test_a_url_is_kept_as_requests_use_it() -> None:
         ({"folder": "/m", "seconds": float("nan")}, "finite"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(given: dict[str, object], problem: str) -> None:
+def test_an_invalid_configuration_is_refused(given: dict[str, object], problem: str) -> None:
     with pytest.raises(ValidationError, match=rf"(?s){problem}"):
         RerankConfig.model_validate(given)
 

@@ -56,7 +56,7 @@ def test_a_question_leaves_half_of_the_window_to_the_passage(tmp_path: Path) -> 
     assert scores(folder, question, ["a river", "in winter"]) == [1, 0]
 
 
-def test_what_has_no_utf8_is_read_as_well(tmp_path: Path) -> None:
+def test_lone_surrogates_are_scored_as_well(tmp_path: Path) -> None:
     given = scores(cross_encoder(tmp_path), f"\ud800 {QUESTION}", ["river \udfff"])
     assert given[0] >= 1
 
@@ -80,7 +80,7 @@ def test_a_score_that_is_no_number_is_none(tmp_path: Path) -> None:
     assert caught.value.fault == "malformed"
 
 
-def test_what_is_no_cross_encoder_is_refused_when_it_is_configured(tmp_path: Path) -> None:
+def test_a_folder_without_a_cross_encoder_is_refused_when_it_is_configured(tmp_path: Path) -> None:
     def refusal(folder: Path) -> str:
         with pytest.raises(ConfigurationError) as caught:
             require_cross_encoder(folder)

@@ -81,7 +81,7 @@ def test_preformatted_text_keeps_its_lines() -> None:
         "<table hidden><tr><td>x<td>y</table>", "<iframe>x</iframe>", "<?php x ?>",
     ],
 )  # fmt: skip
-def test_what_a_reader_does_not_see_is_left_out(unseen: str) -> None:
+def test_hidden_text_is_left_out(unseen: str) -> None:
     assert lines(read(f"<p>kept {unseen} too</p>{unseen}"))[0][1].startswith("kept")
     assert "x" not in read(f"<p>kept {unseen} too</p>{unseen}").text
 

@@ -82,7 +82,7 @@ def test_a_document_reaches_nothing_beyond_its_worker(
 
 
 @pytest.mark.slow
-def test_what_no_store_takes_and_what_is_no_exception_fails_its_document_alone(
+def test_unstorable_results_and_interrupts_fail_their_document_alone(
     worker: WorkerProcess,
 ) -> None:
     acts = {

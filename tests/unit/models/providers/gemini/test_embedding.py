@@ -86,7 +86,7 @@ def test_the_former_model_is_filled_up_with_zeros(httpserver, ask):
     assert "outputDimensionality" not in httpserver.log[0][0].get_json()["requests"][0]
 
 
-def test_what_cannot_be_filled_up_is_refused(httpserver, ask):
+def test_vectors_that_are_too_short_are_refused(httpserver, ask):
     httpserver.expect_request(path("text-embedding-004")).respond_with_json(answer(2, 700))
     with pytest.raises(MalformedResponse, match="768"):
         ask("gemini", model="text-embedding-004", dimensions=1536)
@@ -199,7 +199,7 @@ def test_refusals_get_their_names_and_are_not_tried_again(
         '{"embeddings": [{"values": "a"}, {"values": [1]}]}',
     ],
 )
-def test_a_malformed_answer_is_no_vectors(httpserver, ask, body):
+def test_a_malformed_response_is_refused(httpserver, ask, body):
     httpserver.expect_request(path()).respond_with_data(body, content_type="application/json")
     with pytest.raises(MalformedResponse):
         ask("gemini")

@@ -139,7 +139,7 @@ def test_a_batch_that_the_provider_does_not_know_has_failed(server: BatchServer)
 
 
 @pytest.mark.slow
-def test_a_malformed_line_is_bad_vectors(server: BatchServer) -> None:
+def test_a_malformed_line_is_a_malformed_response(server: BatchServer) -> None:
     batch_id = submit(server)
     server.finish()
     server.change_results(lambda lines: ["{passage number 0"])

@@ -186,7 +186,7 @@ def test_refusals_get_their_names_and_are_not_tried_again(
     ],
 )
 @pytest.mark.parametrize("content_type", ["application/json", "text/html"])
-def test_a_malformed_answer_is_no_vectors(httpserver, ask, body, content_type):
+def test_a_malformed_response_is_refused(httpserver, ask, body, content_type):
     httpserver.expect_request(PATH).respond_with_data(body, content_type=content_type)
     with pytest.raises(MalformedResponse) as caught:
         ask(**COMPATIBLE)
@@ -194,7 +194,7 @@ def test_a_malformed_answer_is_no_vectors(httpserver, ask, body, content_type):
 
 
 @pytest.mark.parametrize("vectors", [[[1, 0]], [[1, 0], None], [[1, 0], [0, 1], [1, 1]]])
-def test_vectors_that_cannot_be_read_are_charged_for_all_the_same(httpserver, ask, vectors):
+def test_unreadable_vectors_are_charged_nevertheless(httpserver, ask, vectors):
     said = answer(vectors, usage={"total_tokens": 500})
     httpserver.expect_request(PATH).respond_with_json(said)
     with pytest.raises(MalformedResponse) as caught:
@@ -203,7 +203,7 @@ def test_vectors_that_cannot_be_read_are_charged_for_all_the_same(httpserver, as
     assert caught.value.__context__ is None
 
 
-def test_packed_vectors_that_cannot_be_unpacked_are_none(httpserver, ask):
+def test_malformed_base64_vectors_are_refused(httpserver, ask):
     httpserver.expect_request(PATH).respond_with_json(answer(["!!!", "AAA"]))
     with pytest.raises(MalformedResponse, match="malformed"):
         ask("openai", dimensions=2)
