@@ -55,7 +55,7 @@ def verdict_of(
     Args:
         ctx: of the tenant.
         states: of its live generations.
-        writer_at_work: tells whether a writer may have been caught between two steps; called
+        writer_at_work: whether a writer may have been observed between two steps; called
             where something differs.
     """
     if all(state.healthy for state in states):

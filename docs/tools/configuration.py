@@ -42,7 +42,7 @@ def configuration_page() -> str:
     models: dict[str, Schema] = {"Tenant": schema, **schema.get("$defs", {})}
     parts = [_HEAD, "## Environment\n", _environment(settings.__doc__)]
     parts += ["\nOf `rag-assets serve`:\n", _environment(service_settings.__doc__)]
-    parts += ["\nOf programs that ask it through `rag_assets.client`:\n"]
+    parts += ["\nOf programs that use it through `rag_assets.client`:\n"]
     parts += [_environment(client_settings.__doc__)]
     parts += ["\n## tenants.yaml\n", _example()]
     for name in _order(models):
@@ -51,8 +51,8 @@ def configuration_page() -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _environment(told: str | None) -> str:
-    lines = (told or "").splitlines()
+def _environment(docstring: str | None) -> str:
+    lines = (docstring or "").splitlines()
     rows = [line for line in lines if line.startswith("|")]
     return "\n".join(f"| `{row[2:].replace(' |', '` |', 1)}" if n > 1 else row
                      for n, row in enumerate(rows))  # fmt: skip
@@ -115,13 +115,13 @@ def _title(name: str, models: Mapping[str, Schema]) -> str:
 
 
 def _section(model: Schema, models: Mapping[str, Schema]) -> Iterator[str]:
-    told = parse(model.get("description", ""), DocstringStyle.GOOGLE)
+    parsed = parse(model.get("description", ""), DocstringStyle.GOOGLE)
     meanings = {
         name.strip(): (param.description or "").replace("\n", " ")
-        for param in told.params
+        for param in parsed.params
         for name in param.arg_name.split(",")
     }
-    yield " ".join(filter(None, [told.short_description, told.long_description])) + "\n"
+    yield " ".join(filter(None, [parsed.short_description, parsed.long_description])) + "\n"
     yield "| field | takes | default | meaning |\n|---|---|---|---|"
     for name, field in model["properties"].items():
         required = name in model.get("required", ())
@@ -169,7 +169,7 @@ def _plain(field: Schema, models: Mapping[str, Schema]) -> str:
     if field.get("type") == "object":
         inner = field.get("additionalProperties")
         return f"mapping to {_takes(inner, models)}" if isinstance(inner, Mapping) else "mapping"
-    bounds = [said.format(field[key]) for key, said in _BOUNDS.items() if key in field]
+    bounds = [text.format(field[key]) for key, text in _BOUNDS.items() if key in field]
     return _cell(", ".join([_NAMES.get(field.get("type", ""), "any value"), *bounds]))
 
 
@@ -191,10 +191,10 @@ def _profiles() -> Iterator[str]:
     yield "A profile is a named set of defaults; what a tenant sets itself goes before it.\n"
     yield "| profile | sets |\n|---|---|"
     for name, profile in installed_systems().profiles.items():
-        told = (
+        facts = (
             item for group, values in profile.defaults.items() for item in _settings(group, values)
         )
-        yield f"| `{name}` | {', '.join(told)} |"
+        yield f"| `{name}` | {', '.join(facts)} |"
 
 
 def _settings(group: str, values: Any) -> Iterator[str]:

@@ -20,7 +20,7 @@ DOCS = Path(__file__).resolve().parents[1]
 
 
 def main() -> int:
-    """Write what differs; with --check, only say so."""
+    """Write pages that differ; with --check, only report them."""
     check = "--check" in sys.argv[1:]
     stale = [
         path

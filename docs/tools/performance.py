@@ -1,7 +1,7 @@
 """The tables of the performance page, from the benchmarks' results.
 
-The page is written by hand; what stands between `<!-- table NAME -->` and `<!-- end -->` is made
-here. A table whose results are not there says so.
+The page is written by hand; the text between `<!-- table NAME -->` and `<!-- end -->` is generated
+here. A table without results is marked as such.
 """
 
 from __future__ import annotations

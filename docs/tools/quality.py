@@ -20,7 +20,7 @@ _KINDS = {
     "paraphrase": "in a user's words",
     "identifier": "an exact name or code",
     "several": "spread over documents",
-    "lookalike": "something else says nearly the same",
+    "lookalike": "another text has nearly the same words",
     "all": "all",
 }
 _CHOSEN = {

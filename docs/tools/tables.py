@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 _LONG = 10
-"""Seconds from which hundredths say nothing."""
+"""Seconds from which hundredths are insignificant."""
 
 
 def as_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -52,10 +52,10 @@ class Overloaded(RagAssetsError):
 
 
 class ClientGone(RagAssetsError):
-    """The client has disconnected; nobody reads the answer."""
+    """The client has disconnected, so that no response is needed."""
 
     def __init__(self) -> None:
-        super().__init__("the client has hung up", hint="wait for the answer")
+        super().__init__("the client has disconnected", hint="wait for the response")
 
 
 @dataclass(eq=False, slots=True)
@@ -104,7 +104,7 @@ class Admission:
 
         Raises:
             Overloaded: it would come too late, or did not come in time.
-            ClientGone: nobody waits for it any more.
+            ClientGone: the client has disconnected.
         """
         if self._free and not len(self._queue) and self._queue.may_begin(tenant):
             self._begin(tenant)

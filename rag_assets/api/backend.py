@@ -81,7 +81,7 @@ class Backend:
         """Run blocking work in a thread; more than the limit wait for their turns.
 
         Args:
-            tenant_id: whose turn it is.
+            tenant_id: the tenant of the request.
             caller: name of the caller.
             work: blocks.
 

@@ -18,7 +18,7 @@ _SITE = 64
 def client_of(scope: Scope, proxies: Collection[Network]) -> str:
     """The address that a request counts for: of IPv6 the network, since one site has all of it.
 
-    Anybody can send X-Forwarded-For. So it is trusted only as far as known proxies wrote it:
+    Any client can send X-Forwarded-For. So it is trusted only as far as known proxies wrote it:
     the last address in it that is no proxy's.
 
     Args:

@@ -1,7 +1,7 @@
 """Connections with time limits, of which idle ones make room for others.
 
-Anybody who can reach the service can open connections without a token. None is kept that sends no
-request or reads no answer, and where there are too many, the one that waited longest is closed.
+Any client that reaches the service can open connections without a token. None is kept that sends no
+request or reads no answer, and if there are too many, the one idle for longest is closed.
 """
 
 from __future__ import annotations

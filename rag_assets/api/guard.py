@@ -160,9 +160,9 @@ async def whole_body(request: Request, seconds: float = _BODY_SECONDS) -> bytes:
 
 
 def require_few_values(body: bytes) -> None:
-    """See that a body holds no more values than a request can need.
+    """Require that a body holds no more values than a request can need.
 
-    Each that is wrong makes an error: a million bytes of them keep everybody waiting for a second.
+    Each wrong one makes an error: a million bytes of them delay all requests by a second.
 
     Raises:
         Refused: it holds more.

@@ -214,7 +214,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._dropped > _LINGER_BYTES:
             self.transport.abort()
             return
-        # Reading as fast as it comes would keep everybody else waiting.
+        # Reading as fast as it comes would delay all other connections.
         self.flow.pause_reading()
         self.loop.call_later(_DROP_SECONDS, self.flow.resume_reading)
 

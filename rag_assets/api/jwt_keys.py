@@ -135,7 +135,7 @@ def keys_of(settings: JwtSettings) -> Keys:
         return KeySet(source)
     raise ConfigurationError(
         "RAG_ASSETS_JWT_JWKS is neither a file nor an https URL",
-        hint="over http anybody on the network could replace the keys",
+        hint="over http, others on the network could replace the keys",
     )
 
 

@@ -26,8 +26,8 @@ async def query(
 ) -> SearchAnswer:
     """Search a tenant's knowledge.
 
-    A tenant that is disabled has no hits, and says so. Nothing near enough is an answer, too: no
-    hits, and `needs_clarification`.
+    A disabled tenant has no hits, and is reported as such. If nothing is near enough, there are no
+    hits, and `needs_clarification` is true.
     """
     tenant = request.state.tenant = identity.tenant(body.tenant)
     return await backend.retriever.search(tenant, body.search_for(identity))

@@ -100,7 +100,7 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     SearchRejected: Kind(422, "search-rejected", "The search is more than the index takes"),
     TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
     TooManyAttempts: Kind(429, "too-many-attempts", "Too many requests came without a valid token"),
-    ClientGone: Kind(499, "client-gone", "The client has hung up"),
+    ClientGone: Kind(499, "client-gone", "The client has disconnected"),
     # Only requests for embeddings get here with a ProviderError: chat and reranking convert theirs.
     MalformedResponse: Kind(502, "embedder-failed", "The embedding provider failed"),
     ProviderRefused: Kind(502, "embedder-refused", "The embedding provider refuses"),

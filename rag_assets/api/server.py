@@ -23,7 +23,7 @@ _OTHER_FILES = 124
 
 
 def config(app: ASGIApp) -> uvicorn.Config:
-    """How an application is served, on whatever sockets."""
+    """The serving of an application on given sockets."""
     import uvicorn
 
     return uvicorn.Config(

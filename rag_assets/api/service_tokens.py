@@ -77,7 +77,7 @@ class TokenLookups:
         if lookup is None:
             lookup = self._next[sha256] = asyncio.create_task(self._begun(sha256))
             lookup.add_done_callback(_seen)
-        # A waiter that gives up cancels nobody else.
+        # A waiter that gives up cancels no other.
         return await asyncio.shield(lookup)
 
     async def _begun(self, sha256: bytes) -> ServiceToken | None:
@@ -106,7 +106,7 @@ async def identity_of(tokens: TokenLookups, token: str) -> Identity:
 
 
 def _seen(lookup: asyncio.Task[ServiceToken | None]) -> None:
-    """Retrieve the error, which nobody may be waiting for any more."""
+    """Retrieve the error, for which no caller may be waiting any more."""
     if not lookup.cancelled():
         lookup.exception()
 

@@ -140,7 +140,7 @@ class ServiceSettings:
         """Read the settings.
 
         Raises:
-            ConfigurationError: one of them is not usable; says which.
+            ConfigurationError: one of them is not usable; the message names it.
         """
         env = os.environ if environ is None else environ
         return cls(

@@ -1,6 +1,6 @@
 """Endpoints that write: records, deletions, reindexing.
 
-A write is kept in the catalog before it is answered, and carried out by the next sync, which the
+A write is stored in the catalog before it is answered, and applied by the next sync, which the
 file sensor of the daemon requests. Only a removal holds before that: with the answer.
 """
 
@@ -75,7 +75,7 @@ async def put_record(
 
     The former version is found until the new one is indexed. What is as it was before costs
     nothing; `updated_at` alone makes no difference. Credentials are masked before anything of it
-    is indexed; in what tells records apart or says who reads them, they are refused.
+    is indexed; in identifiers and access scopes of records, they are refused.
     """
 
     def put() -> Written:

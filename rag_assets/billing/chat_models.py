@@ -149,7 +149,7 @@ def chat_price_of(config: ChatModelConfig, provider: Provider) -> ChatPrice | No
     """What a chat model costs; None if no price is known."""
     if config.prices is not None:
         return config.prices
-    # Whose server it is decides about the price, whatever model it offers.
+    # The price depends on the operator of the server, whatever model it offers.
     return None if config.base_url is not None else provider.chat_price(config.model)
 
 

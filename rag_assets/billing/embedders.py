@@ -138,7 +138,7 @@ def _local_embedder(config: EmbedderConfig) -> Embedder:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """What requests of a tenant to a provider share, whatever the model."""
+    """The common parts of requests of a tenant to a provider, whatever the model."""
 
     ref: TenantRef
     provider: str

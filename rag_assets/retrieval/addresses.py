@@ -48,7 +48,7 @@ class Addresses:
     def of(cls, text: str) -> Addresses:
         """Those of a text, in lower case."""
         seen = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
-        # As people write what shall not become a link.
+        # As people write addresses that should not become links.
         seen = _SPELLED_DOT.sub(".", _SPELLED_AT.sub("@", seen)).replace("hxxp", "http")
         links = (
             next(found for found in link.groups() if found is not None)

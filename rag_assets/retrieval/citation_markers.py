@@ -9,7 +9,7 @@ import re
 from collections.abc import Container, Iterator
 
 _MAX_CITED = 20
-"""Numbers in one marker: more are no citation, but a range of values, say."""
+"""Most numbers in one marker: more are no citation, but for example a range of values."""
 
 _GAP = r"[^\S\r\n]{0,2}"
 _SPAN = rf"\^?\d{{1,4}}(?:{_GAP}[-‐‑‒–—]{_GAP}\^?\d{{1,4}})?"

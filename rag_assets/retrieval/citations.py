@@ -114,7 +114,7 @@ def enforce_citations(answer: str, hits: Sequence[Cited]) -> str:
     evidence = _evidence_of(hits)
     for _ in range(_MAX_PASSES):
         enforced = _without_unsupported(answer, evidence)
-        # What is left may read otherwise than before: a fence without its other end, say.
+        # The rest may be parsed differently than before, such as a fence without its other end.
         if enforced == answer:
             return enforced
         answer = enforced
@@ -196,7 +196,7 @@ class _Evidence:
         """
         words = content_words(text)
         if not words:
-            # The first half of an image, say, whose second half was taken out.
+            # For example the first half of an image whose second half was removed.
             return _OPEN_LINK.search(text) is None
         return (piece.role == "head" or bool(words & self.words)) and self.knows(Addresses.of(text))
 

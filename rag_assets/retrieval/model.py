@@ -193,7 +193,7 @@ class Hit(Location):
 
     Attributes:
         number: to cite it by, from 1.
-        score: cosine of question and passage, whatever put the hit in its place; None where only
+        score: cosine of question and passage, whatever determined the rank; None where only
             words counted and no threshold, so that the question was not embedded.
         excerpt: the part of the text that has most of the question's words.
         start, end: character offsets in the document's parsed text, half open.

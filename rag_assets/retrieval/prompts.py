@@ -29,7 +29,7 @@ def instructions(seal: str) -> str:
     """The instructions of the model.
 
     Args:
-        seal: stands in the markers around the passages; nobody who wrote one could know it.
+        seal: in the markers around the passages; no author of a passage could know it.
     """
     return _INSTRUCTIONS.format(seal=seal, not_answered=NOT_ANSWERED)
 

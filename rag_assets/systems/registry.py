@@ -215,7 +215,7 @@ def _remedy(distribution: str, module: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What an import failed for; only errors of importing say nothing that could be a secret."""
+    """The reason why an import failed; only messages of import errors cannot hold a secret."""
     if isinstance(error, ImportError | AttributeError | RagAssetsError):
         return f"{type(error).__name__}: {error}"
     return type(error).__name__

@@ -31,7 +31,7 @@ PAGE_ROWS = 200
 _OVERDUE = timedelta(hours=30)
 _LONGEST_NUMBER = 9
 _HEADERS = {
-    # Names of files are anybody's; were one to slip through as markup, it could do nothing.
+    # Any user may name a file: a name that got through as markup could do nothing.
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'"

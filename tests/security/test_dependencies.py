@@ -41,7 +41,7 @@ def test_a_licence_that_is_missing_forbidden_or_another_is_complained_of() -> No
 
     assert "anyio is not in requirements/licences.toml" in complaints(without)
     assert "anyio has AGPL-3.0-only, which is not allowed" in complaints(forbidden)
-    assert "anyio says MIT, licences.toml says AGPL-3.0-only" in complaints(forbidden)
+    assert "anyio declares MIT, licences.toml has AGPL-3.0-only" in complaints(forbidden)
     assert "no-such-package is in requirements/licences.toml" in complaints(left_over)
 
 
@@ -159,7 +159,7 @@ def test_known_vulnerabilities_are_reported_with_their_fixes(
     assert advisories([lock], url=httpserver.url_for("/v1/query")) == 1
     told = capsys.readouterr().err
     assert "idna 3.1: PYSEC-0000-1, fixed in 3.7" in told
-    assert "2 Python packages asked for, 1 known vulnerabilities" in told
+    assert "2 Python packages checked, 1 known vulnerabilities" in told
 
 
 def test_the_absence_of_vulnerabilities_is_reported(
@@ -167,7 +167,7 @@ def test_the_absence_of_vulnerabilities_is_reported(
 ) -> None:
     httpserver.expect_request("/v1/query").respond_with_json({})
     assert advisories([lock], url=httpserver.url_for("/v1/query")) == 0
-    assert "2 Python packages asked for, 0 known" in capsys.readouterr().err
+    assert "2 Python packages checked, 0 known" in capsys.readouterr().err
 
 
 def test_without_a_network_the_audit_reports_that_nothing_was_checked(
@@ -175,6 +175,6 @@ def test_without_a_network_the_audit_reports_that_nothing_was_checked(
 ) -> None:
     assert advisories([lock], url="http://127.0.0.1:9/v1/query") == 2
     told = capsys.readouterr().err
-    assert "error: vulnerabilities were not asked for" in told
+    assert "error: vulnerabilities could not be requested" in told
     assert "hint: run `make audit` where the network reaches the advisory service" in told
     assert "Traceback" not in told

@@ -2,11 +2,11 @@
 
     python -m docs.tools.dependencies.audit
 
-Licences and the bill of materials need no network. Vulnerabilities are asked of the service that
-pip-audit knows, or of one that speaks OSV's protocol, named by ADVISORY_URL: no package that is
-published carries a database of them that is complete, current and licensed (decision 0049).
+Licences and the bill of materials need no network. Vulnerabilities are requested from pip-audit's
+service, or from one with OSV's protocol at ADVISORY_URL: no published package has a database of
+them that is complete, current and licensed (decision 0049).
 
-Exit status: 0 nothing found; 1 something found; 2 vulnerabilities could not be asked for.
+Exit status: 0 nothing found; 1 something found; 2 vulnerabilities could not be requested.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SECONDS = 15 * 60
 
 
 def main() -> int:
-    """Audit what is locked and say what is wrong with it."""
+    """Audit the lock files, and report all faults."""
     found = components()
     complaints = [*licence_complaints(found, read())]
     DEFAULT.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def licence_complaints(found: Sequence[Component], licences: Licences) -> Iterator[str]:
-    """What is locked without a licence that is allowed, and what packages say otherwise."""
+    """Locked packages without an allowed licence, or with another one than recorded."""
     for component in found:
         try:
             licence = licences.licence(component)
@@ -54,7 +54,7 @@ def licence_complaints(found: Sequence[Component], licences: Licences) -> Iterat
             yield f"{component.full_name} has {licence}, which is not allowed"
         own = declared(component.name) if component.ecosystem == "pypi" else None
         if own is not None and own != licence:
-            yield f"{component.full_name} says {own}, {FILE.name} says {licence}"
+            yield f"{component.full_name} declares {own}, {FILE.name} has {licence}"
     names = {component.name for component in found if component.ecosystem == "pypi"}
     for section, name in licences.of:
         if section == "python" and name not in names:
@@ -62,7 +62,7 @@ def licence_complaints(found: Sequence[Component], licences: Licences) -> Iterat
 
 
 def advisories(locks: Sequence[Path], *, url: str | None = None) -> int:
-    """Ask for known vulnerabilities of the packages in lock files, and say which there are.
+    """Request known vulnerabilities of the packages in lock files, and report them.
 
     Args:
         locks: requirements with hashes.
@@ -100,16 +100,16 @@ def _verdict(packages: Sequence[dict[str, Any]]) -> int:
             count += 1
             fixed = ", ".join(known["fix_versions"]) or "no version"
             _say(f"{package['name']} {package['version']}: {known['id']}, fixed in {fixed}")
-    _say(f"{len(packages)} Python packages asked for, {count} known vulnerabilities")
+    _say(f"{len(packages)} Python packages checked, {count} known vulnerabilities")
     return _FOUND if count else 0
 
 
 def _not_asked(reason: str) -> int:
-    _say(f"error: vulnerabilities were not asked for: {reason}")
+    _say(f"error: vulnerabilities could not be requested: {reason}")
     _say(
         "hint: run `make audit` where the network reaches the advisory service, or set"
         " ADVISORY_URL to a mirror that answers as OSV does; without either, give"
-        f" {DEFAULT.relative_to(ROOT)} to a scanner that has its database at hand."
+        f" {DEFAULT.relative_to(ROOT)} to a scanner with a database of its own."
     )
     return _NOT_ASKED
 

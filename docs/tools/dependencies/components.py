@@ -35,7 +35,7 @@ class Component:
         name: as its registry spells it.
         version: as locked.
         sha256: of each of its files: a package has one for every platform.
-        parents: names of the packages that need it; empty where nothing says.
+        parents: names of the packages that need it; empty if unknown.
         development: whether only tests, checks and benchmarks need it.
     """
 

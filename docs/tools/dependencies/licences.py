@@ -1,7 +1,8 @@
 """Which licence each locked thing has, and whether it may be used here.
 
-`requirements/licences.toml` is kept by hand where a package does not say it in a word that can be
-compared; `python -m docs.tools.dependencies.licences` adds new packages to it and drops old ones.
+`requirements/licences.toml` is kept by hand for packages that declare none that can be compared;
+`python -m docs.tools.dependencies.licences` adds new packages to it, and
+drops old ones.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _SPELLINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Licences:
-    """What `requirements/licences.toml` says.
+    """The content of `requirements/licences.toml`.
 
     Attributes:
         allowed: SPDX identifiers that may be used, exceptions among them.
@@ -98,7 +99,7 @@ def read() -> Licences:
 
 
 def declared(name: str) -> str | None:
-    """What an installed package says of itself, as SPDX; None where that takes a person to tell."""
+    """The licence that an installed package declares, as SPDX; None if a person has to decide."""
     try:
         metadata = distribution(name).metadata
     except PackageNotFoundError:
@@ -107,7 +108,7 @@ def declared(name: str) -> str | None:
 
 
 def _from_older_fields(metadata: PackageMetadata) -> str | None:
-    """The licence field where it is SPDX or a known spelling, and no classifier says more."""
+    """The licence field if it is SPDX or a known spelling, and no classifier is more precise."""
     field = _as_spdx((metadata["License"] or "").strip())
     classified = {
         _as_spdx(text.rpartition(" :: ")[2])
@@ -131,7 +132,7 @@ def _as_spdx(name: str) -> str | None:
 
 
 def main() -> int:
-    """Bring the list of Python packages up to date; what nobody declares is to be filled in."""
+    """Update the list of Python packages; licences that are not declared are to be filled in."""
     kept = tomllib.loads(FILE.read_text(encoding="utf-8"))
     names = sorted({c.name for c in components() if c.ecosystem == "pypi"})
     before = kept["python"]

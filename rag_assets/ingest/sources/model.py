@@ -191,7 +191,7 @@ class DocumentSource(Protocol):
 
         Raises:
             DocumentTooLarge: it holds more than max_bytes; at most one byte more was read.
-            DocumentVanished: it is gone; the next listing will say so.
+            DocumentVanished: it was removed; the next listing lacks it.
             DocumentRejected: it is not, or no longer, something that may be read.
         """
         ...

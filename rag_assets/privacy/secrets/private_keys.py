@@ -72,7 +72,7 @@ def _key_end(text: str, after: int) -> int:
 
 
 def _rsa_lines(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Every line that says BEGIN RSA, without the markup it starts with."""
+    """Every line with BEGIN RSA, without the markup at its start."""
     done = 0
     for anchor in anchors:
         if anchor.start < done or not _RSA_LINE.match(text, anchor.start):
