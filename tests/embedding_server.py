@@ -65,8 +65,8 @@ class EmbeddingServer:
     """See the module.
 
     Attributes:
-        faults: what becomes of the next requests; None for one that is answered.
-        always: what becomes of every request, after those.
+        faults: the faults of the next requests; None for a good response.
+        always: the fault of all further requests.
         rejects: texts that sink their request with status 400.
         seconds: time an answer takes.
         requests: the texts of each request, and when it came.
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(raw)))
         for name, value in (headers or {}).items():
             self.send_header(name, value)
-        with suppress(ConnectionError):  # whoever asked may have been killed
+        with suppress(ConnectionError):  # the client may have been killed
             self.end_headers()
             self.wfile.write(raw[:cut_at])
         if cut_at is not None:

@@ -1,4 +1,4 @@
-"""Builds side by side: which one answers, what a change costs, what becomes of the old ones."""
+"""Generations side by side: the serving one, the cost of a change, the removal of former ones."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ def test_a_lost_master_key_is_reported_and_not_replaced_silently(
     assert not key_file(installation).exists()
     kept.rename(key_file(installation))
     assert read(keys, acme) == KEY
-    # Setting the lost one again is the way out.
+    # Setting the lost one again is the remedy.
     key_file(installation).unlink()
     keys.set(acme, "openai", SecretStr(KEY))
     assert read(keys, acme) == KEY

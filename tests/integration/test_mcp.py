@@ -48,13 +48,13 @@ def agent(shared_installation: Installation, driver: Driver) -> Installation:
     return shared_installation
 
 
-def asked(
+def call(
     installation: Installation,
     work: Callable[[Client], Awaitable[T]],
     *principals: str,
     **options: Any,
 ) -> T:
-    """What an agent gets that is served in the name of these principals."""
+    """Run calls of an agent that is served on behalf of these principals."""
     session = installation.session()
     reader = DocumentReader(session.catalog, session.store)
 
@@ -78,7 +78,7 @@ async def search(client: Client, query: str = "valve", **arguments: Any) -> Any:
 
 
 def test_results_come_in_the_agreed_format(agent: Installation) -> None:
-    result = asked(agent, lambda client: search(client, top_k=1))
+    result = call(agent, lambda client: search(client, top_k=1))
     [content] = result.content
     assert not result.is_error
     first, second, *rest = content.text.splitlines()
@@ -90,7 +90,7 @@ def test_results_come_in_the_agreed_format(agent: Installation) -> None:
 
 def test_only_what_the_caller_reads_is_found(agent: Installation) -> None:
     def text(*principals: str) -> str:
-        result = asked(agent, lambda client: search(client, top_k=50), *principals)
+        result = call(agent, lambda client: search(client, top_k=50), *principals)
         return str(result.content[0].text)
 
     assert "sold" not in text()
@@ -99,13 +99,13 @@ def test_only_what_the_caller_reads_is_found(agent: Installation) -> None:
 
 
 def test_the_tool_is_described_and_takes_no_tenant(agent: Installation) -> None:
-    [tool] = asked(agent, lambda client: client.list_tools()).tools
+    [tool] = call(agent, lambda client: client.list_tools()).tools
     assert tool.name == "rag_search"
     assert set(tool.input_schema["properties"]) == {"query", "top_k"}
 
 
 def test_an_invalid_question_is_an_error_of_the_tool(agent: Installation) -> None:
-    result = asked(agent, lambda client: search(client, "  "))
+    result = call(agent, lambda client: search(client, "  "))
     assert result.is_error
     assert "the question is empty; give it a question" in result.content[0].text
 
@@ -113,7 +113,7 @@ def test_an_invalid_question_is_an_error_of_the_tool(agent: Installation) -> Non
 def test_invalid_arguments_are_described_in_one_line_without_their_values(
     agent: Installation,
 ) -> None:
-    result = asked(agent, lambda client: search(client, top_k=-4711))
+    result = call(agent, lambda client: search(client, top_k=-4711))
     assert result.is_error
     assert result.content[0].text == "rag_search: top_k: it must be 1 or more"
 
@@ -122,7 +122,7 @@ def test_a_tenant_that_is_disabled_is_reported(agent: Installation) -> None:
     async def disabled(tenant_id: str, request: SearchRequest) -> SearchAnswer:
         return SearchAnswer(disabled=True)
 
-    result = asked(agent, search, search=disabled)
+    result = call(agent, search, search=disabled)
     assert result.content[0].text.startswith("This knowledge is disabled")
 
 
@@ -131,7 +131,7 @@ def test_a_search_that_takes_too_long_is_given_up(agent: Installation) -> None:
         await asyncio.sleep(10)
         return SearchAnswer()
 
-    result = asked(agent, search, search=slow, seconds=0.05)
+    result = call(agent, search, search=slow, seconds=0.05)
     assert result.is_error
     assert "took longer than 0.05 seconds" in result.content[0].text
 
@@ -145,10 +145,10 @@ def test_documents_are_listed_and_read_whole_by_permitted_callers(agent: Install
             found[document["uri"]] = read.contents[0].text
         return found
 
-    everybody = asked(agent, documents)
+    everybody = call(agent, documents)
     assert everybody.keys() == {"public/valves.md", "public/long.md"}
     assert everybody["public/long.md"].split() == PAGES["long.md"].split()
-    assert asked(agent, documents, "ada").keys() == everybody.keys() | {"staff/secret.md"}
+    assert call(agent, documents, "ada").keys() == everybody.keys() | {"staff/secret.md"}
 
 
 def test_a_document_closed_to_the_caller_looks_like_a_missing_one(agent: Installation) -> None:
@@ -166,7 +166,7 @@ def test_a_document_closed_to_the_caller_looks_like_a_missing_one(agent: Install
             said.append(str(caught.value).replace(document_id, "…"))
         return said
 
-    hidden, missing = asked(agent, refusals)
+    hidden, missing = call(agent, refusals)
     assert hidden == missing
 
 

@@ -70,7 +70,7 @@ def server(shared_installation: Installation, driver: Driver, tenant: str) -> Se
 def assert_repaired(
     installation: Installation, driver: Driver, tenant_id: str, before: dict[str, Any]
 ) -> None:
-    """A repair brings everything back, and a second one finds nothing to mend."""
+    """A repair restores everything, and a second one finds nothing to repair."""
     with driver.locked(tenant_id) as ctx:
         assert not all(state.healthy for state in inspect_index(ctx))
     done = installation.synced(tenant_id, repair=True)
@@ -131,7 +131,7 @@ def test_an_index_replaced(
     body = server.call("GET", server.index)[server.index]
     server.call("DELETE", server.index)
     if mapping == "dynamic":
-        server.put("anything", source)  # the server makes an index for whoever writes
+        server.put("anything", source)  # the server creates an index for any write
     else:
         mappings = body["mappings"]
         if mapping == "other":

@@ -1,4 +1,4 @@
-"""Whoever can write to Elasticsearch, and not to Postgres, changes no answer's words."""
+"""An attacker who can write to Elasticsearch, but not to Postgres, changes no text of an answer."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def guessed(fields: Mapping[str, Any]) -> str:
     return keyed_digest(b"a key of theirs", "fields", kept)
 
 
-def said(hits: tuple[Hit, ...]) -> str:
+def as_text(hits: tuple[Hit, ...]) -> str:
     return repr(hits)
 
 
@@ -131,7 +131,7 @@ def test_altered_entries_are_in_no_answer(attacker: Attacker, what: str, digest:
         hits = attacker.installation.search(
             "port", "when does the harbour master open the sluice?", mode=mode, top_k=10
         )
-        assert "evil" not in said(hits), mode
+        assert "evil" not in as_text(hits), mode
         assert "files/sluice.md" not in {hit.uri for hit in hits}
         # What is true is found all the same: the altered entry stands in nobody's way.
         assert TRUE in {hit.text for hit in hits}, mode
@@ -153,7 +153,7 @@ def test_a_true_entry_in_the_place_of_another_is_in_no_answer(
         attacker.write(forged, sluice)
     for mode in MODES:
         hits = attacker.installation.search("port", "harbour master sluice", mode=mode, top_k=10)
-        assert "evil" not in said(hits)
+        assert "evil" not in as_text(hits)
         by_uri = {hit.uri: hit for hit in hits}
         assert len(by_uri) == len(hits)
         assert TRUE in {hit.text for hit in hits}
@@ -176,7 +176,7 @@ def test_other_places_of_a_text_are_named_by_the_catalog(attacker: Attacker) -> 
         assert {hits[0].uri, *hits[0].also} == {"files/sluice.md", "files/copy.md"}
         attacker.update(entries[uri]["_id"], {"uri": "https://evil.example/"})
         for mode in MODES:
-            assert "evil" not in said(
+            assert "evil" not in as_text(
                 attacker.installation.search("port", TRUE, mode=mode, top_k=10)
             )
         attacker.write(entries[uri]["_id"], entries[uri])

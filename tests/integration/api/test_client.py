@@ -25,8 +25,8 @@ from tests.integration.api.conftest import ISSUER, SECRET, Api, running
 from tests.integration.api.test_service import granted
 
 
-class Asked:
-    """A client of either kind, asked from a thread without an event loop."""
+class PortalClient:
+    """A client of either kind, used from a thread without an event loop."""
 
     def __init__(self, client: Client | AsyncClient, portal: BlockingPortal) -> None:
         self.client = client
@@ -56,27 +56,29 @@ def kind(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture
-def admin(api: Api, address: str, kind: Any, portal: BlockingPortal) -> Iterator[Asked]:
-    asked = Asked(kind(address, api.token("chief", role="admin")), portal)
-    yield asked
-    asked("close")
+def admin(api: Api, address: str, kind: Any, portal: BlockingPortal) -> Iterator[PortalClient]:
+    opened = PortalClient(kind(address, api.token("chief", role="admin")), portal)
+    yield opened
+    opened("close")
 
 
 @pytest.fixture
-def ada(api: Api, address: str, kind: Any, portal: BlockingPortal) -> Iterator[Asked]:
-    asked = Asked(kind(address, lambda: api.token("ada", "acme", "other"), tenant="acme"), portal)
-    yield asked
-    asked("close")
+def ada(api: Api, address: str, kind: Any, portal: BlockingPortal) -> Iterator[PortalClient]:
+    opened = PortalClient(
+        kind(address, lambda: api.token("ada", "acme", "other"), tenant="acme"), portal
+    )
+    yield opened
+    opened("close")
 
 
-def test_a_question_gets_the_answer_of_the_core(api: Api, ada: Asked) -> None:
+def test_a_question_gets_the_answer_of_the_core(api: Api, ada: PortalClient) -> None:
     answer = ada("query", Question(query="valve", filters=Filters(paths=("public/",))))
     core = api.core("acme", SearchRequest(query="valve"))
     assert answer.hits == core.hits
     assert ada("query", "valve", tenant="other").hits[0].uri == "public/other.md"
 
 
-def test_lists_are_gone_through_page_by_page(api: Api, ada: Asked) -> None:
+def test_lists_are_read_page_by_page(api: Api, ada: PortalClient) -> None:
     with granted(api, "ada"):
         first = ada("documents", limit=1)
         assert (len(first.documents), first.next is None) == (1, False)
@@ -84,14 +86,14 @@ def test_lists_are_gone_through_page_by_page(api: Api, ada: Asked) -> None:
     assert [document.uri for document in found] == ["board/acme.md", "public/acme.md"]
 
 
-def test_how_the_service_and_a_tenant_stand(ada: Asked) -> None:
+def test_status_of_the_service_and_of_a_tenant(ada: PortalClient) -> None:
     status = ada("status")
     assert (status.chunks, status.last_indexed_at.tzinfo is not None) == (2, True)
     assert ada("live") == ada("ready")
     assert 'route="/health/live"' in ada("metrics")
 
 
-def test_a_record_is_pushed_and_taken_back(api: Api, ada: Asked, admin: Asked) -> None:
+def test_a_record_is_pushed_and_removed(api: Api, ada: PortalClient, admin: PortalClient) -> None:
     record = ("page", "a/../b?c#d e", "The governor turns clockwise.")
     with pytest.raises(Forbidden):
         ada("put_record", *record)
@@ -109,7 +111,9 @@ def test_a_record_is_pushed_and_taken_back(api: Api, ada: Asked, admin: Asked) -
     api.driver.sync("acme")
 
 
-def test_reindexing_is_recorded_with_its_caller(api: Api, ada: Asked, admin: Asked) -> None:
+def test_reindexing_is_recorded_with_its_caller(
+    api: Api, ada: PortalClient, admin: PortalClient
+) -> None:
     assert admin("reindex", source="public").documents >= 1
     api.driver.sync("acme")
     found = admin("all_events", kind="reindex_requested", page=1)
@@ -120,7 +124,7 @@ def test_reindexing_is_recorded_with_its_caller(api: Api, ada: Asked, admin: Ask
 
 
 def test_problems_are_raised_as_what_they_are(
-    api: Api, address: str, kind: Any, portal: BlockingPortal, ada: Asked
+    api: Api, address: str, kind: Any, portal: BlockingPortal, ada: PortalClient
 ) -> None:
     with pytest.raises(Forbidden) as forbidden:
         ada("query", "valve", tenant="missing")
@@ -128,13 +132,13 @@ def test_problems_are_raised_as_what_they_are(
     assert forbidden.value.request_id
     with pytest.raises(Invalid, match=r"422 .*limit: "):
         ada("documents", limit=0)
-    guessing = Asked(kind(address, "rag_guessed"), portal)
+    guessing = PortalClient(kind(address, "rag_guessed"), portal)
     with pytest.raises(Unauthenticated):
         guessing("status")
     guessing("close")
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         nowhere = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    lost = Asked(kind(nowhere, "t", retries=0), portal)
+    lost = PortalClient(kind(nowhere, "t", retries=0), portal)
     with pytest.raises(NotReached):
         lost("live")
     lost("close")
@@ -165,6 +169,6 @@ def test_a_client_over_its_rate_waits_and_retries(
 ) -> None:
     jwt = JwtSettings(secret=SECRET, issuer=ISSUER)
     with running(api.another(ServiceSettings(jwt=jwt, rate=Rate.parse("1/second")))) as address:
-        patient = Asked(kind(address, api.token), portal)
-        assert [patient("status").chunks for _ in range(3)] == [2, 2, 2]
-        patient("close")
+        retrying = PortalClient(kind(address, api.token), portal)
+        assert [retrying("status").chunks for _ in range(3)] == [2, 2, 2]
+        retrying("close")

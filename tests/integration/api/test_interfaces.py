@@ -165,8 +165,8 @@ def token(world: World, tenant: str, people: list[str]) -> str:
     return world.api.token(subjects[0], tenant, groups=groups)
 
 
-def asks(rng: random.Random) -> list[str]:
-    """A person with some groups, as every interface takes them."""
+def principals_of(rng: random.Random) -> list[str]:
+    """The principals of a caller: a person with some groups."""
     subjects = [person for person in PEOPLE if not person.startswith("group:")]
     groups = [person for person in PEOPLE if person.startswith("group:")]
     return [rng.choice(subjects), *rng.sample(groups, rng.randint(0, 2))]
@@ -177,7 +177,8 @@ def test_every_interface_finds_exactly_what_may_be_read(world: World, seed: int)
     rng = random.Random(seed)
     for _ in range(3):
         world.change(rng)
-        tenant, people, mode = rng.choice(TENANTS), asks(rng), rng.choice(["knn", "hybrid"])
+        tenant, people = rng.choice(TENANTS), principals_of(rng)
+        mode = rng.choice(["knn", "hybrid"])
         allowed = world.readable(tenant, people)
         for name, answer in INTERFACES.items():
             text = answer(world, tenant, people, " ".join(WORDS), mode)
@@ -192,7 +193,7 @@ def test_every_interface_finds_exactly_what_may_be_read(world: World, seed: int)
 def test_no_filter_and_no_preference_opens_anything(world: World, seed: int) -> None:
     rng = random.Random(seed)
     world.change(rng)
-    people = asks(rng)
+    people = principals_of(rng)
     allowed = world.readable("left", people)
     foreign = [mark for mark in world.marks if mark not in allowed]
     for body in (
@@ -215,7 +216,7 @@ def test_a_hostile_name_of_a_tenant_opens_nothing(world: World, tenant: str) -> 
     response = world.api.ask(mine, tenant=tenant)
     assert response.status_code in {403, 422}
     assert not MARK.findall(response.text)
-    # Whoever signs tokens may be careless about names; there is no tenant of this one.
+    # The signer of tokens may use any name; no tenant has this one.
     response = world.api.ask(world.api.token("ada", tenant))
     assert response.status_code in {401, 403, 404, 422}
     assert not MARK.findall(response.text)

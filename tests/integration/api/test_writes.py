@@ -1,4 +1,4 @@
-"""Writes over HTTP: who may, what they leave waiting, and what becomes of them."""
+"""Writes over HTTP: permissions, pending documents, and effects."""
 
 from __future__ import annotations
 

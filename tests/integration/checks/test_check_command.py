@@ -14,7 +14,7 @@ def refuse(constant: str) -> None:
     raise AssertionError(f"{constant} is no JSON")
 
 
-def said(tenant: CheckedTenant) -> dict[str, Any]:
+def printed_checks(tenant: CheckedTenant) -> dict[str, Any]:
     result = tenant.installation.cli("check", tenant.name, "--json")
     assert (result.code, "Traceback" in result.err) == (1, False), result.err
     answer: dict[str, Any] = json.loads(result.out, parse_constant=refuse)
@@ -26,7 +26,7 @@ def test_faults_of_every_kind_are_printed_as_json(tenant: CheckedTenant) -> None
     id_, fields = min(tenant.entries("leave.md").items())
     tenant.write_entry(id_, {**fields, "text": "Nobody need say anything.", "tenant": "another"})
     tenant.change_vector("oncall.md", lambda vector: np.full_like(vector, np.nan))
-    checks = said(tenant)
+    checks = printed_checks(tenant)
 
     failing = {name for name, found in checks.items() if not found["passed"]}
     assert failing >= {"search_index.drift", "search_index.isolation", "embeddings.dimensions"}

@@ -94,7 +94,7 @@ def test_an_entry_routed_elsewhere_fails_isolation(tenant: CheckedTenant) -> Non
 
 def test_an_entry_that_lost_its_vector_fails_dimensions(tenant: CheckedTenant) -> None:
     id_, fields = first_entry(tenant, "leave.md")
-    # As whoever copies entries by their source will do.
+    # As a copy of entries by their source does.
     tenant.write_entry(id_, {k: v for k, v in fields.items() if k != "vector"})
     outcome = check(tenant)
     assert outcome.failing == {DIMENSIONS}

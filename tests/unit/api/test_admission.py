@@ -45,7 +45,7 @@ def test_a_tenant_leaves_a_quarter_to_others() -> None:
         for task in slow:
             task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
-        # Whoever was cancelled gave back what they had.
+        # Cancelled requests released their turns.
         async with asyncio.timeout(0.2):
             await asyncio.gather(*(worked(admission, "slow") for _ in range(20)))
 

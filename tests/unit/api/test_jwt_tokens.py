@@ -221,7 +221,7 @@ def test_one_fetches_and_those_whose_key_is_known_go_on(key_file: Path) -> None:
     known = keys.key({"kid": "r"})
     text = key_file.read_text()
     key_file.unlink()
-    # Whoever opens it waits for the other side.
+    # Opening it waits for the other side.
     os.mkfifo(key_file)
     clock.now = 301.0
     with ThreadPoolExecutor(1) as pool:

@@ -1,4 +1,4 @@
-"""What providers answer, as it is meant and as it should not be."""
+"""Responses of chat models, well-formed and malformed."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.text.rst import parse_rst
 
 
-def told(parsed: ParsedText) -> list[tuple[str, str]]:
+def blocks_of(parsed: ParsedText) -> list[tuple[str, str]]:
     return [(block.kind, parsed.text[block.start : block.end]) for block in parsed.blocks]
 
 
@@ -53,9 +53,9 @@ def test_styles_of_adornment_are_levels_in_order_of_appearance() -> None:
         (3, ("Manual", "Part one", "Deeper")),
         (2, ("Manual", "Part two")),
     ]
-    assert told(parsed)[0] == ("front_matter", ".. comment for authors\n   goes on")
-    assert told(parsed)[1] == ("heading", "======\nManual\n======")
-    assert ("paragraph", "Words\nof one paragraph.") in told(parsed)
+    assert blocks_of(parsed)[0] == ("front_matter", ".. comment for authors\n   goes on")
+    assert blocks_of(parsed)[1] == ("heading", "======\nManual\n======")
+    assert ("paragraph", "Words\nof one paragraph.") in blocks_of(parsed)
     # With and without an overline are two styles.
     assert paths("==\na\n==\n\nb\n==\n") == [("a",), ("a", "b")]
 
@@ -110,7 +110,7 @@ def test_what_is_no_title(text: str) -> None:
 )  # fmt: skip
 def test_blocks(text: str, blocks: list[tuple[str, str]]) -> None:
     # A block begins with its line, indentation included.
-    assert [(kind, found.strip()) for kind, found in told(parse_rst(text))] == blocks
+    assert [(kind, found.strip()) for kind, found in blocks_of(parse_rst(text))] == blocks
 
 
 @given(st.text(alphabet="ab =-~.:+|*>\n\t_1", max_size=120))

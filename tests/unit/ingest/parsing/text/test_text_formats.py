@@ -16,7 +16,7 @@ from rag_assets.ingest.parsing.registry import PARSERS
 PYTHON = "text/x-python"
 
 
-def told(text: str, media_type: str) -> list[tuple[str, str]]:
+def blocks_of(text: str, media_type: str) -> list[tuple[str, str]]:
     parsed = parse(text.encode(), media_type)
     assert parsed.text == text
     assert parsed.has_lines
@@ -66,7 +66,7 @@ import your data in the tool
 
 
 def test_mdx_leaves_programs_out_and_keeps_what_is_read() -> None:
-    assert told(MDX, media_types.MDX) == [
+    assert blocks_of(MDX, media_types.MDX) == [
         ("front_matter", "---\ntitle: Install\n---"),
         ("front_matter", MDX[MDX.index("import {") : MDX.index("\n\nexport")]),
         ("front_matter", MDX[MDX.index("export") : MDX.index("\n\n{/*")]),
@@ -87,13 +87,13 @@ def test_mdx_leaves_programs_out_and_keeps_what_is_read() -> None:
 
 def test_plain_text_is_its_paragraphs() -> None:
     text = "# no heading\r\nsecond line\r\n\r\n  \r\nCAPITALS\n--------\n\n\n  last"
-    assert told(text, media_types.PLAIN) == [
+    assert blocks_of(text, media_types.PLAIN) == [
         ("paragraph", "# no heading\r\nsecond line"),
         ("paragraph", "CAPITALS\n--------"),
         ("paragraph", "  last"),
     ]
     assert parse(text.encode(), media_types.PLAIN).title is None
-    assert told("= Title\n\ntext", media_types.ASCIIDOC)[1] == ("paragraph", "text")
+    assert blocks_of("= Title\n\ntext", media_types.ASCIIDOC)[1] == ("paragraph", "text")
 
 
 def test_source_code_is_cut_before_definitions_only() -> None:
@@ -101,7 +101,7 @@ def test_source_code_is_cut_before_definitions_only() -> None:
         "import os\n\n\n# about f\ndef f(\n    a,\n\n    b,\n):\n    return a\n\n    # more\n\n"
         "class C:\n    x = 1\n\n\n}\n"
     )
-    assert told(text, PYTHON) == [
+    assert blocks_of(text, PYTHON) == [
         ("code", "import os"),
         ("code", text[text.index("# about") : text.index("\n\nclass")]),
         ("code", text[text.index("class C") :].rstrip()),
