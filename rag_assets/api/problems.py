@@ -47,6 +47,7 @@ from rag_assets.common.errors import (
     ServiceUnavailable,
     TenantBusy,
     TenantGone,
+    TransientFailure,
     UnknownDocument,
     UnknownSource,
     UnknownTenant,
@@ -224,7 +225,7 @@ def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
             return {"WWW-Authenticate": 'Bearer realm="rag-assets"'}
         case TooManyRequests() | TooManyAttempts() | Overloaded():
             return {"Retry-After": str(error.retry_after)}
-        case ProviderUnavailable() | ChatUnavailable() if error.retry_after is not None:
+        case TransientFailure() if error.retry_after is not None:
             return {"Retry-After": str(math.ceil(error.retry_after))}
     return {"Retry-After": str(_RETRY_SECONDS)} if kind.status == 503 else {}  # noqa: PLR2004
 

@@ -23,6 +23,8 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── DocumentVanished      removed after it was listed
     │   ├── DocumentTimeout
     │   └── DocumentTooCostly     it needs more memory than a document may use
+    ├── TransientFailure          base of ProviderUnavailable and ChatUnavailable
+    ├── RequestRefused            base of ProviderRefused and ChatRefused
     ├── ProviderError             a model, or a request to its provider, failed
     │   ├── RequestsStopped       no request of this tenant succeeds for now
     │   │   ├── ProviderUnavailable   transient: try again later
@@ -157,6 +159,36 @@ class DocumentTooCostly(DocumentRejected):
     """The document exceeded the memory limit of one document."""
 
 
+class TransientFailure(RagAssetsError):
+    """A provider is unavailable; a later attempt may succeed.
+
+    Args:
+        message, hint: see RagAssetsError.
+        retry_after: seconds to wait, if the provider requires it.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class RequestRefused(RagAssetsError):
+    """A provider refuses until a person changes something: the key, the model, the quota.
+
+    Args:
+        message, hint: see RagAssetsError.
+        fault: why it refuses; None if the reason is another one, or unknown.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, fault: Fault | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.fault = fault
+
+
 class ProviderError(RagAssetsError):
     """A model, or a request to its provider, failed.
 
@@ -173,34 +205,12 @@ class RequestsStopped(ProviderError):
     """No request of a tenant succeeds for now."""
 
 
-class ProviderUnavailable(RequestsStopped):
-    """The provider is unavailable; a later attempt may succeed.
-
-    Args:
-        message, hint: see RagAssetsError.
-        retry_after: seconds to wait, if the provider requires it.
-    """
-
-    def __init__(
-        self, message: str, *, hint: str | None = None, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.retry_after = retry_after
+class ProviderUnavailable(RequestsStopped, TransientFailure):
+    """The provider is unavailable."""
 
 
-class ProviderRefused(RequestsStopped):
-    """The provider refuses until a person changes something: the key, the model, the quota.
-
-    Args:
-        message, hint: see RagAssetsError.
-        fault: why it refuses; None if the reason is another one, or unknown.
-    """
-
-    def __init__(
-        self, message: str, *, hint: str | None = None, fault: Fault | None = None
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.fault = fault
+class ProviderRefused(RequestsStopped, RequestRefused):
+    """The provider refuses every request of a tenant."""
 
 
 class NoProviderKey(ProviderRefused):
@@ -281,38 +291,16 @@ class ChatError(RagAssetsError):
     requests: int = 1
 
 
-class ChatUnavailable(ChatError):
-    """The chat model is unavailable.
-
-    Args:
-        message, hint: see RagAssetsError.
-        retry_after: seconds to wait, if the provider requires it.
-    """
-
-    def __init__(
-        self, message: str, *, hint: str | None = None, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.retry_after = retry_after
+class ChatUnavailable(ChatError, TransientFailure):
+    """The chat model is unavailable."""
 
 
 class ChatTimeout(ChatUnavailable):
     """The chat model took longer than allowed."""
 
 
-class ChatRefused(ChatError):
-    """The provider refuses until a person changes something: the key, the model, the quota.
-
-    Args:
-        message, hint: see RagAssetsError.
-        fault: why it refuses; None if the reason is another one, or unknown.
-    """
-
-    def __init__(
-        self, message: str, *, hint: str | None = None, fault: Fault | None = None
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.fault = fault
+class ChatRefused(ChatError, RequestRefused):
+    """The chat model's provider refuses."""
 
 
 class PromptRejected(ChatError):
