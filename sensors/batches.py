@@ -7,7 +7,7 @@ import dagster as dg
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.formatting import counted
 from rag_assets.common.settings import Settings
-from rag_assets.pipeline.batch_results import due, poll
+from rag_assets.pipeline.batch_states import due, poll
 from resources.stores import PostgresResource
 from resources.workbench import clear_failures
 

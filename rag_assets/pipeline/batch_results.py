@@ -1,16 +1,13 @@
-"""Poll batches at a provider's batch API, and fetch their vectors."""
+"""Fetch the vectors of batches that have ended at a provider's batch API."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Set
-from contextlib import suppress
+from collections.abc import Set
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.spending import used_of
 from rag_assets.common.errors import (
     BatchLost,
@@ -18,34 +15,20 @@ from rag_assets.common.errors import (
     ProviderError,
     ProviderRefused,
     ProviderUnavailable,
-    RagAssetsError,
     RequestsStopped,
-    TenantGone,
 )
 from rag_assets.common.formatting import counted
 from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.batch_api import (
-    ABANDONED_AFTER,
-    BatchApi,
-    BatchResult,
-    BatchStatus,
-    closing,
-)
+from rag_assets.models.embedding.batch_api import BatchApi, BatchResult, closing
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.models.embedding.protocol import Charge, Vectors
 from rag_assets.models.embedding.vectors import checked_vectors
 from rag_assets.models.factory import price_of
+from rag_assets.pipeline.batch_submissions import LISTED_AFTER, recover
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.storage.catalog.batches import EmbeddingBatch, is_poll_due
-from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.batches import EmbeddingBatch
 
-_SUBMISSION = timedelta(hours=1)
-"""Longer than any submission takes."""
-_LISTED = timedelta(minutes=2)
-"""Longer than a provider takes to list a new batch."""
-_NOT_LISTED = "it is not among the provider's batches, and will be looked up again"
 _GROUP = 1_000
-_CONCURRENCY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,76 +67,6 @@ def collect(ctx: TenantContext) -> Collected:
     return done
 
 
-def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatch]) -> list[str]:
-    """Poll the state of batches; documents of finished ones no longer wait.
-
-    Args:
-        catalog: records the batches.
-        embedders: the embedders that submitted them.
-        batches: open ones, of any tenants.
-
-    Returns:
-        the failures, one line each.
-    """
-    batches = list(batches)
-    if not batches:
-        return []
-
-    async def poll_all() -> list[str | None]:
-        room = asyncio.Semaphore(_CONCURRENCY)
-
-        async def one(batch: EmbeddingBatch) -> str | None:
-            async with room:
-                return await _poll_one(catalog, embedders, batch)
-
-        return await asyncio.gather(*(one(batch) for batch in batches))
-
-    return [problem for problem in asyncio.run(poll_all()) if problem is not None]
-
-
-def due(batches: Iterable[EmbeddingBatch], now: datetime, most: int) -> list[EmbeddingBatch]:
-    """The batches to poll now, those first whose last poll is longest ago."""
-    ready = [batch for batch in batches if is_poll_due(batch, now)]
-    return sorted(ready, key=lambda batch: batch.polled_at)[:most]
-
-
-async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatch) -> str | None:
-    try:
-        api = embedders.batch_api(batch.ref, EmbedderConfig.model_validate(batch.embedder))
-        if batch.state == "SUBMITTING":
-            await closing(api, _recover(catalog, api, batch, locked=False))
-        elif batch.state == "ENDED":
-            # The run that should have fetched it did not: its documents request another one.
-            catalog.batches.mark_polled(batch.ref, batch.id, batch.error)
-            catalog.quarantine.release(batch.ref)
-        else:
-            _note(catalog, batch, await closing(api, api.status(batch.batch_id or "")))
-    except TenantGone:
-        return None
-    except Exception as error:  # A failure of one provider must not stop the polling of others.
-        unforeseen = f"its batch cannot be polled ({type(error).__name__})"
-        reason = error.advice if isinstance(error, RagAssetsError) else unforeseen
-        with suppress(TenantGone):
-            catalog.batches.mark_polled(batch.ref, batch.id, reason)
-        return f"{batch.ref.id}: {reason}"
-    return None
-
-
-def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
-    late = datetime.now(UTC) - batch.submitted_at > ABANDONED_AFTER
-    if status.state == "under way" and not late:
-        catalog.batches.mark_polled(batch.ref, batch.id)
-        return
-    if status.state == "ended":
-        catalog.batches.mark_ended(batch.ref, batch.id)
-    elif status.state == "under way":
-        hours = ABANDONED_AFTER.total_seconds() / 3600
-        catalog.batches.mark_failed(batch.ref, batch.id, f"it did not end within {hours:.0f} hours")
-    else:
-        catalog.batches.mark_failed(batch.ref, batch.id, status.reason or "for no given reason")
-    catalog.quarantine.release(batch.ref)
-
-
 def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
     """Resolve an interrupted submission before anything else is sent.
 
@@ -162,40 +75,12 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
         ProviderError: the provider does not answer.
     """
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
-    if not asyncio.run(closing(api, _recover(ctx.catalog, api, batch, locked=True))):
+    if not asyncio.run(closing(api, recover(ctx.catalog, api, batch, locked=True))):
         raise ProviderUnavailable(
             "the provider may have taken a batch whose submission was interrupted",
             hint="it will be looked up again before its texts are sent again",
-            retry_after=_LISTED.total_seconds(),
+            retry_after=LISTED_AFTER.total_seconds(),
         )
-
-
-async def _recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> bool:
-    """Find out whether an interrupted submission was accepted.
-
-    A provider's list may lack new batches: only a batch that it lacks twice was not accepted.
-
-    Args:
-        locked: whether the tenant's lock excludes that another run submits it now.
-
-    Returns:
-        whether the outcome is known.
-    """
-    batch_id = await api.find(batch.tag, batch.submitted_at - _SUBMISSION)
-    now = datetime.now(UTC)
-    if batch_id is not None:
-        catalog.batches.mark_submitted(batch.ref, batch.id, batch_id)
-        return True
-    if not locked and now - batch.submitted_at <= _SUBMISSION:
-        return False
-    if batch.error != _NOT_LISTED:
-        catalog.batches.mark_polled(batch.ref, batch.id, _NOT_LISTED)
-        return False
-    if now - batch.polled_at < _LISTED:
-        return False
-    catalog.batches.delete(batch.ref, batch.id)
-    catalog.quarantine.release(batch.ref)
-    return True
 
 
 def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:

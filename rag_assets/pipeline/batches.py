@@ -4,7 +4,8 @@
 
 A batch is recorded before it is submitted, with a tag that the provider keeps; after a crash in
 between, the next run looks up the tag. Documents that lack nothing but texts in batches are
-deferred until their batch has ended: batch_results.py.
+deferred until their batch has ended. batch_states.py polls it, batch_results.py fetches its
+vectors.
 """
 
 from __future__ import annotations

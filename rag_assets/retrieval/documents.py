@@ -64,7 +64,7 @@ class DocumentReader:
         permitted: list[ReadableDocument] = []
         while len(permitted) < limit:
             wanted = limit - len(permitted)
-            found = self._catalog.index.readable_documents(
+            found = self._catalog.readable.page(
                 tenant_id,
                 serving.number,
                 self._policy.principals(caller),
@@ -92,7 +92,7 @@ class DocumentReader:
         owner = Owner(record.id, record.incarnation, serving.number, serving.digest_key)
         found = self._store.entries.of_document(serving.index_name, owner, document_id)
         # After the entries were read: a version that was replaced meanwhile does not count.
-        version = self._catalog.index.readable(
+        version = self._catalog.readable.versions(
             tenant_id, serving.number, [document_id], self._policy.principals(caller)
         ).get(document_id)
         if version is None or not self._policy.permits(caller, version):

@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 from sqlalchemy import update
 
-from rag_assets.pipeline.batch_results import poll
+from rag_assets.pipeline.batch_states import poll
 from rag_assets.storage.catalog.account_tables import embedding_batches
 from rag_assets.storage.catalog.document_rows import NEVER, Document
 from rag_assets.storage.catalog.tables import documents as documents_table

@@ -199,7 +199,7 @@ def _cost_line(result: TenantSync, used: Mapping[str, int]) -> str:
 
 def _is_due(session: Session, tenant_id: str) -> bool:
     """Whether there is work to do, at the price of a listing."""
-    from rag_assets.pipeline.batch_results import poll
+    from rag_assets.pipeline.batch_states import poll
     from rag_assets.pipeline.generations import require_same_index
     from sensors.due import why_due
     from sensors.state import tenant_state

@@ -17,6 +17,7 @@ from rag_assets.storage.catalog.overview import Overview
 from rag_assets.storage.catalog.probes import ProbeTable
 from rag_assets.storage.catalog.provider_keys import ProviderKeyTable
 from rag_assets.storage.catalog.quarantine import QuarantineTable
+from rag_assets.storage.catalog.readable import ReadableDocuments
 from rag_assets.storage.catalog.records import RecordTable
 from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
 from rag_assets.storage.catalog.removals import RemovalTable
@@ -39,6 +40,7 @@ class Catalog:
         self.removals = RemovalTable(database)
         self.reindex_requests = ReindexRequestTable(database)
         self.index = IndexTable(database)
+        self.readable = ReadableDocuments(database)
         self.generations = GenerationTable(database)
         self.syncs = SyncTable(database)
         self.batches = BatchTable(database)

@@ -6,26 +6,21 @@ entries are confirmed to be deleted: the table always covers everything that may
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from sqlalchemy import and_, case, delete, func, or_, select, tuple_, update
+from sqlalchemy import and_, case, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.index_rows import (
     HeldVersion,
     IndexedVersion,
-    ReadableDocument,
-    ReadableVersion,
     is_behind,
     is_pending,
     is_pushed_again,
     mark_ready_statement,
     of_generation,
-    readable_by_document,
-    readable_versions,
     ready_parameters,
     returnable,
     same_document,
@@ -272,52 +267,6 @@ class IndexTable:
         """Withhold these documents from searches; the next run deletes their entries."""
         with self._database.begin_for(ref) as connection:
             connection.execute(withhold_statement(ref, document_ids))
-
-    def readable(
-        self,
-        tenant_id: str,
-        generation: int,
-        document_ids: Sequence[str],
-        principals: Collection[str],
-    ) -> dict[str, ReadableVersion]:
-        """The version of each named document that one of these principals may read."""
-        query = readable_versions(tenant_id, generation, document_ids, principals)
-        with self._database.begin() as connection:
-            return readable_by_document(connection.execute(query))
-
-    def readable_documents(
-        self,
-        tenant_id: str,
-        generation: int,
-        principals: Collection[str],
-        *,
-        limit: int,
-        after: str | None = None,
-    ) -> list[ReadableDocument]:
-        """The first documents, by uri, of which one of these principals may read a version.
-
-        Args:
-            tenant_id, generation: the tenant's generation.
-            principals: the caller's principals.
-            limit: the most documents to return.
-            after: only documents after the one with this `place`.
-        """
-        found = documents.c
-        query = (
-            returnable(
-                tenant_id,
-                generation,
-                *(found.document_id, found.uri, found.title, found.media_type, found.access_scope),
-            )
-            .where(is_readable(documents, principals))
-            .order_by(found.uri, found.document_id)
-            .limit(limit)
-        )
-        if after is not None:
-            uri, _, document_id = after.partition(" ")
-            query = query.where(tuple_(found.uri, found.document_id) > (uri, document_id))
-        with self._database.begin() as connection:
-            return [ReadableDocument(*row) for row in connection.execute(query)]
 
     def held_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
         """Stream the version of each document that the generation's index should hold."""

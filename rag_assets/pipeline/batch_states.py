@@ -1,0 +1,88 @@
+"""The states of batches at providers' batch APIs, polled between runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from rag_assets.billing.embedders import Embedders
+from rag_assets.common.errors import RagAssetsError, TenantGone
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.embedding.batch_api import ABANDONED_AFTER, BatchStatus, closing
+from rag_assets.pipeline.batch_submissions import recover
+from rag_assets.storage.catalog.batches import EmbeddingBatch, is_poll_due
+from rag_assets.storage.catalog.catalog import Catalog
+
+_CONCURRENCY = 8
+
+
+def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatch]) -> list[str]:
+    """Poll the state of batches; documents of finished ones no longer wait.
+
+    Args:
+        catalog: records the batches.
+        embedders: the embedders that submitted them.
+        batches: open ones, of any tenants.
+
+    Returns:
+        the failures, one line each.
+    """
+    batches = list(batches)
+    if not batches:
+        return []
+
+    async def poll_all() -> list[str | None]:
+        room = asyncio.Semaphore(_CONCURRENCY)
+
+        async def one(batch: EmbeddingBatch) -> str | None:
+            async with room:
+                return await _poll_one(catalog, embedders, batch)
+
+        return await asyncio.gather(*(one(batch) for batch in batches))
+
+    return [problem for problem in asyncio.run(poll_all()) if problem is not None]
+
+
+def due(batches: Iterable[EmbeddingBatch], now: datetime, most: int) -> list[EmbeddingBatch]:
+    """The batches to poll now, those first whose last poll is longest ago."""
+    ready = [batch for batch in batches if is_poll_due(batch, now)]
+    return sorted(ready, key=lambda batch: batch.polled_at)[:most]
+
+
+async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatch) -> str | None:
+    try:
+        api = embedders.batch_api(batch.ref, EmbedderConfig.model_validate(batch.embedder))
+        if batch.state == "SUBMITTING":
+            await closing(api, recover(catalog, api, batch, locked=False))
+        elif batch.state == "ENDED":
+            # The run that should have fetched it did not: its documents request another one.
+            catalog.batches.mark_polled(batch.ref, batch.id, batch.error)
+            catalog.quarantine.release(batch.ref)
+        else:
+            _note(catalog, batch, await closing(api, api.status(batch.batch_id or "")))
+    except TenantGone:
+        return None
+    except Exception as error:  # A failure of one provider must not stop the polling of others.
+        unforeseen = f"its batch cannot be polled ({type(error).__name__})"
+        reason = error.advice if isinstance(error, RagAssetsError) else unforeseen
+        with suppress(TenantGone):
+            catalog.batches.mark_polled(batch.ref, batch.id, reason)
+        return f"{batch.ref.id}: {reason}"
+    return None
+
+
+def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
+    late = datetime.now(UTC) - batch.submitted_at > ABANDONED_AFTER
+    if status.state == "under way" and not late:
+        catalog.batches.mark_polled(batch.ref, batch.id)
+        return
+    if status.state == "ended":
+        catalog.batches.mark_ended(batch.ref, batch.id)
+    elif status.state == "under way":
+        hours = ABANDONED_AFTER.total_seconds() / 3600
+        catalog.batches.mark_failed(batch.ref, batch.id, f"it did not end within {hours:.0f} hours")
+    else:
+        catalog.batches.mark_failed(batch.ref, batch.id, status.reason or "for no given reason")
+    catalog.quarantine.release(batch.ref)

@@ -1,0 +1,46 @@
+"""Submissions of batches that were interrupted before their outcome was recorded."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from rag_assets.models.embedding.batch_api import BatchApi
+from rag_assets.storage.catalog.batches import EmbeddingBatch
+from rag_assets.storage.catalog.catalog import Catalog
+
+_SUBMISSION = timedelta(hours=1)
+"""Longer than any submission takes."""
+LISTED_AFTER = timedelta(minutes=2)
+"""Longer than a provider takes to list a new batch."""
+_NOT_LISTED = "it is not among the provider's batches, and will be looked up again"
+
+
+async def recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> bool:
+    """Find out whether an interrupted submission was accepted.
+
+    A provider's list may lack new batches: only a batch that it lacks twice was not accepted.
+
+    Args:
+        catalog: records the batch.
+        api: of its provider.
+        batch: in state SUBMITTING.
+        locked: whether the tenant's lock excludes that another run submits it now.
+
+    Returns:
+        whether the outcome is known.
+    """
+    batch_id = await api.find(batch.tag, batch.submitted_at - _SUBMISSION)
+    now = datetime.now(UTC)
+    if batch_id is not None:
+        catalog.batches.mark_submitted(batch.ref, batch.id, batch_id)
+        return True
+    if not locked and now - batch.submitted_at <= _SUBMISSION:
+        return False
+    if batch.error != _NOT_LISTED:
+        catalog.batches.mark_polled(batch.ref, batch.id, _NOT_LISTED)
+        return False
+    if now - batch.polled_at < LISTED_AFTER:
+        return False
+    catalog.batches.delete(batch.ref, batch.id)
+    catalog.quarantine.release(batch.ref)
+    return True
