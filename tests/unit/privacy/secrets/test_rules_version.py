@@ -1,4 +1,4 @@
-"""The version of the rules changes if and only if what they find does.
+"""The version of the rules changes if and only if their findings do.
 
 Documents are parsed again when the version changes, and at no other time: findings that change
 without it leave credentials in the texts of all documents that were parsed before.
@@ -6,18 +6,26 @@ without it leave credentials in the texts of all documents that were parsed befo
 
 from __future__ import annotations
 
+import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from hashlib import sha256
+from importlib import import_module
 from importlib.metadata import version
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
+from rag_assets.privacy import secrets
+from rag_assets.privacy.secrets import uris
 from rag_assets.privacy.secrets.names import value_kind
+from rag_assets.privacy.secrets.rules import Rule
 from rag_assets.privacy.secrets.scanner import RULES_VERSION, SecretScanner, rules_version
+from rag_assets.privacy.secrets.tokens import TokenKind
 from rag_assets.privacy.secrets.values import ValueKind, is_cell_secret
 from tests.security.credentials.clean import clean_samples
 from tests.security.credentials.dataset import credential_samples, mixed_samples
@@ -29,29 +37,41 @@ _MADE_OF_EACH_KIND = 3
 
 
 class Pinned(NamedTuple):
-    """What the rules of a version find.
+    """The rules of a version.
 
     Attributes:
         version: of the rules.
+        tables: digest of their patterns, words and limits.
         corpus: digest of the texts that are scanned.
-        findings: digest of what is found in them.
+        findings: digest of the findings in them.
     """
 
     version: str
+    tables: str
     corpus: str
     findings: str
 
 
-PINNED = Pinned("1+kingfisher-1.5.0", corpus="3e4689274966a401", findings="db59c4408ff7a604")
+PINNED = Pinned(
+    "1+kingfisher-1.5.0",
+    tables="53310bc99493a4ab",
+    corpus="3e4689274966a401",
+    findings="db59c4408ff7a604",
+)
+
+
+def test_tables_change_only_with_the_version() -> None:
+    present = PINNED._replace(version=rules_version(), tables=_digest(sorted(_tables())))
+    assert present == PINNED, _remedy(present)
 
 
 @pytest.mark.slow
 def test_findings_change_only_with_the_version(scanner: SecretScanner) -> None:
     texts, cells = list(_texts()), list(_cells())
-    present = Pinned(
-        rules_version(),
-        _digest([*texts, *(credential.text for credential in cells)]),
-        _digest([*_found_in_texts(scanner, texts), *_found_in_cells(cells)]),
+    present = PINNED._replace(
+        version=rules_version(),
+        corpus=_digest([*texts, *(credential.text for credential in cells)]),
+        findings=_digest([*_found_in_texts(scanner, texts), *_found_in_cells(cells)]),
     )
     assert present == PINNED, _remedy(present)
 
@@ -67,6 +87,59 @@ def test_the_version_is_known_without_loading_a_scanner() -> None:
         "rules_version(); sys.exit('kingfisher_sdk' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_constant_counts_by_its_value_and_not_by_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = sorted(_tables())
+    monkeypatch.setattr(uris, "_ANOTHER_NAME", uris._SHORTEST, raising=False)
+    monkeypatch.delattr(uris, "_SHORTEST")
+    assert sorted(_tables()) == before
+    monkeypatch.setattr(uris, "_ANOTHER_NAME", 5)
+    assert sorted(_tables()) != before
+
+
+@pytest.mark.parametrize("part", ["lozinka", "letmein", "twitch-token", "\u0430", "identified"])
+def test_names_placeholders_tokens_letters_and_anchors_count(part: str) -> None:
+    assert any(part in table for table in _tables())
+
+
+def _tables() -> Iterator[str]:
+    """The constants of all modules of rules, without their names, in any order."""
+    seen: set[int] = set()
+    for found in pkgutil.iter_modules(secrets.__path__, f"{secrets.__name__}."):
+        for name, value in vars(import_module(found.name)).items():
+            if name.startswith("__") or name == "RULES_VERSION":
+                continue
+            imported = not isinstance(value, int | float | str) and id(value) in seen
+            seen.add(id(value))
+            if not imported and (described := _described(value)):
+                yield described
+
+
+def _described(value: Any) -> str:
+    """The content of a constant; empty for functions and classes."""
+    if isinstance(value, Rule):
+        value = (value.anchors, value.find)
+    if isinstance(value, TokenKind):
+        value = (value.name, value.prefix, value.body, value.run)
+    match value:
+        case re.Pattern():
+            content = f"{value.pattern!r}/{value.flags}"
+        case str() | bytes() | int() | float():
+            content = repr(value)
+        case partial():
+            content = _described(value.args)
+        case dict():
+            content = str(sorted(f"{_described(k)}: {_described(v)}" for k, v in value.items()))
+        case frozenset() | set():
+            content = str(sorted(map(_described, value)))
+        case tuple() | list():
+            content = str([_described(item) for item in value])
+        case _:
+            content = ""
+    return content
 
 
 def _texts() -> Iterator[str]:
@@ -107,15 +180,20 @@ def _digest(texts: Iterable[str]) -> str:
 
 def _remedy(present: Pinned) -> str:
     pin = f"then set PINNED = {present!r}"
+    if present.version != PINNED.version:
+        return f"the version changed, as it must whenever findings do: {pin}"
+    raise_it = (
+        "raise RULES_VERSION in rag_assets/privacy/secrets/scanner.py, so that all documents are"
+        " parsed again, and run this test again"
+    )
     if present.corpus != PINNED.corpus:
         return (
-            "the scanned texts changed, which says nothing about the rules: run this test on the"
-            f" former texts first; if it passes there, {pin}"
+            "the scanned texts changed, which proves nothing about the rules: run this test on the"
+            f" former texts; if it passes there, {pin}; if not, {raise_it}"
         )
-    if present.version != PINNED.version:
-        return f"the version changed, as it must whenever the rules find something else: {pin}"
+    if present.findings != PINNED.findings:
+        return f"the rules find something else than before: if that is intended, {raise_it}"
     return (
-        "the rules find something else than before: if that is intended, raise RULES_VERSION in"
-        " rag_assets/privacy/secrets/scanner.py, so that all documents are parsed again;"
-        f" run this test again, {pin}"
+        f"a pattern, a word or a limit of the rules changed: {raise_it}; only if no finding in any"
+        f" text can change, {pin}"
     )
