@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.installation import Installation, new_installation
-from tests.servers import elasticsearch_server, postgres_server
+from tests.servers import (
+    SHARED_ELASTICSEARCH,
+    SHARED_POSTGRES,
+    elasticsearch_server,
+    postgres_server,
+    server_directory,
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the processes of a session one Postgres and one Elasticsearch, started at need."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        servers = ExitStack()
+        config.add_cleanup(servers.close)
+        for variable in (SHARED_POSTGRES, SHARED_ELASTICSEARCH):
+            os.environ[variable] = str(servers.enter_context(server_directory()))
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,8 @@
     with postgres_server() as url: ...
 
 With TEST_DATABASE_URL or TEST_ELASTICSEARCH_URL set, that server is used and left running. An
-embedded one ends with the test process, however that ends.
+embedded one ends with the test process, however that ends; processes that share the work of one
+session share one of each.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ shutil.rmtree(directory, ignore_errors=True)
 """
 
 
+SHARED_POSTGRES = "RAG_ASSETS_TEST_POSTGRES"
+SHARED_ELASTICSEARCH = "RAG_ASSETS_TEST_ELASTICSEARCH"
+"""Environment variables: the folder of the server of a session with several processes."""
+
+
 @contextmanager
 def postgres_server() -> Iterator[str]:
     """A Postgres to test against, as a ``postgresql://`` URL."""
@@ -40,7 +46,7 @@ def postgres_server() -> Iterator[str]:
     if given:
         yield given
         return
-    with server_directory() as directory:
+    with _session_directory(SHARED_POSTGRES) as directory:
         yield EmbeddedPostgres(directory).start()
 
 
@@ -51,8 +57,19 @@ def elasticsearch_server(*, heap: str = "1g") -> Iterator[str]:
     if given:
         yield given
         return
-    with server_directory() as directory:
+    with _session_directory(SHARED_ELASTICSEARCH) as directory:
         yield EmbeddedElasticsearch(directory, heap=heap).start()
+
+
+@contextmanager
+def _session_directory(variable: str) -> Iterator[Path]:
+    """The session's folder, which is not ours to remove; otherwise one of our own."""
+    shared = os.environ.get(variable)
+    if shared:
+        yield Path(shared)
+        return
+    with server_directory() as directory:
+        yield directory
 
 
 @contextmanager
