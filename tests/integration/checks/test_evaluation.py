@@ -38,22 +38,23 @@ class Clock:
     def tick_schedule(self, name: str) -> list[bool]:
         """Returns whether each requested run succeeded."""
         schedule = self.repository.get_schedule_def(name)
-        context = dg.build_schedule_context(
+        with dg.build_schedule_context(
             instance=self.session.instance, scheduled_execution_time=datetime.now(UTC)
-        )
-        requests = schedule.evaluate_tick(context).run_requests or []
+        ) as context:
+            requests = schedule.evaluate_tick(context).run_requests or []
         return [self._run(schedule.job_name, request) for request in requests]
 
     def tick_sensor(self, name: str) -> list[bool]:
         """Returns whether each requested run succeeded."""
         sensor = self.repository.get_sensor_def(name)
-        context = dg.build_sensor_context(
+        # Left open, it would put its instance in the place of another test's when it is collected.
+        with dg.build_sensor_context(
             instance=self.session.instance,
             repository_def=self.repository,
             sensor_name=name,
             resources={"postgres": PostgresResource(), "checks": tenant_checks()},
-        )
-        requests = sensor.evaluate_tick(context).run_requests or []
+        ) as context:
+            requests = sensor.evaluate_tick(context).run_requests or []
         return [self._run(sensor.job_name, request) for request in requests]
 
     def _run(self, job_name: str, request: dg.RunRequest) -> bool:
