@@ -228,6 +228,7 @@ def side_by_side(lanes: list[Lane], work: Callable[[Lane], object]) -> None:
             done.result()
 
 
+@pytest.mark.timeout(900)
 def test_killed_at_every_write_boundary(lanes: list[Lane]) -> None:
     (undisturbed,) = lanes[0].round({"kill_before": 0})
     count = len(undisturbed.boundaries)
