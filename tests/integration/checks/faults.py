@@ -155,7 +155,7 @@ class CheckedTenant:
         stored = self.ctx.lake.stored_vectors(embedder_id, {text})
         vector = np.frombuffer(stored["vector"][0], "<f4")
         changed = np.ascontiguousarray(change(vector), "<f4").tobytes()
-        table = self.ctx.lake._vectors(embedder_id)
+        table = self.ctx.lake._tables.vectors(embedder_id)
         _delete(table.location.url, f"text_sha256 = '{text}'")
         row = {"text_sha256": [text], "vector": [changed], "created_at": stored["created_at"]}
         table.append(pl.DataFrame(row, schema=EMBEDDINGS))
