@@ -19,6 +19,8 @@ from resources.workbench import Workbench
 PARTITION_TAG = "dagster/partition"
 PROCESS_TAG = "rag_assets/process"
 """On runs that no daemon launched: the process that executes them."""
+WORKER_TAG = "rag_assets/worker"
+"""On runs that the daemon launched as forks: the process that executes them."""
 REASON_TAG = "rag_assets/reason"
 """Why a run was requested; shown to people."""
 _UNFINISHED = (
@@ -104,8 +106,22 @@ def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
 
 def process_tags() -> dict[str, str]:
     """Tags of a run that this process executes itself."""
-    pid = os.getpid()
-    return {PROCESS_TAG: f"{socket.gethostname()} {pid} {birth_of(pid)}"}
+    return {PROCESS_TAG: _tag_of(os.getpid())}
+
+
+def worker_tags(pid: int) -> dict[str, str]:
+    """Tags of a run that a fork on this machine executes."""
+    return {WORKER_TAG: _tag_of(pid)}
+
+
+def process_of(tag: str) -> tuple[str, int, str]:
+    """Host, pid and birth of the process that a tag names."""
+    host, pid, birth = tag.split(" ", 2)
+    return host, int(pid), birth
+
+
+def _tag_of(pid: int) -> str:
+    return f"{socket.gethostname()} {pid} {birth_of(pid)}"
 
 
 def fail_abandoned_runs(
@@ -133,8 +149,8 @@ def fail_abandoned_runs(
             left = not catalog.lock.is_held(whose) and catalog.lock.holder(whose) == holder
             if left and fail_abandoned_run(instance, holder):
                 failed.append(run.run_id)
-        elif _process_died(run.tags.get(PROCESS_TAG)) and _fail(
-            instance, run.run_id, "the command that executed it"
+        elif any(_process_died(run.tags.get(tag)) for tag in (PROCESS_TAG, WORKER_TAG)) and _fail(
+            instance, run.run_id, "the command or fork that executed it"
         ):
             failed.append(run.run_id)
     return failed
@@ -143,5 +159,5 @@ def fail_abandoned_runs(
 def _process_died(tag: str | None) -> bool:
     if tag is None:
         return False
-    host, pid, birth = tag.split(" ", 2)
-    return host == socket.gethostname() and birth_of(int(pid)) != birth
+    host, pid, birth = process_of(tag)
+    return host == socket.gethostname() and birth_of(pid) != birth

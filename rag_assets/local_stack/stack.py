@@ -13,6 +13,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import DagsterProcesses
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_guard import SEARCHER
+from rag_assets.local_stack.fork_server import ForkServerProcess
 from rag_assets.local_stack.net import accepts_connections, masked
 from rag_assets.local_stack.postgres import EmbeddedPostgres
 from rag_assets.local_stack.private_files import exposed, keep_private
@@ -70,6 +71,7 @@ class LocalStack:
             heap=settings.elasticsearch_heap,
         )
         self.dagster = DagsterProcesses(settings)
+        self.fork_server = ForkServerProcess(settings)
 
     def up(self, *, dagster: bool = True, progress: Progress = silent) -> Endpoints:
         """Start servers that are not running, and wait until all answer.
@@ -89,12 +91,13 @@ class LocalStack:
             # Dagster of an earlier version, too, would continue to connect without a password.
             progress("Dagster: stopping processes of an earlier version")
             self.dagster.stop()
-        starts: list[Callable[[Progress], str]] = []
+        starts: list[Callable[[Progress], object]] = []
         if self._settings.database_url is None:
             starts.append(self.postgres.start)
         if self._settings.elasticsearch_url is None:
             starts.append(self.elasticsearch.start)
-        with ThreadPoolExecutor(max_workers=2) as pool:
+        starts.append(self.fork_server.start)
+        with ThreadPoolExecutor(max_workers=3) as pool:
             started = [pool.submit(start, progress) for start in starts]
         for server in started:
             server.result()
@@ -106,6 +109,7 @@ class LocalStack:
     def down(self) -> None:
         """Stop every server of the installation: Dagster first, as it uses the others."""
         self.dagster.stop()
+        self.fork_server.process.stop()
         with ThreadPoolExecutor(max_workers=2) as pool:
             stops = [pool.submit(self.postgres.stop), pool.submit(self.elasticsearch.stop)]
         for stop in stops:
@@ -158,6 +162,7 @@ class LocalStack:
             self._elasticsearch_status,
             self._webserver_status,
             self._daemon_status,
+            self._fork_server_status,
         ]
         with ThreadPoolExecutor(max_workers=len(checks)) as pool:
             return [status.result() for status in [pool.submit(check) for check in checks]]
@@ -191,6 +196,9 @@ class LocalStack:
 
     def _daemon_status(self) -> ServiceStatus:
         return _own(self.dagster.daemon, lambda: None, lambda: True)
+
+    def _fork_server_status(self) -> ServiceStatus:
+        return _own(self.fork_server.process, lambda: None, self.fork_server.answers)
 
 
 def _external(name: str, url: str) -> ServiceStatus:

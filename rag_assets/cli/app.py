@@ -1,0 +1,81 @@
+"""The application: all groups of commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from click import ClickException
+from click.exceptions import NoArgsIsHelpError
+
+from rag_assets.cli import access, chain, keys, search, servers, tenants, tokens
+from rag_assets.cli.system_commands import SystemCommands
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
+
+_GC_THRESHOLDS = (50_000, 20, 50)
+"""Thresholds of Python's garbage collector; see gc.set_threshold."""
+
+app = typer.Typer(
+    name="rag-assets",
+    cls=SystemCommands,
+    help="Index documents into tenant-isolated Elasticsearch kNN indexes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for group in (servers, chain, search):
+    app.add_typer(group.app)
+app.add_typer(tenants.app, name="tenants")
+app.add_typer(keys.app, name="keys")
+app.add_typer(access.app, name="access")
+app.add_typer(tokens.app, name="tokens")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command in this process; returns its exit code."""
+    # Imports leave half a million objects: collecting through them took a third of the time.
+    gc.set_threshold(*_GC_THRESHOLDS)
+    from rag_assets.cli.commands.output import print_error
+
+    as_json = "--json" in arguments
+    try:
+        code = app(args=list(arguments), prog_name="rag-assets", standalone_mode=False)
+    except RagAssetsError as error:
+        print_error(error, as_json=as_json)
+        return 1
+    except NoArgsIsHelpError as error:
+        sys.stdout.write(f"{error.message}\n")
+        return 2
+    except ClickException as error:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "rag-assets"
+        usage = ConfigurationError(_message(error), hint=f"see `{path} --help`")
+        print_error(usage, as_json=as_json)
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        stopped = RagAssetsError("stopped", hint="run it again: it continues where it stopped")
+        print_error(stopped, as_json=as_json)
+        return 130
+    except Exception as error:
+        if os.environ.get("RAG_ASSETS_DEBUG"):
+            raise
+        # Its message may quote a document or a key, so only its kind and place are shown.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        unexpected = RagAssetsError(
+            f"unexpected {type(error).__name__} in {Path(place.filename).name}:{place.lineno}",
+            hint="RAG_ASSETS_DEBUG=1 shows where it comes from; please report it",
+        )
+        print_error(unexpected, as_json=as_json)
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _message(error: ClickException) -> str:
+    formatted = getattr(error, "format_message", None)
+    return str(formatted() if callable(formatted) else error)

@@ -1,0 +1,118 @@
+"""The fork: it becomes the process that its client would have been."""
+
+from __future__ import annotations
+
+import atexit
+import io
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from rag_assets.forkserver.protocol import (
+    COMMAND,
+    Request,
+    Stream,
+    confirmed,
+    send_reply,
+)
+
+Execute = Callable[[Sequence[str]], None]
+"""Executes a request's arguments; ends with SystemExit, or by returning."""
+
+_FLUSH_FAILED = 120
+"""Python's exit code when what is left in its buffers can't be written."""
+
+
+def become(
+    request: Request, descriptors: Sequence[int], connection: socket.socket, execute: Execute
+) -> NoReturn:
+    """Execute a request and end the process; it may begin when the client has confirmed it."""
+    code = 1
+    try:
+        if request.kind == COMMAND:
+            os.setsid()
+            _take_over_streams(request.streams, descriptors)
+        _take_over_settings(request)
+        send_reply(connection, pid=os.getpid())
+        if not confirmed(connection):
+            os._exit(1)
+        code = _exit_code(execute, request.arguments)
+        code = _finish(code)
+        if request.kind == COMMAND:
+            send_reply(connection, exit=code)
+    except OSError:
+        code = 1  # The client went away.
+    finally:
+        os._exit(code)
+
+
+def _take_over_streams(streams: Sequence[Stream], descriptors: Sequence[int]) -> None:
+    folder, *standard = descriptors
+    os.fchdir(folder)
+    for number, descriptor in enumerate(standard):
+        os.dup2(descriptor, number)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    opened = [_open(number, stream) for number, stream in enumerate(streams)]
+    sys.stdin, sys.stdout, sys.stderr = opened
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = opened
+
+
+def _open(number: int, stream: Stream) -> io.TextIOWrapper:
+    raw = io.FileIO(number, "r" if number == 0 else "w", closefd=False)
+    buffer: Any = raw
+    if number == 0:
+        buffer = io.BufferedReader(raw)
+    elif not stream.write_through:
+        buffer = io.BufferedWriter(raw)
+    return io.TextIOWrapper(
+        buffer,
+        stream.encoding,
+        stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def _take_over_settings(request: Request) -> None:
+    os.umask(request.umask)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    time.tzset()
+    for number in signal.valid_signals():
+        if number in request.ignored:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _exit_code(execute: Execute, arguments: Sequence[str]) -> int:
+    """Execute, and take its end for what the interpreter makes of it."""
+    try:
+        execute(arguments)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return (end.code or 0) & 0xFF
+        sys.stderr.write(f"{end.code}\n")
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _finish(code: int) -> int:
+    """What the interpreter does at its end, without freeing what was imported."""
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
+    atexit._run_exitfuncs()  # noqa: SLF001
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        return _FLUSH_FAILED
+    finally:
+        sys.stderr.flush()
+    return code

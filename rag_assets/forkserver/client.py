@@ -1,0 +1,154 @@
+"""The client of the fork server: runs a command as if this process ran it.
+
+The fork gets this process's arguments, environment, working folder and descriptors, so it reads
+and writes the same terminal, file or pipe; signals are passed on, and its end becomes ours. Where
+no fork server answers, the caller does the work itself.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+
+from rag_assets.forkserver.protocol import (
+    COMMAND,
+    RUN,
+    Replies,
+    Request,
+    Stream,
+    confirm,
+    connect,
+    send_request,
+)
+
+DISABLED = "RAG_ASSETS_FORK_SERVER"
+"""An environment variable: "0" has every command and run import for itself."""
+_CONNECT_SECONDS = 2.0
+_PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
+_TAKEN_OVER = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL", "SIGPIPE")
+
+
+def run_command(home: str, arguments: Sequence[str]) -> int | None:
+    """Run a command in a fork and wait for it.
+
+    Returns:
+        its exit code; None if no fork server can run it, and nothing has been done.
+    """
+    if os.environ.get(DISABLED) == "0" or not hasattr(signal, "pidfd_send_signal"):
+        return None
+    try:
+        connection = connect(home, _CONNECT_SECONDS)
+    except (OSError, ValueError):
+        return None
+    with connection:
+        return _run(connection, arguments)
+
+
+def start_run(
+    home: str,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    started: Callable[[int], None],
+) -> bool:
+    """Start a run in a fork, which outlives this process.
+
+    Args:
+        home: the installation's folder.
+        arguments: what identifies the run to the fork.
+        environment: of the fork.
+        started: called with the fork's pid before it begins.
+
+    Returns:
+        False if no fork server can execute it, and nothing has been done.
+    """
+    if environment.get(DISABLED) == "0":
+        return False
+    try:
+        with connect(home, _CONNECT_SECONDS) as connection:
+            send_request(connection, Request(RUN, arguments, environment, _umask()))
+            started(Replies(connection).next()["pid"])
+            confirm(connection)
+    except (OSError, ValueError, KeyError):
+        return False
+    return True
+
+
+def _umask() -> int:
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
+
+
+def _run(connection: socket.socket, arguments: Sequence[str]) -> int | None:
+    replies = Replies(connection)
+    try:
+        _send(connection, arguments)
+        child = os.pidfd_open(replies.next()["pid"])
+    except (OSError, ValueError, KeyError):
+        return None
+    return _wait(connection, replies, child)
+
+
+def _send(connection: socket.socket, arguments: Sequence[str]) -> None:
+    streams = [
+        Stream(s.encoding, s.errors or "strict", s.line_buffering, s.write_through)  # type: ignore[union-attr]
+        for s in (sys.stdin, sys.stdout, sys.stderr)
+    ]
+    ignored = [number for number in signal.valid_signals() if _is_ignored(number)]
+    request = Request(COMMAND, arguments, dict(os.environ), _umask(), streams, ignored)
+    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        send_request(connection, request, [folder, 0, 1, 2])
+    finally:
+        os.close(folder)
+
+
+def _is_ignored(number: int) -> bool:
+    return signal.getsignal(number) is signal.SIG_IGN
+
+
+def _wait(connection: socket.socket, replies: Replies, child: int) -> int:
+    """Let the fork begin, and pass signals on until it has ended."""
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        _signal(child, number)
+
+    def pause(_number: int, _frame: FrameType | None) -> None:
+        _signal(child, signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    for name in _PASSED_ON:
+        number = getattr(signal, name)
+        if not _is_ignored(number):
+            signal.signal(number, pass_on)
+    signal.signal(signal.SIGTSTP, pause)
+    connection.settimeout(None)
+    try:
+        confirm(connection)
+        end = replies.next()
+    except (OSError, ValueError):
+        end = {}
+    if "exit" in end:
+        return int(end["exit"])
+    return _killed(int(end.get("signal", signal.SIGKILL)))
+
+
+def _signal(child: int, number: int) -> None:
+    try:
+        signal.pidfd_send_signal(child, number)
+    except ProcessLookupError:
+        return
+
+
+def _killed(number: int) -> int:
+    """End as the fork ended: by the same signal, where that leaves no core dump."""
+    if number in {getattr(signal, name) for name in _TAKEN_OVER}:
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    sys.stderr.write(f"error: the command was ended by {signal.Signals(number).name}\n")
+    return 128 + number

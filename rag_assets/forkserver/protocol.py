@@ -1,0 +1,189 @@
+"""The protocol of the fork server: one request with descriptors, and lines of JSON as replies.
+
+Only the standard library is used, and little of it: every command imports this module first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+SOCKET = os.path.join(".local", "forkserver", "socket")  # noqa: PTH118
+"""In the home folder of an installation."""
+COMMAND, RUN = "command", "run"
+"""Kinds of requests: a user's command, which ends with its client, and a run, which does not."""
+
+_LENGTH = struct.Struct("!I")
+_MOST_BYTES = 16 * 1024 * 1024
+_MOST_DESCRIPTORS = 8
+_CREDENTIALS = struct.Struct("3i")
+# What libraries read while they are imported: a fork could not follow it any more.
+_READ_AT_IMPORT = (
+    *("PYTHON", "LD_", "DYLD_", "MALLOC", "GLIBC_", "OMP_", "OPENBLAS_", "MKL_", "NUMEXPR_"),
+    *("POLARS_", "RAYON_", "TOKIO_", "TOKENIZERS_", "ORT_", "RUST_", "LC_", "LANG", "COVERAGE_"),
+)
+_FOLLOWED = ("PYTHONUNBUFFERED", "PYTHONWARNINGS")
+
+
+class Stream(NamedTuple):
+    """How Python writes to one of the standard streams."""
+
+    encoding: str
+    errors: str
+    line_buffering: bool
+    write_through: bool
+
+
+class Request(NamedTuple):
+    """What to fork for.
+
+    Attributes:
+        kind: COMMAND or RUN.
+        arguments: of the command, or what identifies the run.
+        environment: complete.
+        umask: of the files that it makes.
+        streams: of standard input, output and error; empty for a run.
+        ignored: the numbers of signals that it ignores.
+    """
+
+    kind: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    umask: int
+    streams: Sequence[Stream] = ()
+    ignored: Sequence[int] = ()
+
+
+def import_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that libraries read while they are imported."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_READ_AT_IMPORT) and name not in _FOLLOWED
+    }
+
+
+def connect(home: str, timeout: float) -> socket.socket:
+    """Connect to the fork server of an installation.
+
+    Raises:
+        OSError: none runs, or it belongs to another user.
+    """
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(timeout)
+        connection.connect(_address(os.path.join(home, SOCKET)))  # noqa: PTH118
+        if user_of(connection) != os.geteuid():
+            raise PermissionError("the fork server belongs to another user")  # noqa: TRY301
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _address(path: str) -> str:
+    """The path, relative to the working folder where that is shorter: 107 bytes are the most."""
+    return min(path, os.path.relpath(path), key=len)
+
+
+def user_of(connection: socket.socket) -> int:
+    """The user at the other end."""
+    size = _CREDENTIALS.size
+    _, user, _ = _CREDENTIALS.unpack(
+        connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    )
+    return int(user)
+
+
+def send_request(
+    connection: socket.socket, request: Request, descriptors: Sequence[int] = ()
+) -> None:
+    """Send a request, with descriptors for the fork: a working folder, and standard streams."""
+    body = json.dumps(request._asdict()).encode("utf-8", "surrogateescape")
+    socket.send_fds(connection, [_LENGTH.pack(len(body))], descriptors)
+    connection.sendall(body)
+
+
+def receive_request(connection: socket.socket) -> tuple[Request, list[int]]:
+    """Receive a request and its descriptors, which the caller closes.
+
+    Raises:
+        OSError: the client went away, or sent something else.
+    """
+    header, descriptors, _, _ = socket.recv_fds(connection, _LENGTH.size, _MOST_DESCRIPTORS)
+    try:
+        body = _receive(connection, _length(header))
+        fields: dict[str, Any] = json.loads(body.decode("utf-8", "surrogateescape"))
+        streams = [Stream(*stream) for stream in fields.pop("streams")]
+        return Request(**fields, streams=streams), descriptors
+    except BaseException as error:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        if isinstance(error, (ValueError, TypeError, KeyError, AttributeError)):
+            raise ConnectionError("not a request") from None
+        raise
+
+
+def _length(header: bytes) -> int:
+    if len(header) < _LENGTH.size:
+        raise ConnectionError("the client went away")
+    (length,) = _LENGTH.unpack(header)
+    if length > _MOST_BYTES:
+        raise ConnectionError("the request is too long")
+    return int(length)
+
+
+def _receive(connection: socket.socket, length: int) -> bytes:
+    parts = []
+    while length:
+        part = connection.recv(min(length, 1 << 20))
+        if not part:
+            raise ConnectionError("the client went away")
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def confirm(connection: socket.socket) -> None:
+    """Have the fork begin: until then it has done nothing, so that a client may still give up."""
+    connection.sendall(b"\n")
+
+
+def confirmed(connection: socket.socket) -> bool:
+    """Wait until the client lets this fork begin; False if it gave up."""
+    try:
+        return connection.recv(1) == b"\n"
+    except OSError:
+        return False
+
+
+def send_reply(connection: socket.socket, **reply: Any) -> None:
+    """Send one reply."""
+    connection.sendall(json.dumps(reply).encode() + b"\n")
+
+
+class Replies:
+    """Reads replies, one at a time."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._rest = b""
+
+    def next(self) -> dict[str, Any]:
+        """The next reply; an empty one after the last.
+
+        Raises:
+            OSError: the connection broke, or its time is over.
+        """
+        while b"\n" not in self._rest:
+            part = self._connection.recv(4096)
+            if not part:
+                return {}
+            self._rest += part
+        line, _, self._rest = self._rest.partition(b"\n")
+        reply: dict[str, Any] = json.loads(line)
+        return reply

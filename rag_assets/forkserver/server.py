@@ -1,0 +1,206 @@
+"""The server: listens, forks, and reaps, in one thread and with nothing opened but its socket."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from rag_assets.forkserver.child import Execute, become
+from rag_assets.forkserver.fingerprint import Fingerprint
+from rag_assets.forkserver.protocol import (
+    COMMAND,
+    RUN,
+    Request,
+    import_environment,
+    receive_request,
+    send_reply,
+    user_of,
+)
+
+_REQUEST_SECONDS = 2.0
+_BACKLOG = 128
+_COMMAND_DESCRIPTORS = 4
+"""A working folder and the standard streams."""
+_HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+
+
+@dataclass
+class _Fork:
+    """A fork that lives.
+
+    Attributes:
+        kind: of its request.
+        connection: to its client; None after the client has gone.
+    """
+
+    kind: str
+    connection: socket.socket | None
+
+
+class ForkServer:
+    """Forks for requests until it is told to end, or finds that its code has changed.
+
+    Args:
+        path: of its socket, in a folder that only its user can open.
+        fingerprint: of what has been imported.
+        executors: what a fork executes, by kind of request.
+    """
+
+    def __init__(
+        self, path: Path, fingerprint: Fingerprint, executors: Mapping[str, Execute]
+    ) -> None:
+        self._path = path
+        self._fingerprint = fingerprint
+        self._executors = executors
+        self._imported_with = import_environment(os.environ)
+        self._forks: dict[int, _Fork] = {}
+        self._clients: dict[int, int] = {}
+        self._epoll = select.epoll()
+        self._wakeup, self._waker = socket.socketpair()
+        self._ending = False
+        self._stale = False
+
+    def serve(self) -> bool:
+        """Answer until the end.
+
+        Returns:
+            whether it ended because its code has changed.
+        """
+        with self._listen() as listener:
+            self._epoll.register(listener, select.EPOLLIN)
+            self._epoll.register(self._wakeup, select.EPOLLIN)
+            self._take_signals()
+            while not (self._ending or self._stale):
+                for descriptor, _ in self._epoll.poll():
+                    if descriptor == listener.fileno():
+                        self._accept(listener)
+                    elif descriptor == self._wakeup.fileno():
+                        self._reap()
+                    else:
+                        self._hang_up(descriptor)
+            self._path.unlink(missing_ok=True)
+        self._epoll.close()
+        return self._stale
+
+    def _listen(self) -> socket.socket:
+        """Listen; the socket's name appears afterwards, so that nobody meets a deaf one."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.chdir(self._path.parent)  # A socket's path may not be longer than 107 bytes.
+        draft = Path(f"{os.getpid()}.new")
+        draft.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(str(draft))
+        draft.chmod(0o600)
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+        draft.replace(self._path.name)
+        return listener
+
+    def _take_signals(self) -> None:
+        self._wakeup.setblocking(False)
+        self._waker.setblocking(False)
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._end)
+
+    def _end(self, _number: int, _frame: FrameType | None) -> None:
+        self._ending = True
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            connection, _ = listener.accept()
+            try:
+                self._answer(connection)
+            except OSError:
+                connection.close()
+
+    def _answer(self, connection: socket.socket) -> None:
+        """Fork for a request, or refuse it: its client does the work itself then."""
+        if user_of(connection) != os.geteuid():
+            raise PermissionError("another user")
+        connection.settimeout(_REQUEST_SECONDS)
+        request, descriptors = receive_request(connection)
+        try:
+            self._stale = not self._fingerprint.is_current()
+            if self._stale or not self._can_follow(request, descriptors):
+                connection.close()
+            else:
+                self._fork(request, descriptors, connection)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _can_follow(self, request: Request, descriptors: Sequence[int]) -> bool:
+        known = request.kind in self._executors
+        complete = len(descriptors) == (_COMMAND_DESCRIPTORS if request.kind == COMMAND else 0)
+        same = import_environment(request.environment) == self._imported_with
+        return known and complete and (same or request.kind == RUN)
+
+    def _fork(self, request: Request, descriptors: list[int], connection: socket.socket) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            self._leave()
+            connection.settimeout(None)
+            become(request, descriptors, connection, self._executors[request.kind])
+        self._forks[pid] = _Fork(request.kind, connection)
+        self._clients[connection.fileno()] = pid
+        # Only its end: what a client writes is for the fork.
+        self._epoll.register(connection, select.EPOLLRDHUP)
+
+    def _leave(self) -> None:
+        """Give up, in the fork, what belongs to the server."""
+        signal.set_wakeup_fd(-1)
+        for number in _HANDLED:
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self._epoll.close()
+        for fork in self._forks.values():
+            if fork.connection is not None:
+                fork.connection.close()
+        self._wakeup.close()
+        self._waker.close()
+
+    def _hang_up(self, descriptor: int) -> None:
+        """Close the connection of a client that is gone: its command ends, its run goes on."""
+        pid = self._clients.get(descriptor)
+        if pid is not None:
+            fork = self._forks[pid]
+            self._forget(fork)
+            if fork.kind == COMMAND:
+                os.kill(pid, signal.SIGKILL)
+
+    def _forget(self, fork: _Fork) -> None:
+        if fork.connection is not None:
+            self._epoll.unregister(fork.connection)
+            del self._clients[fork.connection.fileno()]
+            fork.connection.close()
+            fork.connection = None
+
+    def _reap(self) -> None:
+        with suppress(BlockingIOError):
+            self._wakeup.recv(4096)
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            fork = self._forks.pop(pid, None)
+            if fork is None:
+                continue  # It was forked before the code changed.
+            if fork.connection is not None and os.WIFSIGNALED(status):
+                with suppress(OSError):
+                    send_reply(fork.connection, signal=os.WTERMSIG(status))
+            self._forget(fork)

@@ -1,0 +1,75 @@
+"""The fork server as one of the installation's processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from rag_assets.common.settings import Settings
+from rag_assets.forkserver.client import DISABLED
+from rag_assets.forkserver.protocol import SOCKET, connect
+from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
+
+_START_SECONDS = 120.0
+
+
+class ForkServerProcess:
+    """Starts and finds the fork server of one installation.
+
+    Args:
+        settings: its home folder.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.process = BackgroundProcess(
+            "Fork server",
+            pid_file=(settings.home / SOCKET).with_name("forkserver.pid"),
+            log_file=settings.local / "logs" / "fork-server.log",
+        )
+
+    def answers(self) -> bool:
+        """Whether it accepts connections."""
+        try:
+            connect(str(self._settings.home), 2.0).close()
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def start(self, progress: Progress = silent) -> None:
+        """Start it unless it runs, and wait until it answers.
+
+        Raises:
+            ServiceUnavailable: it does not start; the message quotes its log.
+        """
+        with self.process.lock():
+            if self.process.reuse(self.answers, timeout=_START_SECONDS):
+                return
+            progress("Fork server: starting")
+            self._launch()
+            self.process.wait_until(self.answers, timeout=_START_SECONDS)
+            progress("Fork server: running")
+
+    def revive(self) -> None:
+        """Start it again, without waiting, if it died."""
+        if self.process.pid_file.exists() and self.process.find() is None:
+            with self.process.lock():
+                if self.process.pid_file.exists() and self.process.find() is None:
+                    self._launch()
+
+    def _launch(self) -> None:
+        command = [sys.executable, "-W", "ignore", "-m", "rag_assets.cli.fork_server"]
+        environment = {**os.environ, "RAG_ASSETS_HOME": str(self._settings.home)}
+        self.process.launch(command, env=_neutral(environment), cwd=self._settings.home)
+
+
+def revive(settings: Settings) -> None:
+    """Start the fork server again if `up` started it and it died; does not wait."""
+    ForkServerProcess(settings).revive()
+
+
+def _neutral(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without what Dagster's processes are given besides."""
+    added = ("PYTHONUNBUFFERED", "PYTHONWARNINGS", DISABLED)
+    return {name: value for name, value in environment.items() if name not in added}

@@ -1,0 +1,84 @@
+"""Dagster's run launcher of an installation: runs are forks of its fork server.
+
+dagster.yaml names it. Where no fork server runs (a cluster, another machine) a run is launched as
+Dagster launches it, in a process of the code server; an event of the run says which. Without this
+class in dagster.yaml all runs are.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from contextlib import suppress
+
+import dagster as dg
+from dagster._core.launcher.base import CheckRunHealthResult, LaunchRunContext, WorkerStatus
+from dagster._core.launcher.default_run_launcher import DefaultRunLauncher
+from dagster._grpc.types import ExecuteRunArgs
+from dagster._serdes import serialize_value
+
+from rag_assets.common.settings import Settings
+from rag_assets.forkserver.client import start_run
+from rag_assets.local_stack.fork_server import revive
+from rag_assets.local_stack.liveness import birth_of
+from resources.tenant_lock import WORKER_TAG, process_of, worker_tags
+
+
+class ForkingRunLauncher(DefaultRunLauncher):
+    """Launches runs as forks, and as Dagster does where it cannot."""
+
+    def launch_run(self, context: LaunchRunContext) -> None:
+        """Launch a run; see the base class."""
+        run = context.dagster_run
+        if not self._fork(run):
+            revive(Settings.from_environment())
+            self._say(run, "No fork server answered: launched through the code server.")
+            super().launch_run(context)
+
+    def _fork(self, run: dg.DagsterRun) -> bool:
+        if run.job_code_origin is None:
+            return False
+        arguments = ExecuteRunArgs(
+            job_origin=run.job_code_origin,
+            run_id=run.run_id,
+            instance_ref=self._instance.get_ref(),
+        )
+
+        def started(pid: int) -> None:
+            self._instance.add_run_tags(run.run_id, worker_tags(pid))
+            self._say(run, f"Launched in a fork of the fork server (pid: {pid}).")
+
+        home = str(Settings.from_environment().home)
+        return start_run(home, [serialize_value(arguments)], os.environ, started)
+
+    def _say(self, run: dg.DagsterRun, message: str) -> None:
+        self._instance.report_engine_event(message, run, cls=self.__class__)
+
+    def terminate(self, run_id: str) -> bool:
+        """Interrupt a run; see the base class."""
+        run = self._instance.get_run_by_id(run_id)
+        if run is None or run.is_finished or WORKER_TAG not in run.tags:
+            return super().terminate(run_id)
+        self._instance.report_run_canceling(run)
+        host, pid, birth = process_of(run.tags[WORKER_TAG])
+        if host != socket.gethostname() or birth_of(pid) != birth:
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT)
+            return True
+        return False
+
+    @property
+    def supports_check_run_worker_health(self) -> bool:
+        """Yes: the run monitor finds forks that died."""
+        return True
+
+    def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
+        """Whether the process of a run lives; one of the code server is taken to."""
+        if WORKER_TAG not in run.tags:
+            return CheckRunHealthResult(WorkerStatus.RUNNING)
+        host, pid, birth = process_of(run.tags[WORKER_TAG])
+        if host == socket.gethostname() and birth_of(pid) != birth:
+            return CheckRunHealthResult(WorkerStatus.FAILED, f"its process {pid} is gone")
+        return CheckRunHealthResult(WorkerStatus.RUNNING)
