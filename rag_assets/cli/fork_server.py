@@ -10,8 +10,9 @@ import gc
 import importlib
 import os
 import pkgutil
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rag_assets.cli import home_folder
@@ -19,11 +20,21 @@ from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET
 from rag_assets.forkserver.server import ForkServer
 
+_PACKAGES = ("rag_assets", "resources", "sensors", "checks")
+_NOT_OF_COMMANDS = re.compile(r"__main__$|migrations\.|elasticsearch_node|\.docling|\.workers\.worker$")
 _LIBRARIES = (
-    *("dagster", "dagster_postgres", "polars", "deltalake", "elasticsearch", "psycopg", "psycopg2"),
-    *("onnxruntime", "tokenizers", "rich.console", "rich.table", "sqlalchemy.dialects.postgresql"),
+    *("polars", "deltalake", "elasticsearch.helpers", "psycopg", "psycopg2.extras"),
+    *("sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.dialects.postgresql.psycopg2"),
+    *("dagster_postgres", "dagster._cli.api", "dagster._core.execution.execute_in_process"),
+    *("dagster._core.execution.plan.active", "dagster._core.executor.in_process"),
+    *("dagster._core.instance.factory", "dagster._core.secrets.env_file"),
+    *("dagster._core.storage.noop_compute_log_manager", "dagster._core.storage.root"),
+    *("dagster._core.storage.local_compute_log_manager", "dagster._core.system_config.objects"),
+    *("onnxruntime", "tokenizers", "Stemmer", "ahocorasick_rs", "fasttext", "fsspec"),
+    *("kingfisher_sdk", "rich.console", "rich.table", "anyio._backends._asyncio"),
+    *("ruamel.yaml.mergevalue",),
 )
-_OWN = ("rag_assets.cli.commands", "rag_assets.pipeline", "rag_assets.retrieval", "rag_assets.storage")
+"""What is imported where it is used, so that a command that does not use it need not wait."""
 
 
 def main() -> None:
@@ -42,14 +53,18 @@ def prepare() -> None:
     """Import everything, and have forks share it."""
     for name in _LIBRARIES:
         importlib.import_module(name)
-    for name in _OWN:
-        package = importlib.import_module(name)
-        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-            importlib.import_module(module.name)
-    importlib.import_module("rag_assets.cli.app")
-    importlib.import_module("rag_assets.definitions")
+    for package in _PACKAGES:
+        for name in _modules_of(package):
+            importlib.import_module(name)
     gc.collect()
     gc.freeze()
+
+
+def _modules_of(package: str) -> Iterator[str]:
+    yield package
+    for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        if not _NOT_OF_COMMANDS.search(found.name):
+            yield found.name
 
 
 def _execute_command(arguments: Sequence[str]) -> None:

@@ -73,21 +73,21 @@ def connect(home: str, timeout: float) -> socket.socket:
     Raises:
         OSError: none runs, or it belongs to another user.
     """
+    folder, name = os.path.split(os.path.join(home, SOCKET))  # noqa: PTH118
+    opened = os.open(folder, os.O_PATH)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(timeout)
-        connection.connect(_address(os.path.join(home, SOCKET)))  # noqa: PTH118
+        # By way of the folder: the path of a socket may not be longer than 107 bytes.
+        connection.connect(f"/proc/self/fd/{opened}/{name}")
         if user_of(connection) != os.geteuid():
             raise PermissionError("the fork server belongs to another user")  # noqa: TRY301
     except BaseException:
         connection.close()
         raise
+    finally:
+        os.close(opened)
     return connection
-
-
-def _address(path: str) -> str:
-    """The path, relative to the working folder where that is shorter: 107 bytes are the most."""
-    return min(path, os.path.relpath(path), key=len)
 
 
 def user_of(connection: socket.socket) -> int:
