@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 import pkgutil
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rag_assets.cli import home_folder
 from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET
-from rag_assets.forkserver.server import ForkServer
+from rag_assets.forkserver.server import ForkServer, begin_anew
+from rag_assets.privacy.masker import masker_of
 
 _PACKAGES = ("rag_assets", "resources", "sensors", "checks")
-_NOT_OF_COMMANDS = re.compile(r"__main__$|migrations\.|elasticsearch_node|\.docling|\.workers\.worker$")
+_NOT_OF_COMMANDS = re.compile(
+    r"__main__$|migrations\.|elasticsearch_node|\.docling|\.workers\.worker$"
+)
 _LIBRARIES = (
     *("polars", "deltalake", "elasticsearch.helpers", "psycopg", "psycopg2.extras"),
     *("sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.dialects.postgresql.psycopg2"),
@@ -40,22 +41,27 @@ _LIBRARIES = (
 def main() -> None:
     """Import, and serve until stopped."""
     home = Path(home_folder())
-    prepare()
+    prepare(home / ".local")
     configuration = [home / name for name in ("dagster.yaml", "workspace.yaml")]
     root = Path(__file__).resolve().parents[2]
     fingerprint = Fingerprint([*configuration, root / "requirements" / "lock.txt"])
     executors = {COMMAND: _execute_command, RUN: _execute_run}
     if ForkServer(home / SOCKET, fingerprint, executors).serve():
-        os.execv(sys.executable, sys.orig_argv)
+        begin_anew()
 
 
-def prepare() -> None:
-    """Import everything, and have forks share it."""
+def prepare(local: Path) -> None:
+    """Import everything and load the rules that find credentials, for forks to share.
+
+    Args:
+        local: the installation's own folder.
+    """
     for name in _LIBRARIES:
         importlib.import_module(name)
     for package in _PACKAGES:
         for name in _modules_of(package):
             importlib.import_module(name)
+    masker_of(local).load()
     gc.collect()
     gc.freeze()
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from rag_assets.forkserver.child import Execute, become
 from rag_assets.forkserver.fingerprint import Fingerprint
@@ -30,6 +31,11 @@ _BACKLOG = 128
 _COMMAND_DESCRIPTORS = 4
 """A working folder and the standard streams."""
 _HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+
+
+def begin_anew() -> NoReturn:
+    """Execute this process's program again, with the code as it is now."""
+    os.execv(sys.executable, sys.orig_argv)  # noqa: S606  (our own command, no shell)
 
 
 @dataclass

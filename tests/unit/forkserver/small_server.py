@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET
-from rag_assets.forkserver.server import ForkServer
+from rag_assets.forkserver.server import ForkServer, begin_anew
 
 
 def command(arguments: Sequence[str]) -> None:
@@ -64,7 +64,7 @@ def main() -> None:
     signal.alarm(300)  # A test that hangs must not leave it behind.
     executors = {COMMAND: command, RUN: run}
     if ForkServer(Path(home) / SOCKET, Fingerprint(), executors).serve():
-        os.execv(sys.executable, sys.orig_argv)
+        begin_anew()
 
 
 if __name__ == "__main__":
