@@ -19,7 +19,8 @@ from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import serialize_value
 
 from rag_assets.common.settings import Settings
-from rag_assets.forkserver.client import start_run
+from rag_assets.forkserver.client import start
+from rag_assets.forkserver.protocol import RUN
 from rag_assets.local_stack.fork_server import revive
 from rag_assets.local_stack.liveness import birth_of
 from resources.tenant_lock import WORKER_TAG, process_of, worker_tags
@@ -50,7 +51,11 @@ class ForkingRunLauncher(DefaultRunLauncher):
             self._say(run, f"Launched in a fork of the fork server (pid: {pid}).")
 
         home = str(Settings.from_environment().home)
-        return start_run(home, [serialize_value(arguments)], os.environ, started)
+        connection = start(home, RUN, [serialize_value(arguments)], os.environ, started)
+        if connection is None:
+            return False
+        connection.close()
+        return True
 
     def _say(self, run: dg.DagsterRun, message: str) -> None:
         self._instance.report_engine_event(message, run, cls=self.__class__)

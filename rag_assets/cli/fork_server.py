@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rag_assets.cli import home_folder
 from rag_assets.forkserver.fingerprint import Fingerprint
-from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET
+from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
 from rag_assets.forkserver.server import ForkServer, begin_anew
 from rag_assets.privacy.masker import masker_of
 
@@ -45,7 +45,7 @@ def main() -> None:
     configuration = [home / name for name in ("dagster.yaml", "workspace.yaml")]
     root = Path(__file__).resolve().parents[2]
     fingerprint = Fingerprint([*configuration, root / "requirements" / "lock.txt"])
-    executors = {COMMAND: _execute_command, RUN: _execute_run}
+    executors = {COMMAND: _execute_command, RUN: _execute_run, SYNC: _execute_syncs}
     if ForkServer(home / SOCKET, fingerprint, executors).serve():
         begin_anew()
 
@@ -83,6 +83,12 @@ def _execute_run(arguments: Sequence[str]) -> None:
     from rag_assets.jobs.run_worker import execute_run
 
     execute_run(arguments[0])
+
+
+def _execute_syncs(arguments: Sequence[str]) -> None:
+    from rag_assets.cli.commands.follow import follow
+
+    follow(arguments)
 
 
 if __name__ == "__main__":

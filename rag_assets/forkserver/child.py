@@ -44,8 +44,7 @@ def become(
             os._exit(1)
         code = _exit_code(execute, request.arguments)
         code = _finish(code)
-        if request.kind == COMMAND:
-            send_reply(connection, exit=code)
+        send_reply(connection, exit=code)
     except OSError:
         code = 1  # The client went away.
     finally:

@@ -16,7 +16,6 @@ from types import FrameType
 
 from rag_assets.forkserver.protocol import (
     COMMAND,
-    RUN,
     Replies,
     Request,
     Stream,
@@ -48,33 +47,43 @@ def run_command(home: str, arguments: Sequence[str]) -> int | None:
         return _run(connection, arguments)
 
 
-def start_run(
+def start(
     home: str,
+    kind: str,
     arguments: Sequence[str],
     environment: Mapping[str, str],
-    started: Callable[[int], None],
-) -> bool:
-    """Start a run in a fork, which outlives this process.
+    started: Callable[[int], None] | None = None,
+) -> socket.socket | None:
+    """Start what outlives this process in a fork.
 
     Args:
         home: the installation's folder.
-        arguments: what identifies the run to the fork.
+        kind: RUN or SYNC.
+        arguments: what to execute.
         environment: of the fork.
         started: called with the fork's pid before it begins.
 
     Returns:
-        False if no fork server can execute it, and nothing has been done.
+        the connection, at whose end the fork has ended; None if no fork server can execute it, and
+        nothing has been done.
     """
     if environment.get(DISABLED) == "0":
-        return False
+        return None
     try:
-        with connect(home, _CONNECT_SECONDS) as connection:
-            send_request(connection, Request(RUN, arguments, environment, _umask()))
-            started(Replies(connection).next()["pid"])
-            confirm(connection)
+        connection = connect(home, _CONNECT_SECONDS)
+    except (OSError, ValueError):
+        return None
+    try:
+        send_request(connection, Request(kind, arguments, environment, _umask()))
+        pid = Replies(connection).next()["pid"]
+        if started is not None:
+            started(pid)
+        connection.settimeout(None)
+        confirm(connection)
     except (OSError, ValueError, KeyError):
-        return False
-    return True
+        connection.close()
+        return None
+    return connection
 
 
 def _umask() -> int:

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 SOCKET = os.path.join(".local", "forkserver", "socket")  # noqa: PTH118
 """In the home folder of an installation."""
-COMMAND, RUN = "command", "run"
-"""Kinds of requests: a user's command, which ends with its client, and a run, which does not."""
+COMMAND, RUN, SYNC = "command", "run", "sync"
+"""Kinds of requests: a user's command, which ends with its client; a run that the daemon launched
+and syncs of changed tenants, which do not."""
 
 _LENGTH = struct.Struct("!I")
 _MOST_BYTES = 16 * 1024 * 1024
@@ -42,11 +43,11 @@ class Request(NamedTuple):
     """What to fork for.
 
     Attributes:
-        kind: COMMAND or RUN.
-        arguments: of the command, or what identifies the run.
+        kind: COMMAND, RUN or SYNC.
+        arguments: of the command, or what to execute.
         environment: complete.
         umask: of the files that it makes.
-        streams: of standard input, output and error; empty for a run.
+        streams: of standard input, output and error; empty where it is no command.
         ignored: the numbers of signals that it ignores.
     """
 

@@ -18,7 +18,6 @@ from rag_assets.forkserver.child import Execute, become
 from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import (
     COMMAND,
-    RUN,
     Request,
     import_environment,
     receive_request,
@@ -149,7 +148,7 @@ class ForkServer:
         known = request.kind in self._executors
         complete = len(descriptors) == (_COMMAND_DESCRIPTORS if request.kind == COMMAND else 0)
         same = import_environment(request.environment) == self._imported_with
-        return known and complete and (same or request.kind == RUN)
+        return known and complete and (same or request.kind != COMMAND)
 
     def _fork(self, request: Request, descriptors: list[int], connection: socket.socket) -> None:
         sys.stdout.flush()
@@ -178,7 +177,7 @@ class ForkServer:
         self._waker.close()
 
     def _hang_up(self, descriptor: int) -> None:
-        """Close the connection of a client that is gone: its command ends, its run goes on."""
+        """Close the connection of a client that is gone: its command ends, anything else goes on."""
         pid = self._clients.get(descriptor)
         if pid is not None:
             fork = self._forks[pid]

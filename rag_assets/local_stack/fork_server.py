@@ -64,6 +64,32 @@ class ForkServerProcess:
         self.process.launch(command, env=_neutral(environment), cwd=self._settings.home)
 
 
+class ChangeWatcherProcess:
+    """Starts and finds the change watcher of one installation.
+
+    Args:
+        settings: its home folder.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.process = BackgroundProcess(
+            "Change watcher",
+            pid_file=(settings.home / SOCKET).with_name("watcher.pid"),
+            log_file=settings.local / "logs" / "change-watcher.log",
+        )
+
+    def start(self, progress: Progress = silent) -> None:
+        """Start it unless it runs."""
+        with self.process.lock():
+            if self.process.find() is not None:
+                return
+            progress("Change watcher: starting")
+            command = [sys.executable, "-m", "rag_assets.cli.change_watcher"]
+            environment = {**os.environ, "RAG_ASSETS_HOME": str(self._settings.home)}
+            self.process.launch(command, env=environment, cwd=self._settings.home)
+
+
 def revive(settings: Settings) -> None:
     """Start the fork server again if `up` started it and it died; does not wait."""
     ForkServerProcess(settings).revive()

@@ -13,7 +13,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import DagsterProcesses
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_guard import SEARCHER
-from rag_assets.local_stack.fork_server import ForkServerProcess
+from rag_assets.local_stack.fork_server import ChangeWatcherProcess, ForkServerProcess
 from rag_assets.local_stack.net import accepts_connections, masked
 from rag_assets.local_stack.postgres import EmbeddedPostgres
 from rag_assets.local_stack.private_files import exposed, keep_private
@@ -72,6 +72,7 @@ class LocalStack:
         )
         self.dagster = DagsterProcesses(settings)
         self.fork_server = ForkServerProcess(settings)
+        self.watcher = ChangeWatcherProcess(settings)
 
     def up(self, *, dagster: bool = True, progress: Progress = silent) -> Endpoints:
         """Start servers that are not running, and wait until all answer.
@@ -104,10 +105,12 @@ class LocalStack:
         endpoints = self.endpoints()
         if dagster:
             self.dagster.start(endpoints.database_url, progress)
+            self.watcher.start(progress)
         return endpoints
 
     def down(self) -> None:
         """Stop every server of the installation: Dagster first, as it uses the others."""
+        self.watcher.process.stop()
         self.dagster.stop()
         self.fork_server.process.stop()
         with ThreadPoolExecutor(max_workers=2) as pool:
@@ -163,6 +166,7 @@ class LocalStack:
             self._webserver_status,
             self._daemon_status,
             self._fork_server_status,
+            lambda: _own(self.watcher.process, lambda: None, lambda: True),
         ]
         with ThreadPoolExecutor(max_workers=len(checks)) as pool:
             return [status.result() for status in [pool.submit(check) for check in checks]]

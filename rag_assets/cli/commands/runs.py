@@ -99,19 +99,30 @@ class Runner:
         self._repository = build_defs(loggers={"console": _terminal_logger()}).get_repository_def()
 
     def run(
-        self, job_name: str, tenant_id: str, run_config: Mapping[str, Any] | None = None
+        self,
+        job_name: str,
+        tenant_id: str,
+        run_config: Mapping[str, Any] | None = None,
+        *,
+        reason: str = "started by a command",
     ) -> RunResult:
         """Run a job for one tenant's partition and report its result.
+
+        Args:
+            job_name: the job.
+            tenant_id: the tenant.
+            run_config: as Dagster takes it.
+            reason: why it runs, for people.
 
         Raises:
             TenantGone: the tenant was removed meanwhile, and the run's record with it.
             ServiceUnavailable: Postgres went away, so that Dagster cannot record the run.
         """
         with _postgres_outages():
-            return self._run(job_name, tenant_id, run_config)
+            return self._run(job_name, tenant_id, run_config, reason)
 
     def _run(
-        self, job_name: str, tenant_id: str, run_config: Mapping[str, Any] | None
+        self, job_name: str, tenant_id: str, run_config: Mapping[str, Any] | None, reason: str
     ) -> RunResult:
         from rag_assets.partitions import tenants_partitions
         from resources.tenant_lock import REASON_TAG, process_tags
@@ -128,7 +139,7 @@ class Runner:
             partition_key=tenant_id,
             run_config={**(run_config or {}), "loggers": {"console": {}}},
             raise_on_error=False,
-            tags={**process_tags(), REASON_TAG: "started by a command"},
+            tags={**process_tags(), REASON_TAG: reason},
         )
         if instance.get_run_by_id(run_id) is None:
             raise TenantGone(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_assets.storage.catalog.access import AccessTable
 from rag_assets.storage.catalog.batches import BatchTable
+from rag_assets.storage.catalog.changes import ChangeListener
 from rag_assets.storage.catalog.check_results import CheckResultTable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.documents import DocumentTable
@@ -52,6 +53,7 @@ class Catalog:
         self.usage = UsageTable(database)
         self.freshness = FreshnessQuery(database)
         self.overview = Overview(database)
+        self.changes = ChangeListener(database)
         self.lock = TenantLock(database)
 
     @classmethod

@@ -19,6 +19,7 @@ from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.storage.catalog.access import PUBLIC
+from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.removals import delete_record, withdraw_document
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
@@ -113,6 +114,8 @@ class RecordTable:
             changed = connection.scalar(statement) is not None
             if changed and scope != PUBLIC:
                 connection.execute(_change_scope_statement(ref, record, scope))
+            if changed:
+                notify(connection, ref.id)
         return changed
 
     def remove(self, ref: TenantRef, document_id: str, by: str) -> bool:
@@ -129,6 +132,7 @@ class RecordTable:
         with self._database.begin_exclusive(ref) as connection:
             found = delete_record(connection, ref, document_id)
             withdraw_document(connection, ref, document_id, by)
+            notify(connection, ref.id)
         return found
 
     def of(self, tenant_id: str) -> TenantRecords:

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, insert, update
 from sqlalchemy.sql import func
 
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
+from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.document_rows import numbered_key
 from rag_assets.storage.catalog.tables import documents, events
@@ -72,4 +73,6 @@ class ReindexRequestTable:
             event = {"tenant": ref.id, "kind": "reindex_requested", "payload": payload}
             if count or not conditions:
                 connection.execute(insert(events).values(event))
+            if count:
+                notify(connection, ref.id)
         return count

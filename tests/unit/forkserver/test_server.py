@@ -14,8 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.forkserver.client import start_run
-from rag_assets.forkserver.protocol import COMMAND, SOCKET, Replies, Request, connect, send_request
+from rag_assets.forkserver.client import start
+from rag_assets.forkserver.protocol import (
+    COMMAND,
+    RUN,
+    SOCKET,
+    Replies,
+    Request,
+    connect,
+    send_request,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses pidfd and SO_PEERCRED")
 
@@ -219,12 +227,16 @@ def test_a_run_outlives_its_client(small: Small, tmp_path: Path) -> None:
     path = tmp_path / "run"
     started: list[int] = []
     environment = {**small.environment, "PYTHONWARNINGS": "ignore"}
-    assert start_run(str(small.home), [str(path)], environment, started.append)
+    connection = start(str(small.home), RUN, [str(path)], environment, started.append)
+    assert connection is not None
+    assert Replies(connection).next() == {"exit": 0}
+    assert Replies(connection).next() == {}, "its end is the connection's"
+    connection.close()
     wait_for(lambda: path.exists() and path.read_text() == "this")
     assert len(started) == 1
     small.process.kill()
     small.process.wait()
-    assert not start_run(str(small.home), [str(path)], environment, started.append)
+    assert start(str(small.home), RUN, [str(path)], environment, started.append) is None
     assert len(started) == 1
 
 
