@@ -13,6 +13,7 @@
 | RAG_ASSETS_MASTER_KEY | the file's | encrypts stored provider keys: 32 bytes as base64 |
 | RAG_ASSETS_MASTER_KEY_PREVIOUS | none | the key before, until `rag-assets keys rotate` is done |
 | RAG_ASSETS_MASTER_KEY_FILE | in ~/.config/rag-assets | holds the master key; made at need |
+| RAG_ASSETS_FORK_SERVER | used if it runs | 0: each command and run imports for itself |
 | RAG_ASSETS_PRIVATE_ENDPOINTS | none | host:port, host or CIDR, by commas; see providers.md |
 """
 

@@ -177,7 +177,7 @@ class ForkServer:
         self._waker.close()
 
     def _hang_up(self, descriptor: int) -> None:
-        """Close the connection of a client that is gone: its command ends, anything else goes on."""
+        """Close the connection of a client that is gone; its command ends with it."""
         pid = self._clients.get(descriptor)
         if pid is not None:
             fork = self._forks[pid]

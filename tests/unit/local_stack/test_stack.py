@@ -46,7 +46,10 @@ def test_status_distinguishes_stopped_from_unreachable_and_shows_no_password(
     closed = next_free_port(30_000)
     settings = Settings(home=tmp_path, database_url=DATABASE.format(port=closed))
     states = {status.name: status for status in LocalStack(settings).status()}
-    assert list(states) == ["Postgres", "Elasticsearch", "Dagster webserver", "Dagster daemon"]
+    assert list(states) == [
+        *("Postgres", "Elasticsearch", "Dagster webserver", "Dagster daemon"),
+        *("Fork server", "Change watcher"),
+    ]
     assert states["Postgres"].state == "unreachable"
     assert states["Postgres"].url == f"postgresql://me:***@127.0.0.1:{closed}/x"
     assert {states[name].state for name in list(states)[1:]} == {"stopped"}
