@@ -12,7 +12,6 @@ to Elasticsearch that writes.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -25,26 +24,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-_MODULES = (
-    *("polars", "deltalake", "elasticsearch", "elasticsearch.helpers", "psycopg", "psycopg2"),
-    *("dagster", "dagster_postgres", "rich.console", "rich.table", "sqlalchemy.event"),
-    *("rag_assets.cli", "rag_assets.definitions", "rag_assets.storage.catalog.migrate"),
-    *(
-        "rag_assets.cli.commands.sync",
-        "rag_assets.cli.commands.tenants",
-        "rag_assets.cli.commands.session",
-    ),
-    *(
-        "rag_assets.storage.lake.rows",
-        "rag_assets.storage.lake.table",
-        "rag_assets.storage.lake.compaction",
-    ),
-    *(
-        "rag_assets.storage.index.elasticsearch.store",
-        "rag_assets.pipeline.removal",
-        "sensors.state",
-    ),
-)
+from rag_assets.cli.fork_server import prepare
+
 _WRITING_SQL = re.compile(r"\s*(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 _READING_PATHS = ("_search", "_count", "_pit", "_mget", "_mapping", "_settings")
 
@@ -134,9 +115,8 @@ def _table_of(url: str) -> str:
 
 
 def main() -> None:
-    """Serve until standard input closes."""
-    for module in _MODULES:
-        importlib.import_module(module)
+    """Serve until standard input closes; the argument is the installation's folder."""
+    prepare(Path(sys.argv[1]) / ".local")
     _shorten_dagsters_waits()
     answers = os.fdopen(os.dup(1), "w")
     _answer(answers, {"threads": threading.active_count()})

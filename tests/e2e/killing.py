@@ -97,7 +97,10 @@ class ForkServer:
 def fork_server(environment: Mapping[str, str]) -> Iterator[ForkServer]:
     """A fork server for commands with this environment."""
     process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "tests.e2e.fork_server"],
+        [
+            *(sys.executable, "-W", "ignore", "-m", "tests.e2e.fork_server"),
+            environment["RAG_ASSETS_HOME"],
+        ],
         cwd=PROJECT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -140,7 +140,9 @@ def running_daemon(installation: Installation) -> Iterator[Daemon]:
         assert url is not None
         yield Daemon(installation, catalog, session.instance, url, session.settings.local / "logs")
     finally:
+        session.stack.watcher.process.stop()
         session.stack.dagster.stop()
+        session.stack.fork_server.process.stop()
 
 
 def wait_for(condition: Callable[[], bool], within: float, what: str) -> float:
