@@ -74,7 +74,7 @@ def start(
     except (OSError, ValueError):
         return None
     try:
-        send_request(connection, Request(kind, arguments, environment, _umask()))
+        send_request(connection, Request(kind, list(arguments), dict(environment), _umask()))
         pid = Replies(connection).next()["pid"]
         if started is not None:
             started(pid)
@@ -108,7 +108,7 @@ def _send(connection: socket.socket, arguments: Sequence[str]) -> None:
         for s in (sys.stdin, sys.stdout, sys.stderr)
     ]
     ignored = [number for number in signal.valid_signals() if _is_ignored(number)]
-    request = Request(COMMAND, arguments, dict(os.environ), _umask(), streams, ignored)
+    request = Request(COMMAND, list(arguments), dict(os.environ), _umask(), streams, ignored)
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     try:
         send_request(connection, request, [folder, 0, 1, 2])
