@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import pkgutil
 import re
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,11 +21,13 @@ from rag_assets.cli import home_folder
 from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
 from rag_assets.forkserver.server import ForkServer, begin_anew
+from rag_assets.ingest.parsing.workers.process import fork_server_socket, scrubbed_environment
 from rag_assets.privacy.masker import masker_of
 
+_PARSERS = "rag_assets.ingest.parsing.workers.fork_server"
 _PACKAGES = ("rag_assets", "resources", "sensors", "checks")
 _NOT_OF_COMMANDS = re.compile(
-    r"__main__$|migrations\.|elasticsearch_node|\.docling|\.workers\.worker$"
+    r"__main__$|migrations\.|elasticsearch_node|\.docling|\.workers\.(worker|fork_server)$"
 )
 _LIBRARIES = (
     *("polars", "deltalake", "elasticsearch.helpers", "psycopg", "psycopg2.extras"),
@@ -45,9 +51,25 @@ def main() -> None:
     configuration = [home / name for name in ("dagster.yaml", "workspace.yaml")]
     root = Path(__file__).resolve().parents[2]
     fingerprint = Fingerprint([*configuration, root / "requirements" / "lock.txt"])
+    parsers = _start_parsers(home / ".local")
     executors = {COMMAND: _execute_command, RUN: _execute_run, SYNC: _execute_syncs}
     if ForkServer(home / SOCKET, fingerprint, executors).serve():
-        begin_anew()
+        begin_anew()  # The parsers' server ends with its input, which is closed by that.
+    parsers.communicate()
+
+
+def _start_parsers(local: Path) -> subprocess.Popen[bytes]:
+    """Start the fork server of parsers, which ends with this process."""
+    cache = local / "cache"
+    return subprocess.Popen(  # noqa: S603  (our own command, no shell)
+        [sys.executable, "-P", "-m", _PARSERS, fork_server_socket(cache), cache],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=scrubbed_environment(os.environ),
+        cwd=tempfile.gettempdir(),
+        start_new_session=True,
+    )
 
 
 def prepare(local: Path) -> None:

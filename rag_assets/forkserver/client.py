@@ -16,6 +16,7 @@ from types import FrameType
 
 from rag_assets.forkserver.protocol import (
     COMMAND,
+    SOCKET,
     Replies,
     Request,
     Stream,
@@ -40,7 +41,7 @@ def run_command(home: str, arguments: Sequence[str]) -> int | None:
     if os.environ.get(DISABLED) == "0" or not hasattr(signal, "pidfd_send_signal"):
         return None
     try:
-        connection = connect(home, _CONNECT_SECONDS)
+        connection = connect(_socket_in(home), _CONNECT_SECONDS)
     except (OSError, ValueError):
         return None
     with connection:
@@ -70,7 +71,7 @@ def start(
     if environment.get(DISABLED) == "0":
         return None
     try:
-        connection = connect(home, _CONNECT_SECONDS)
+        connection = connect(_socket_in(home), _CONNECT_SECONDS)
     except (OSError, ValueError):
         return None
     try:
@@ -84,6 +85,10 @@ def start(
         connection.close()
         return None
     return connection
+
+
+def _socket_in(home: str) -> str:
+    return os.path.join(home, SOCKET)  # noqa: PTH118
 
 
 def _umask() -> int:

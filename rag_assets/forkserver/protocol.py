@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 SOCKET = os.path.join(".local", "forkserver", "socket")  # noqa: PTH118
-"""In the home folder of an installation."""
+"""Of the fork server of commands and runs, in the home folder of an installation."""
 COMMAND, RUN, SYNC = "command", "run", "sync"
 """Kinds of requests: a user's command, which ends with its client; a run that the daemon launched
 and syncs of changed tenants, which do not."""
@@ -68,13 +68,17 @@ def import_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def connect(home: str, timeout: float) -> socket.socket:
-    """Connect to the fork server of an installation.
+def connect(path: str, timeout: float) -> socket.socket:
+    """Connect to a fork server.
+
+    Args:
+        path: of its socket.
+        timeout: of whatever is done with the connection, in seconds.
 
     Raises:
         OSError: none runs, or it belongs to another user.
     """
-    folder, name = os.path.split(os.path.join(home, SOCKET))  # noqa: PTH118
+    folder, name = os.path.split(path)
     opened = os.open(folder, os.O_PATH)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

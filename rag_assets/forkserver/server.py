@@ -57,11 +57,18 @@ class ForkServer:
         path: of its socket, in a folder that only its user can open.
         fingerprint: of what has been imported.
         executors: what a fork executes, by kind of request.
+        parent: a descriptor at whose end the server ends; none: it ends by a signal alone.
     """
 
     def __init__(
-        self, path: Path, fingerprint: Fingerprint, executors: Mapping[str, Execute]
+        self,
+        path: Path,
+        fingerprint: Fingerprint,
+        executors: Mapping[str, Execute],
+        *,
+        parent: int | None = None,
     ) -> None:
+        self._parent = parent
         self._path = path
         self._fingerprint = fingerprint
         self._executors = executors
@@ -82,6 +89,8 @@ class ForkServer:
         with self._listen() as listener:
             self._epoll.register(listener, select.EPOLLIN)
             self._epoll.register(self._wakeup, select.EPOLLIN)
+            if self._parent is not None:
+                self._epoll.register(self._parent, select.EPOLLIN | select.EPOLLHUP)
             self._take_signals()
             while not (self._ending or self._stale):
                 for descriptor, _ in self._epoll.poll():
@@ -89,6 +98,8 @@ class ForkServer:
                         self._accept(listener)
                     elif descriptor == self._wakeup.fileno():
                         self._reap()
+                    elif descriptor == self._parent:
+                        self._ending = True
                     else:
                         self._hang_up(descriptor)
             self._path.unlink(missing_ok=True)

@@ -32,7 +32,7 @@ class ForkServerProcess:
     def answers(self) -> bool:
         """Whether it accepts connections."""
         try:
-            connect(str(self._settings.home), 2.0).close()
+            connect(str(self._settings.home / SOCKET), 2.0).close()
         except (OSError, ValueError):
             return False
         return True

@@ -36,6 +36,13 @@ class Kingfisher:
         self._timeout = timeout
         self._scanner: Scanner | None = None
 
+    def limited_to(self, timeout: float) -> Kingfisher:
+        """A scanner with the same rules and another timeout."""
+        self.load()
+        other = Kingfisher(self._cache_dir, timeout)
+        other._scanner = self._scanner
+        return other
+
     def load(self) -> None:
         """Load the rules now rather than on the first scan."""
         if self._scanner is None:

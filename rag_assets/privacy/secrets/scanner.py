@@ -51,6 +51,12 @@ class SecretScanner:
     def __init__(self, cache_dir: Path | None = None, *, timeout: float = 60.0) -> None:
         self._kingfisher = Kingfisher(cache_dir, timeout)
 
+    def limited_to(self, timeout: float) -> SecretScanner:
+        """A scanner with the same rules, loaded once, and another limit of one scan in seconds."""
+        other = SecretScanner(timeout=timeout)
+        other._kingfisher = self._kingfisher.limited_to(timeout)
+        return other
+
     def load(self) -> None:
         """Load the rules now rather than on the first scan."""
         self._kingfisher.load()

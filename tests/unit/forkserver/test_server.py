@@ -76,7 +76,7 @@ class Small:
 
     def answers(self) -> bool:
         try:
-            connect(str(self.home), 1).close()
+            connect(str(self.home / SOCKET), 1).close()
         except OSError:
             return False
         return True
@@ -215,7 +215,7 @@ def test_nothing_is_done_for_a_client_that_gives_up(small: Small, tmp_path: Path
     streams = [("utf-8", "strict", False, False)] * 3
     request = Request(COMMAND, ["write", str(path)], small.environment, 0o22, streams)  # type: ignore[arg-type]
     folder = os.open(tmp_path, os.O_RDONLY)
-    with connect(str(small.home), 5) as connection:
+    with connect(str(small.home / SOCKET), 5) as connection:
         send_request(connection, request, [folder, 0, 1, 2])
         pid = Replies(connection).next()["pid"]
     os.close(folder)
@@ -242,7 +242,7 @@ def test_a_run_outlives_its_client(small: Small, tmp_path: Path) -> None:
 
 def test_what_is_no_request_harms_nobody(small: Small) -> None:
     for nonsense in (b"", b"\0", b"\0\0\0\2{}", b"\xff\xff\xff\xff", b"GET / HTTP/1.1\r\n\r\n"):
-        with connect(str(small.home), 5) as connection:
+        with connect(str(small.home / SOCKET), 5) as connection:
             connection.sendall(nonsense)
     assert small.run("exit", "0")[0] == 0
 

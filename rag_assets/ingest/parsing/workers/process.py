@@ -20,6 +20,7 @@ from rag_assets.common.errors import (
     DocumentTooCostly,
     ServiceUnavailable,
 )
+from rag_assets.forkserver.process import ForkedProcess
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
@@ -42,22 +43,15 @@ class WorkerProcess:
 
     Args:
         limits: for each document.
-        cache_dir: where its scanner keeps compiled rules, if anywhere.
+        cache_dir: where its scanner keeps compiled rules, if anywhere. A fork server of parsers
+            beside it is used if it runs.
     """
 
     def __init__(self, limits: ParseLimits, cache_dir: Path | None) -> None:
         self._limits = limits
         self._ready = False
         self._killed = threading.Event()
-        self._process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-P", "-m", _WORKER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=scrubbed_environment(os.environ),
-            cwd=tempfile.gettempdir(),
-            start_new_session=True,
-        )
+        self._process = _forked(cache_dir) or _started()
         settings = {"limits": asdict(limits), "cache_dir": str(cache_dir) if cache_dir else None}
         with suppress(OSError):
             self._write(settings)
@@ -104,6 +98,8 @@ class WorkerProcess:
         """End it and release its resources."""
         self.kill()
         self._process.wait()
+        if isinstance(self._process, ForkedProcess):
+            self._process.close()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with suppress(OSError):
@@ -137,7 +133,7 @@ class WorkerProcess:
 
     def _cause_of_death(self, deadline: _Deadline) -> DocumentRejected:
         if not deadline.passed:
-            with suppress(subprocess.TimeoutExpired):
+            with suppress(subprocess.TimeoutExpired, TimeoutError):
                 self._process.wait(timeout=5)
         code = self._process.poll()
         self.kill()
@@ -188,6 +184,30 @@ class _Deadline:
     def _give_up(self) -> None:
         self.passed = True
         self._worker.kill()
+
+
+def fork_server_socket(cache_dir: Path) -> Path:
+    """The socket of an installation's fork server of parsers."""
+    return cache_dir.parent / "forkserver" / "parsers"
+
+
+def _forked(cache_dir: Path | None) -> ForkedProcess | None:
+    if cache_dir is None or sys.platform != "linux":
+        return None
+    path = str(fork_server_socket(cache_dir))
+    return ForkedProcess.start(path, [], scrubbed_environment(os.environ), tempfile.gettempdir())
+
+
+def _started() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-P", "-m", _WORKER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=scrubbed_environment(os.environ),
+        cwd=tempfile.gettempdir(),
+        start_new_session=True,
+    )
 
 
 def _too_costly() -> DocumentTooCostly:

@@ -13,6 +13,7 @@ import os
 import queue
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,7 +34,17 @@ _Message = tuple[dict[str, Any], bytes]
 
 
 def main() -> None:
-    """Serve until standard input closes."""
+    """Serve as a process of its own."""
+    serve(lambda cache, seconds: SecretScanner(cache, timeout=seconds))
+
+
+def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
+    """Serve until standard input closes.
+
+    Args:
+        scanner_of: gives a scanner that keeps its compiled rules in a folder, and takes so many
+            seconds a scan at most.
+    """
     from rag_assets.ingest.parsing.parse import prepare_for
 
     # Printed output must not enter the stream of messages.
@@ -44,10 +55,10 @@ def main() -> None:
         return
     limits = ParseLimits(**settings[0]["limits"])
     cache = settings[0]["cache_dir"]
-    scanner = SecretScanner(Path(cache) if cache else None, timeout=limits.seconds)
+    scanner = scanner_of(Path(cache) if cache else None, limits.seconds)
     documents: queue.SimpleQueue[_Message] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(sys.stdin.buffer, documents), daemon=True).start()
-    _prepare(scanner)
+    prepare(scanner)
     limit_process()
     confinement = Confinement()
     write_message(out, {"ready": True})
@@ -71,7 +82,7 @@ def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
     os._exit(0)
 
 
-def _prepare(scanner: SecretScanner) -> None:
+def prepare(scanner: SecretScanner) -> None:
     """Load all that documents need, so that no document pays for it, in time or in memory."""
     from rag_assets.ingest.parsing import document_masker, parse  # noqa: F401
     from rag_assets.ingest.parsing.text import markdown  # noqa: F401

@@ -1,0 +1,37 @@
+"""The fork server of parser processes: `python -m rag_assets.ingest.parsing.workers.fork_server`.
+
+It is a process apart from the one that commands are forks of: a document that takes over a parser
+must find no key in its memory. It has the scrubbed environment that parsers have, and ends when
+its standard input closes.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rag_assets.forkserver.fingerprint import Fingerprint
+from rag_assets.forkserver.protocol import COMMAND
+from rag_assets.forkserver.server import ForkServer
+from rag_assets.ingest.parsing.workers.worker import prepare, serve
+from rag_assets.privacy.secrets.scanner import SecretScanner
+
+
+def main() -> None:
+    """Load what all documents need, and fork; the arguments are a socket and a cache folder."""
+    socket, cache = (Path(argument) for argument in sys.argv[1:])
+    scanner = SecretScanner(cache)
+    prepare(scanner)
+    gc.collect()
+    gc.freeze()
+
+    def execute(_arguments: Sequence[str]) -> None:
+        serve(lambda _cache, seconds: scanner.limited_to(seconds))
+
+    ForkServer(socket, Fingerprint(), {COMMAND: execute}, parent=sys.stdin.fileno()).serve()
+
+
+if __name__ == "__main__":
+    main()
