@@ -64,7 +64,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
         """Interrupt a run; see the base class."""
         run = self._instance.get_run_by_id(run_id)
         if run is None or run.is_finished or WORKER_TAG not in run.tags:
-            return super().terminate(run_id)
+            return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
         self._instance.report_run_canceling(run)
         host, pid, birth = process_of(run.tags[WORKER_TAG])
         if host != socket.gethostname() or birth_of(pid) != birth:

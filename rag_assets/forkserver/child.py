@@ -60,7 +60,7 @@ def _take_over_streams(streams: Sequence[Stream], descriptors: Sequence[int]) ->
         os.close(descriptor)
     opened = [_open(number, stream) for number, stream in enumerate(streams)]
     sys.stdin, sys.stdout, sys.stderr = opened
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = opened
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = opened  # type: ignore[misc]
 
 
 def _open(number: int, stream: Stream) -> io.TextIOWrapper:

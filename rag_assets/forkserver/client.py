@@ -109,7 +109,7 @@ def _run(connection: socket.socket, arguments: Sequence[str]) -> int | None:
 
 def _send(connection: socket.socket, arguments: Sequence[str]) -> None:
     streams = [
-        Stream(s.encoding, s.errors or "strict", s.line_buffering, s.write_through)  # type: ignore[union-attr]
+        Stream(s.encoding, s.errors or "strict", bool(s.line_buffering), s.write_through)  # type: ignore[union-attr]
         for s in (sys.stdin, sys.stdout, sys.stderr)
     ]
     ignored = [number for number in signal.valid_signals() if _is_ignored(number)]

@@ -26,8 +26,8 @@ from resources.tenant_lock import WORKER_TAG
 from tests.e2e.running import PATIENCE, Daemon, running_daemon, wait_for
 from tests.installation import FAST, Installation
 
-SLOW = {"embedder": {"provider": "deterministic", "seconds_per_text": 0.2}}
-"""An embedder like a provider's: 500 texts take it some 25 s."""
+SLOW = {"embedder": {"provider": "deterministic", "seconds_per_text": 0.6}}
+"""An embedder like a slow provider's: 500 texts take it over a minute."""
 SUCCESS, FAILURE = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE
 PROMISED_SECONDS = 60
 """From a change to searchable; other work of the machine may hold up one of several changes."""
