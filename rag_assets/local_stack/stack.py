@@ -97,7 +97,8 @@ class LocalStack:
             starts.append(self.postgres.start)
         if self._settings.elasticsearch_url is None:
             starts.append(self.elasticsearch.start)
-        starts.append(self.fork_server.start)
+        if dagster or not self._all_external():
+            starts.append(self.fork_server.start)
         with ThreadPoolExecutor(max_workers=3) as pool:
             started = [pool.submit(start, progress) for start in starts]
         for server in started:
