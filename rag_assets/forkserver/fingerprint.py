@@ -6,16 +6,16 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import MappingProxyType
 
 _MISSING = (0, 0)
+_COMPILED = "__pycache__"
 
 
 class Fingerprint:
     """The files and folders of the code of this process, as they are now.
 
-    It covers each imported module that is not installed, the folders these lie in (a new module
-    counts too), the folder of installed packages (an installation changes it), and given files.
+    It covers each imported module that is not installed, the names in the folders these lie in (a
+    new module counts too) and in the folder of installed packages, and given files.
 
     Args:
         files: of configuration and locked versions.
@@ -23,24 +23,37 @@ class Fingerprint:
 
     def __init__(self, files: Iterable[Path] = ()) -> None:
         modules = {Path(file) for file in _own_modules()}
-        watched = {*modules, *(module.parent for module in modules), *_installed(), *files}
-        self._taken = MappingProxyType({str(path): _state(str(path)) for path in watched})
+        folders = {*(module.parent for module in modules), *_installed()}
+        self._files = {str(path): _state(str(path)) for path in {*modules, *files}}
+        self._folders = {str(path): _names(str(path)) for path in folders}
 
     def is_current(self) -> bool:
         """Whether nothing changed since; takes about two milliseconds."""
-        return all(_state(path) == state for path, state in self._taken.items())
+        return all(_state(path) == state for path, state in self._files.items()) and all(
+            _names(path) == names for path, names in self._folders.items()
+        )
 
 
 def _own_modules() -> Iterable[str]:
     installed = tuple({os.path.realpath(path) for path in (sys.prefix, sys.base_prefix)})
     for module in tuple(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if isinstance(file, str) and not os.path.realpath(file).startswith(installed):
+        if not isinstance(file, str) or not os.path.isabs(file):  # noqa: PTH117
+            continue
+        if not os.path.realpath(file).startswith(installed):
             yield file
 
 
 def _installed() -> Iterable[Path]:
     return {Path(path) for path in sys.path if path.endswith("-packages")}
+
+
+def _names(folder: str) -> frozenset[str]:
+    """What lies in a folder; what Python compiles there is no change."""
+    try:
+        return frozenset(os.listdir(folder)) - {_COMPILED}  # noqa: PTH208
+    except OSError:
+        return frozenset()
 
 
 def _state(path: str) -> tuple[int, int]:
