@@ -31,6 +31,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Hit, SearchRequest
 from rag_assets.tenants.file import TenantsFile
+from tests.parsers import share_parsers
 
 FAST = {"embedder": {"provider": "deterministic"}}
 """For tests in which the meaning of vectors does not matter."""
@@ -204,6 +205,7 @@ def new_installation(
 ) -> Iterator[Installation]:
     """An empty installation; the process's environment names it meanwhile."""
     home.mkdir(parents=True)
+    share_parsers(home)
     name = f"t{uuid.uuid4().hex[:12]}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}"')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import accumulate
 from random import Random
 from types import MappingProxyType
@@ -28,16 +29,19 @@ _BINARY_EVERY = 6
 """Documents that have to be written and parsed take longer: they get each sixth kind."""
 
 
-def samples(half: Half, *, seed: int = 2026) -> Iterator[Sample]:
-    """All samples of a half.
+@cache
+def samples(half: Half, *, seed: int = 2026) -> tuple[Sample, ...]:
+    """All samples of a half, made once: it takes some seconds.
 
     Args:
         half: tuning or held_out.
         seed: of the random values: the same set for the same seed.
     """
-    yield from credential_samples(half, seed=seed)
-    yield from mixed_samples(half, seed=seed)
-    yield from clean_samples(half, Random(f"{seed}/{half}/clean"))
+    return (
+        *credential_samples(half, seed=seed),
+        *mixed_samples(half, seed=seed),
+        *clean_samples(half, Random(f"{seed}/{half}/clean")),
+    )
 
 
 def credential_samples(half: Half, *, seed: int = 2026) -> Iterator[Sample]:

@@ -1,0 +1,61 @@
+"""A fork server of parsers and compiled rules for all installations of a test process.
+
+An installation's own server is started by `rag-assets up`, and its rules are compiled once. Here,
+where installations live for a second, every one would compile rules for seconds and start parsers
+that import for one; the tests of both do so themselves.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+
+from rag_assets.ingest.parsing.workers.process import fork_server_socket, scrubbed_environment
+
+_PROGRAM = "rag_assets.ingest.parsing.workers.fork_server"
+_START_SECONDS = 120
+
+
+def share_parsers(home: Path) -> None:
+    """Have an installation use the parsers and the compiled rules of this process."""
+    cache_dir = home / ".local" / "cache"
+    link = fork_server_socket(cache_dir)
+    for folder in (link.parent.parent, link.parent):
+        folder.mkdir(mode=0o700)
+    shared = _cache_dir()
+    link.symlink_to(fork_server_socket(shared))
+    shutil.copytree(shared, cache_dir)
+
+
+@cache
+def _cache_dir() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="rag-assets-parsers-"))
+    cache_dir = folder / "cache"
+    cache_dir.mkdir(mode=0o700)
+    socket = fork_server_socket(cache_dir)
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", _PROGRAM, socket, cache_dir],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=scrubbed_environment(os.environ),
+        cwd=tempfile.gettempdir(),
+    )
+
+    def end() -> None:
+        process.communicate()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
+    deadline = time.monotonic() + _START_SECONDS
+    while not socket.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError("the fork server of parsers does not start")
+        time.sleep(0.05)
+    return cache_dir
