@@ -62,7 +62,7 @@ def test_a_thousand_requests_at_once_are_answered_or_get_a_retry_after(service: 
     asked, beside = asyncio.run(run())
     assert {each.answer.status for each in asked} == {200, 503}
     by_status = Counter(each.answer.status for each in asked)
-    assert by_status[200] >= 50
+    assert by_status[200] >= 20
     refused = [each.answer for each in asked if each.answer.status == 503]
     assert {answer.json["type"] for answer in refused} == {"urn:rag-assets:problem:overloaded"}
     assert all(1 <= int(answer.headers["retry-after"]) <= 60 for answer in refused)

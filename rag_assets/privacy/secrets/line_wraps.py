@@ -14,6 +14,7 @@ _LINE_END = re.compile(
 )
 _WORD = re.compile(r"[A-Za-z0-9+/=_~.:-]+")
 _PIECE_RIGHT = re.compile(r"[A-Za-z0-9+/=_~.-]*")
+_VALUE_FOLLOWS = re.compile(r"[ \t]*[:=][ \t]+\S")
 _MOST_PIECES = 8
 _REACH = 240
 
@@ -26,11 +27,13 @@ class Seam:
         at: offset in the view at which the second line begins.
         end: end of its first word, which may continue a token.
         certain: whether that word is no word of a language.
+        is_name: whether a value follows that word, so that it continues nothing.
     """
 
     at: int
     end: int
     certain: bool
+    is_name: bool
 
 
 def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
@@ -52,7 +55,8 @@ def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
             rest = text[at:end]
             certain = is_mixed_word(rest) and "=" not in rest.rstrip("=")
             builder.copy(text[at:end], at)
-            seams.append(Seam(length, length + end - at, certain))
+            is_name = _VALUE_FOLLOWS.match(text, end) is not None
+            seams.append(Seam(length, length + end - at, certain, is_name))
             length += end - at
             following = _WRAPPED.match(text, end) if certain else None
         done = at

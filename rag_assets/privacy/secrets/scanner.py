@@ -182,7 +182,7 @@ def _continues(text: str, span: SecretSpan, seam: line_wraps.Seam, rules: RuleSe
     """Whether a token continues after a seam: no other begins there, nor a word after a complete one."""
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):
         return False
-    if seam.certain:
+    if seam.certain and not seam.is_name:
         return True
     whole = any(other.start == span.start for other in rules.scan(text[: seam.at]))
-    return span.end == seam.end and not whole
+    return not whole and (seam.certain or span.end == seam.end)

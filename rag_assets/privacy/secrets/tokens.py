@@ -16,6 +16,7 @@ from rag_assets.privacy.secrets.values import is_token_body
 _PIECE_REACH = 1_024
 _WRAPPED_REACH = 4_096
 _INVISIBLE = "\xad\u200b\u200c\u200d\u2060\ufeff"
+_NAME_OF_VALUE = re.compile(r"[A-Za-z]+[ \t]*[:=][ \t]+\S")
 _BREAK = re.compile(rf"[{_INVISIBLE}]*(?:[ \t]*\\?\r?\n[ \t>|]*|[ ])?")
 _PIECE = re.compile(r"[A-Za-z0-9_.-]+")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
@@ -82,7 +83,7 @@ def _without_markup(text: str, start: int, end: int) -> int:
 def _token_end(kind: TokenKind, text: str, start: int) -> int | None:
     end = kind.match(text, start)
     stop = end if end is not None else _piece_end(text, start)
-    if not _continues_at(kind, text, stop):
+    if not _continues_at(kind, text, stop) or (end is not None and _names_a_value(text, stop)):
         return end
     joined, offsets = _unwrapped(kind, text, start)
     match = kind.match(joined, 0)
@@ -94,6 +95,12 @@ def _token_end(kind: TokenKind, text: str, start: int) -> int | None:
 def _piece_end(text: str, start: int) -> int:
     piece = _PIECE.match(text, start, start + _PIECE_REACH)
     return piece.end() if piece else start
+
+
+def _names_a_value(text: str, at: int) -> bool:
+    """Whether a word after a gap is the name of a value, as in `PrivateKey = …`."""
+    gap = _BREAK.match(text, at)
+    return gap is not None and _NAME_OF_VALUE.match(text, gap.end()) is not None
 
 
 def _continues_at(kind: TokenKind, text: str, at: int) -> bool:

@@ -54,7 +54,7 @@ class Pinned(NamedTuple):
 
 PINNED = Pinned(
     "1+kingfisher-1.5.0",
-    tables="53310bc99493a4ab",
+    tables="460a5d77473294f6",
     corpus="3e4689274966a401",
     findings="db59c4408ff7a604",
 )

@@ -197,3 +197,13 @@ def test_compiled_rules_are_kept_in_the_given_folder(
     written = compiled.stat().st_mtime_ns
     SecretScanner(rules_dir).load()
     assert [path.stat().st_mtime_ns for path in rules_dir.iterdir()] == [written]
+
+
+@pytest.mark.parametrize("prefix", ["GOCSPX" + "-", "hv" + "s."])
+def test_the_name_of_a_value_continues_no_complete_token(
+    scanner: SecretScanner, prefix: str
+) -> None:
+    token = prefix + planted.GITHUB[4:32]
+    assert found(scanner, f"{token}\nPrivateKey = a value\n") == [token]
+    wrapped = f"{token[:20]}\n{token[20:]}"
+    assert found(scanner, f"{wrapped}\n") == [wrapped]
