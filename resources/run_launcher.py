@@ -23,7 +23,7 @@ from rag_assets.forkserver.client import start
 from rag_assets.forkserver.protocol import RUN
 from rag_assets.local_stack.fork_server import revive
 from rag_assets.local_stack.liveness import birth_of
-from resources.tenant_lock import WORKER_TAG, process_of, worker_tags
+from resources.tenant_lock import PROCESS_TAG, WORKER_TAG, process_of, worker_tags
 
 
 class ForkingRunLauncher(DefaultRunLauncher):
@@ -63,10 +63,11 @@ class ForkingRunLauncher(DefaultRunLauncher):
     def terminate(self, run_id: str) -> bool:
         """Interrupt a run; see the base class."""
         run = self._instance.get_run_by_id(run_id)
-        if run is None or run.is_finished or WORKER_TAG not in run.tags:
+        tag = _process_tag(run)
+        if run is None or run.is_finished or tag is None:
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
         self._instance.report_run_canceling(run)
-        host, pid, birth = process_of(run.tags[WORKER_TAG])
+        host, pid, birth = process_of(tag)
         if host != socket.gethostname() or birth_of(pid) != birth:
             return False
         with suppress(ProcessLookupError):
@@ -81,9 +82,14 @@ class ForkingRunLauncher(DefaultRunLauncher):
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Whether the process of a run lives; one of the code server is taken to."""
-        if WORKER_TAG not in run.tags:
+        if (tag := _process_tag(run)) is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
-        host, pid, birth = process_of(run.tags[WORKER_TAG])
+        host, pid, birth = process_of(tag)
         if host == socket.gethostname() and birth_of(pid) != birth:
             return CheckRunHealthResult(WorkerStatus.FAILED, f"its process {pid} is gone")
         return CheckRunHealthResult(WorkerStatus.RUNNING)
+
+
+def _process_tag(run: dg.DagsterRun | None) -> str | None:
+    """The process of a fork, or of a command or the watcher; None for one of the code server."""
+    return run and (run.tags.get(WORKER_TAG) or run.tags.get(PROCESS_TAG))

@@ -38,11 +38,13 @@ class ForkServerProcess:
         return True
 
     def start(self, progress: Progress = silent) -> None:
-        """Start it unless it runs, and wait until it answers.
+        """Start it unless it runs or is not wanted, and wait until it answers.
 
         Raises:
             ServiceUnavailable: it does not start; the message quotes its log.
         """
+        if not _is_wanted():
+            return
         with self.process.lock():
             if self.process.reuse(self.answers, timeout=_START_SECONDS):
                 return
@@ -80,7 +82,9 @@ class ChangeWatcherProcess:
         )
 
     def start(self, progress: Progress = silent) -> None:
-        """Start it unless it runs."""
+        """Start it unless it runs, or has no fork server to have tenants synced by."""
+        if not _is_wanted():
+            return
         with self.process.lock():
             if self.process.find() is not None:
                 return
@@ -93,6 +97,10 @@ class ChangeWatcherProcess:
 def revive(settings: Settings) -> None:
     """Start the fork server again if `up` started it and it died; does not wait."""
     ForkServerProcess(settings).revive()
+
+
+def _is_wanted() -> bool:
+    return os.environ.get(DISABLED) != "0" and sys.platform == "linux"
 
 
 def _neutral(environment: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -128,8 +129,14 @@ class Daemon:
 
 
 @contextmanager
-def running_daemon(installation: Installation) -> Iterator[Daemon]:
-    """Start the webserver and the daemon as `rag-assets up` does, and stop them again."""
+def running_daemon(installation: Installation, *, forks: bool) -> Iterator[Daemon]:
+    """Start the webserver and the daemon as `rag-assets up` does, and stop them again.
+
+    Args:
+        installation: theirs.
+        forks: whether to start the fork server and the change watcher as well.
+    """
+    os.environ["RAG_ASSETS_FORK_SERVER"] = "1" if forks else "0"
     session = installation.session()
     session.prepare_home()
     catalog = session.catalog
