@@ -92,4 +92,5 @@ class ForkingRunLauncher(DefaultRunLauncher):
 
 def _process_tag(run: dg.DagsterRun | None) -> str | None:
     """The process of a fork, or of a command or the watcher; None for one of the code server."""
-    return run and (run.tags.get(WORKER_TAG) or run.tags.get(PROCESS_TAG))
+    tags = run.tags if run is not None else {}
+    return tags.get(WORKER_TAG) or tags.get(PROCESS_TAG)
