@@ -84,6 +84,9 @@ def start(
     except (OSError, ValueError, KeyError):
         connection.close()
         return None
+    except BaseException:
+        connection.close()  # The fork ends without having begun.
+        raise
     return connection
 
 

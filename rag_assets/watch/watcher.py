@@ -11,7 +11,6 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TypeAlias
 
-from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -83,7 +82,7 @@ class Watcher:
             try:
                 step()
                 told = ""
-            except (RagAssetsError, OSError, RuntimeError) as error:
+            except Exception as error:  # a thread that ends would notice nothing any more
                 line = f"{type(error).__name__}: {error}"
                 if line != told:
                     self._log(line)
@@ -145,8 +144,12 @@ class Watcher:
             if not tenants:
                 self._marks.wait(timeout=1.0)
                 continue
+            done = False
             try:
-                if not self._sync(tenants):
-                    self._marks.mark(tenants, after=time.monotonic() + _RETRY_SECONDS)
+                done = self._sync(tenants)
+            except Exception as error:  # a lane that ends would follow nothing any more
+                self._log(f"syncing failed ({type(error).__name__})")
             finally:
+                if not done:
+                    self._marks.mark(tenants, after=time.monotonic() + _RETRY_SECONDS)
                 self._marks.finish(tenants, rest_until=time.monotonic() + _REST_SECONDS)

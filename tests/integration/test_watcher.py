@@ -17,7 +17,7 @@ from rag_assets.storage.catalog.records import PushedRecord
 from rag_assets.watch.watcher import Watcher
 from tests.installation import FAST, Installation
 
-SECONDS = 20.0
+SECONDS = 40.0
 
 
 @dataclass
@@ -28,9 +28,12 @@ class Watched:
     synced: list[tuple[str, ...]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     available: Event = field(default_factory=Event)
+    failures: list[Exception] = field(default_factory=list)
 
     def sync(self, tenants: Sequence[str]) -> bool:
         """Take note; there is nothing to sync with unless available."""
+        if self.failures:
+            raise self.failures.pop()
         if self.available.is_set():
             self.synced.append(tuple(tenants))
         return self.available.is_set()
@@ -124,3 +127,10 @@ def test_a_change_waits_for_a_fork_server_that_is_unavailable(watched: Watched) 
     time.sleep(1)
     watched.available.set()
     watched.wait_for(lambda: watched.count("team") == 1)
+
+
+def test_a_sync_that_raises_ends_no_lane(watched: Watched) -> None:
+    watched.failures += [OSError("no process"), ValueError("whatever"), RuntimeError("a third")]
+    (folder_of(watched, "team") / "a.md").write_text("# A\n\nAfter failures.\n")
+    watched.wait_for(lambda: watched.count("team") == 1)
+    assert [line for line in watched.log if "OSError" in line]
