@@ -29,8 +29,11 @@ def test_the_plugin_is_what_its_sources_say() -> None:
     )
 
 
-def test_a_server_without_the_guard_is_replaced_and_keeps_its_data() -> None:
+def test_a_server_without_the_guard_is_replaced_and_keeps_its_data(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As an earlier version left it: running, with an index, and with no password at all."""
+    monkeypatch.setenv("RAG_ASSETS_FORK_SERVER", "0")  # it would outlive this test
     with server_directory() as directory:
         settings = Settings(
             home=directory, database_url="postgresql://127.0.0.1:9/x", elasticsearch_heap="512m"
