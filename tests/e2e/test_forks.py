@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -19,7 +20,9 @@ SLOW = {"embedder": {"provider": "deterministic", "seconds_per_text": 0.6}}
 SUCCESS = dg.DagsterRunStatus.SUCCESS
 PROMISED_SECONDS = 60
 """From a change to searchable, by the daemon alone."""
-TERMINATE = "mutation Terminate($id: String!) { terminateRun(runId: $id) { __typename } }"
+TERMINATE = """mutation Terminate($id: String!) { terminateRun(runId: $id) {
+    __typename ... on TerminateRunFailure { message }
+} }"""
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +65,13 @@ def test_runs_are_forks_and_processes_of_the_code_server_where_none_can_be(daemo
     assert launched()
 
 
-def test_a_run_is_terminated_from_the_ui(daemon: Daemon) -> None:
-    folder = daemon.installation.add_tenant("endless", **SLOW)
+def test_a_run_is_terminated_from_the_ui(daemon: Daemon, tmp_path: Path) -> None:
+    folder = tmp_path / "endless"
+    folder.mkdir()
     for number in range(400):
         (folder / f"{number:04d}.md").write_text(f"# Page {number}\n\nWords of page {number}.\n")
+    # Listed with its files in place: a run over the first few alone would soon have ended.
+    daemon.installation.add_tenant("endless", root=folder, **SLOW)
 
     def started() -> list[str]:
         runs = [record.dagster_run for record in daemon.runs("endless")]
