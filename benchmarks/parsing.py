@@ -30,7 +30,8 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.parse import parse, prepare_for
 from rag_assets.ingest.parsing.registry import PARSERS
-from rag_assets.ingest.parsing.workers.pool import ParserPool, ParseTask
+from rag_assets.ingest.workers.pool import WorkerPool
+from rag_assets.ingest.workers.tasks import ParseTask
 
 _LEAST_SECONDS = 1.0
 
@@ -51,7 +52,7 @@ def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
     for library in libraries:
         library.read(documents[0])  # loads what it needs
     units = contestants["parser"]()
-    with ParserPool(1, ParseLimits(), cache) as pool:
+    with WorkerPool(1, ParseLimits(), cache) as pool:
         _through(pool, documents[:1], media_type)  # starts the worker
         for _ in range(rounds):
             for name, run in contestants.items():
@@ -79,13 +80,13 @@ def _parsed(data: bytes, media_type: str) -> int:
     return parse(data, media_type).pages or 1
 
 
-def _through(pool: ParserPool, documents: Sequence[bytes], media_type: str) -> int:
+def _through(pool: WorkerPool, documents: Sequence[bytes], media_type: str) -> int:
     """Parse documents as a sync does, and make sure that none was refused."""
     tasks = (
         ParseTask(str(number), f"{number}", media_type, lambda data=data: data)
         for number, data in enumerate(documents)
     )
-    results = [outcome.result for outcome in pool.parse_many(tasks)]
+    results = [outcome.result for outcome in pool.map(tasks)]
     refused = [result for result in results if not isinstance(result, ParsedText)]
     if refused:
         raise refused[0]

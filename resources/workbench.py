@@ -7,9 +7,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import dagster as dg
+from pydantic import PrivateAttr
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.settings import Settings
+from rag_assets.ingest.workers.pool import KeptPool, usable_cores
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.removal import delete_late_writes
 from rag_assets.privacy.masker import masker_of
@@ -35,6 +37,16 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     slice_megabytes: int = SliceLimits().megabytes
     slice_parse_seconds: float = SliceLimits().parse_seconds
     slice_embed_seconds: float = SliceLimits().embed_seconds
+    _workers: KeptPool | None = PrivateAttr(default=None)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Keep worker processes for the run's stages; none is started before a stage needs it."""
+        self._workers = KeptPool(usable_cores(), Settings.from_environment().local / "cache")
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
+        """End the workers."""
+        if self._workers is not None:
+            self._workers.close()
 
     def context(
         self,
@@ -72,6 +84,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
                 self.slice_embed_seconds,
             ),
             batch_api=partial(embedders.batch_api, record.ref),
+            kept_pool=self._workers,
         )
 
     def retreat(self, tenant_id: str) -> None:

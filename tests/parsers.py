@@ -17,9 +17,9 @@ import time
 from functools import cache
 from pathlib import Path
 
-from rag_assets.ingest.parsing.workers.process import fork_server_socket, scrubbed_environment
+from rag_assets.ingest.workers.process import fork_server_socket, scrubbed_environment
 
-_PROGRAM = "rag_assets.ingest.parsing.workers.fork_server"
+_PROGRAM = "rag_assets.ingest.workers.fork_server"
 _START_SECONDS = 120
 
 

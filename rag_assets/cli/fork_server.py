@@ -21,10 +21,10 @@ from rag_assets.cli import home_folder
 from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
 from rag_assets.forkserver.server import ForkServer, begin_anew
-from rag_assets.ingest.parsing.workers.process import fork_server_socket, scrubbed_environment
+from rag_assets.ingest.workers.process import fork_server_socket, scrubbed_environment
 from rag_assets.privacy.masker import masker_of
 
-_PARSERS = "rag_assets.ingest.parsing.workers.fork_server"
+_PARSERS = "rag_assets.ingest.workers.fork_server"
 _PACKAGES = ("rag_assets", "resources", "sensors", "checks")
 _NOT_OF_COMMANDS = re.compile(
     r"__main__$|migrations\.|elasticsearch_node|\.docling|\.workers\.(worker|fork_server)$"

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from rag_assets.common.batches import batched
-from rag_assets.ingest.chunking.chunk_set import chunk_document
+from rag_assets.ingest.chunking.chunk_set import ChunkSet
 from rag_assets.ingest.chunking.location import describe
+from rag_assets.ingest.workers.tasks import ChunkTask
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
@@ -17,6 +18,9 @@ from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
 
 _READ_DOCUMENTS = 200
+_WRITTEN_DOCUMENTS = 500
+_WORKERS_BYTES = 1024 * 1024
+"""Chunking less than this takes less time than starting workers."""
 _SAMPLE = 15
 _SAMPLE_OF_EACH = 3
 
@@ -70,8 +74,7 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
     dropped: dict[str, tuple[DroppedRow, ...]] = {}
     token_counts: list[int] = []
     sample: list[ChunkSample] = []
-    for batch in prefetched(_with_texts(ctx, todo)):
-        made = _chunk_sets(ctx, batch)
+    for made in batched(_chunk_sets(ctx, todo), _WRITTEN_DOCUMENTS):
         ctx.lake.append_chunk_sets(made)
         dropped |= {row.key: row.dropped for row in made if row.dropped}
         token_counts += [chunk.token_count for row in made for chunk in row.chunks]
@@ -104,26 +107,36 @@ def _sample(
             )
 
 
-def _with_texts(
-    ctx: TenantContext, todo: list[ParsedDocument]
-) -> Iterator[list[tuple[ParsedDocument, ParsedRow]]]:
+def _chunk_sets(ctx: TenantContext, todo: list[ParsedDocument]) -> Iterator[ChunkSetRow]:
+    """The chunk sets of documents, made by worker processes where there is work for several."""
+    tasks = _tasks(ctx, todo)
+    if sum(item.document.facts.size for item in todo) < _WORKERS_BYTES:
+        yield from (_row(task.chunk()) for task in tasks)
+        return
+    with ctx.worker_pool() as pool:
+        yield from map(_row, pool.map(tasks))
+
+
+def _tasks(ctx: TenantContext, todo: list[ParsedDocument]) -> Iterator[ChunkTask]:
     # In the order of the lake's files: neighbours share row groups.
     todo = sorted(todo, key=lambda item: ctx.parse_key(item.document))
+    for batch, texts in prefetched(_with_texts(ctx, todo)):
+        for item in batch:
+            row = texts[ctx.parse_key(item.document)]
+            chosen = ctx.chunk_parameters(item.document, item.media_type)
+            yield ChunkTask(row.parsed, row.digest, chosen)
+
+
+def _with_texts(
+    ctx: TenantContext, todo: list[ParsedDocument]
+) -> Iterator[tuple[list[ParsedDocument], dict[str, ParsedRow]]]:
     for batch in batched(todo, _READ_DOCUMENTS):
-        texts = ctx.lake.parsed({ctx.parse_key(item.document) for item in batch})
-        yield [(item, texts[ctx.parse_key(item.document)]) for item in batch]
+        yield batch, ctx.lake.parsed({ctx.parse_key(item.document) for item in batch})
 
 
-def _chunk_sets(
-    ctx: TenantContext, batch: list[tuple[ParsedDocument, ParsedRow]]
-) -> list[ChunkSetRow]:
-    rows = []
-    for item, row in batch:
-        chosen = ctx.chunk_parameters(item.document, item.media_type)
-        made = chunk_document(row.parsed, chosen, parsed_digest=row.digest)
-        dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in made.dropped)
-        rows.append(ChunkSetRow(made.key, made.digest, made.chunks, dropped, made.language))
-    return rows
+def _row(made: ChunkSet) -> ChunkSetRow:
+    dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in made.dropped)
+    return ChunkSetRow(made.key, made.digest, made.chunks, dropped, made.language)
 
 
 def _warn_of_secrets(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.languages import detector_version
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import parse_key, parsers_version
+from rag_assets.ingest.workers.pool import KeptPool, WorkerPool, usable_cores
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.protocol import Embedder
@@ -52,6 +54,8 @@ class TenantContext:
         guard: raises when this process no longer holds the tenant's lock; called before writes.
         log: writes a line of progress.
         batch_api: returns the batch API of one of the tenant's embedders, past ones included.
+        kept_pool: keeps worker processes from stage to stage; without one each stage starts its
+            own.
     """
 
     tenant: Tenant
@@ -65,6 +69,18 @@ class TenantContext:
     log: Callable[[str], None]
     limits: SliceLimits = field(default_factory=SliceLimits)
     batch_api: Callable[[EmbedderConfig], BatchApi] = build_batch_api
+    kept_pool: KeptPool | None = None
+
+    @contextmanager
+    def worker_pool(self) -> Iterator[WorkerPool]:
+        """Worker processes with the tenant's limits, as many as there are cores at most."""
+        limits = self.tenant.parser.limits
+        if self.kept_pool is not None:
+            with self.kept_pool.opened(limits) as pool:
+                yield pool
+        else:
+            with WorkerPool(usable_cores(), limits, self.settings.local / "cache") as pool:
+                yield pool
 
     @cached_property
     def parse_options(self) -> ParseOptions:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,9 +11,9 @@ from rag_assets.common.errors import DocumentVanished, RagAssetsError
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.records import parsed_digest
-from rag_assets.ingest.parsing.workers.pool import ParseOutcome, ParserPool, ParseTask
 from rag_assets.ingest.sources.masked_paths import ListedPaths
 from rag_assets.ingest.sources.model import DocumentSource
+from rag_assets.ingest.workers.tasks import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.quarantine import DocumentNote
@@ -126,9 +125,8 @@ class _Parsing:
         ctx = self._ctx
         progress = Progress("parsed_text", len(self._missing), ctx.log)
         workers = _workers([documents[0].facts.size for documents in self._missing.values()])
-        cache = ctx.settings.local / "cache"
-        with ParserPool(workers, ctx.tenant.parser.limits, cache) as pool:
-            for outcome in pool.parse_many(self._tasks()):
+        with ctx.worker_pool() as pool:
+            for outcome in pool.map(self._tasks(), workers=workers):
                 documents = self._missing[outcome.key]
                 self._count(documents[0], outcome)
                 if isinstance(outcome.result, ParsedText):
@@ -240,9 +238,9 @@ def _opened(ctx: TenantContext) -> list[DocumentSource]:
 
 
 def _workers(sizes: Sequence[int]) -> int:
-    """How many fresh processes to parse documents of these sizes in."""
+    """How many processes are worth starting for documents of these sizes."""
     # Parsing a few small documents takes less time than starting a second process.
-    return min(len(os.sched_getaffinity(0)), len(sizes), 1 + sum(sizes) // _WORKER_BYTES)
+    return min(len(sizes), 1 + sum(sizes) // _WORKER_BYTES)
 
 
 def _first_notes(notes: Sequence[tuple[Document, str]]) -> tuple[DocumentNote, ...]:

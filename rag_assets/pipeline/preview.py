@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -17,9 +16,9 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.records import parsed_digest
 from rag_assets.ingest.parsing.registry import parse_key
-from rag_assets.ingest.parsing.workers.pool import ParserPool, ParseTask
 from rag_assets.ingest.sources.masked_paths import ListedPaths
 from rag_assets.ingest.sources.model import DocumentSource
+from rag_assets.ingest.workers.tasks import ParseTask
 from rag_assets.pipeline.batches import texts_in_batches
 from rag_assets.pipeline.context import TenantContext, config_key, generation_key
 from rag_assets.pipeline.source_listing import SourceListing
@@ -218,15 +217,14 @@ def _measure(ctx: TenantContext, due: list[_Due]) -> Preview:
         by_key.setdefault(item.parse_key, []).append(item)
     texts = _Texts(ctx)
     parse = failed = chunks = 0
-    workers = len(os.sched_getaffinity(0))
-    with ParserPool(workers, ctx.tenant.parser.limits, ctx.settings.local / "cache") as pool:
+    with ctx.worker_pool() as pool:
         for keys in batched(by_key, _BATCH):
             missing = ctx.lake.missing_parsed(keys)
             parse += len(missing)
             stored = {key: by_key[key] for key in keys if key not in missing}
             chunks += _measure_stored(ctx, stored, texts)
             tasks = (_task(key, by_key[key][0]) for key in keys if key in missing)
-            for outcome in pool.parse_many(tasks):
+            for outcome in pool.map(tasks):
                 if isinstance(outcome.result, ParsedText):
                     ways = _ways(ctx, by_key[outcome.key], outcome.result.media_type)
                     chunks += _measure_parsed(outcome.result, ways, texts)

@@ -35,8 +35,10 @@ _SHARE = 0.8
 """The least share of pieces in the language; with less, the document has several languages."""
 
 _MARKUP = re.compile(r"`+[^`]*`+|<[^<>]*>|\{[^{}]*\}|\]\([^()\s]*\)")
-_ASCII_RUN = re.compile(r"[!-~]+")
-_TECHNICAL = re.compile(r"[\d_/\\@=|&%$#+<>]|\w[.:]\w|[a-z][A-Z]")
+# Runs of visible ASCII that are names, numbers, paths or addresses.
+_TECHNICAL = re.compile(
+    r"(?<![!-~])(?=[!-~]*?(?:[\d_/\\@=|&%$#+<>]|\w[.:]\w|[a-z][A-Z]))[!-~]+", re.ASCII
+)
 
 _VARIETIES: Mapping[str, str] = MappingProxyType({"arz": "ar", "wuu": "zh", "yue": "zh"})
 """Languages without a code of two letters, by the code that users expect."""
@@ -70,6 +72,11 @@ def language_identity(media_type: str) -> str | None:
     return None if media_type in SOURCE_CODE else detector_version()
 
 
+def load_detector() -> None:
+    """Load the model now rather than with the first document."""
+    _model()
+
+
 @cache
 def detector_version() -> str:
     """Changes whenever the language of a prose document may change."""
@@ -87,7 +94,8 @@ def _pieces(parsed: ParsedText) -> Iterator[str]:
 
 
 def _words(text: str) -> str:
-    return " ".join(_ASCII_RUN.sub(_unless_technical, _MARKUP.sub(" ", text)).split())
+    """The words of a text, without technical ones, which the model takes for English."""
+    return " ".join(_TECHNICAL.sub(" ", _MARKUP.sub(" ", text)).split())
 
 
 def _guess(words: str) -> tuple[str, float]:
@@ -97,11 +105,6 @@ def _guess(words: str) -> tuple[str, float]:
         return "", 0.0
     code = labels[0].removeprefix("__label__")
     return _VARIETIES.get(code, code), probabilities[0]
-
-
-def _unless_technical(run: re.Match[str]) -> str:
-    """Leave out names, numbers, paths and addresses, which the model takes for English."""
-    return " " if _TECHNICAL.search(run.group()) else run.group()
 
 
 @cache

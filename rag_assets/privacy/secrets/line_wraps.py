@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from rag_assets.privacy.secrets.text_views import View, ViewBuilder, is_mixed_word
 
 _WRAPPED = re.compile(r"[ \t]*(?:<br ?/?>|\\)?\r?\n[ \t>|]*(?=[A-Za-z0-9+/=_~-])")
+# Begins with a set of characters, by which the search skips the others quickly.
 _LINE_END = re.compile(
-    r"((?:\d|(?<=[a-z])[A-Z])[A-Za-z0-9+/=_~.:-]{0,240})[ \t]*(?:<br ?/?>|\\)?\r?\n"
+    r"([\dA-Z](?:(?<![A-Z])|(?<=[a-z][A-Z]))[A-Za-z0-9+/=_~.:-]{0,240})"
+    r"[ \t]*(?:<br ?/?>|\\)?\r?\n"
 )
 _WORD = re.compile(r"[A-Za-z0-9+/=_~.:-]+")
 _PIECE_RIGHT = re.compile(r"[A-Za-z0-9+/=_~.-]*")

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
+from typing import NamedTuple
 
 from rag_assets.privacy.secrets.spans import SecretSpan
 
@@ -44,48 +47,69 @@ _BESIDE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 _LEAST_RUN = 3
 
 
+class _Piece(NamedTuple):
+    """A piece of a view.
+
+    Attributes:
+        at: where it begins in the view.
+        start, end: the part of the original that it represents.
+        copied: whether it equals that part; otherwise each of its characters stands for all of it.
+    """
+
+    at: int
+    start: int
+    end: int
+    copied: bool
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """A transformed text, with offsets in the original.
 
     Attributes:
         text: after the transformation.
-        starts: for each character, where the part of the original begins that it represents.
-        ends: likewise, where that part ends.
+        pieces: what it consists of, in order.
     """
 
     text: str
-    starts: list[int]
-    ends: list[int]
+    pieces: list[_Piece]
 
     def original(self, span: SecretSpan) -> SecretSpan:
         """The span in the original of a span in the view."""
-        return SecretSpan(self.starts[span.start], self.ends[span.end - 1], span.rule)
+        first, last = self._piece(span.start), self._piece(span.end - 1)
+        start = first.start + span.start - first.at if first.copied else first.start
+        end = last.start + span.end - last.at if last.copied else last.end
+        return SecretSpan(start, end, span.rule)
+
+    def _piece(self, at: int) -> _Piece:
+        return self.pieces[bisect_right(self.pieces, at, key=attrgetter("at")) - 1]
 
 
 class ViewBuilder:
     """Builds a view from pieces of the original."""
 
     def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._starts: list[int] = []
-        self._ends: list[int] = []
+        self._texts: list[str] = []
+        self._pieces: list[_Piece] = []
+        self._length = 0
 
     def copy(self, piece: str, at: int) -> None:
-        """Append a piece of the original, which begins at an offset, unchanged."""
-        self._parts.append(piece)
-        self._starts.extend(range(at, at + len(piece)))
-        self._ends.extend(range(at + 1, at + len(piece) + 1))
+        """Append a piece of the original, which begins at an offset, or one of equal length."""
+        self._append(piece, at, at + len(piece), copied=True)
 
     def replace(self, text: str, start: int, end: int) -> None:
         """Append a text in place of a part of the original."""
-        self._parts.append(text)
-        self._starts.extend([start] * len(text))
-        self._ends.extend([end] * len(text))
+        self._append(text, start, end, copied=False)
 
     def view(self) -> View:
         """The view of all pieces appended."""
-        return View("".join(self._parts), self._starts, self._ends)
+        return View("".join(self._texts), self._pieces)
+
+    def _append(self, text: str, start: int, end: int, *, copied: bool) -> None:
+        if text:
+            self._texts.append(text)
+            self._pieces.append(_Piece(self._length, start, end, copied))
+            self._length += len(text)
 
 
 def candidates(text: str) -> list[tuple[int, int]]:

@@ -30,10 +30,13 @@ def lexical_terms(text: str) -> str:
     `handleHTTPError` gives `handlehttperror handl http error`; repeated words stay repeated, so
     that term frequencies keep their meaning.
     """
-    return " ".join(filter(None, map(_terms_between_spaces, text.split())))
+    runs = text.split()
+    # Longer ones would fill the cache's memory.
+    of_run = _terms_of_run if max(map(len, runs), default=0) <= _MAX_WORD else _terms_of_any_run
+    return " ".join(filter(None, map(of_run, runs)))
 
 
-def _terms_between_spaces(run: str) -> str:
+def _terms_of_any_run(run: str) -> str:
     return _terms_of_run(run) if len(run) <= _MAX_WORD else _terms_of_words(run)
 
 

@@ -30,6 +30,11 @@ _TOO_MUCH = frozenset({"too_many_clauses", "too_many_nested_clauses"})
 _JSON = ("application/json", "application/vnd.elasticsearch+json")
 
 
+def json_serializers() -> dict[str, OrjsonSerializer]:
+    """Serializers of a client's requests and answers by orjson."""
+    return {kind: OrjsonSerializer() for kind in _JSON}
+
+
 class ElasticsearchSearcher:
     """Searches entries in Elasticsearch (see EntrySearcher).
 
@@ -44,7 +49,7 @@ class ElasticsearchSearcher:
             request_timeout=_SECONDS,
             max_retries=2,
             retry_on_status=TRANSIENT,
-            serializers={kind: OrjsonSerializer() for kind in _JSON},
+            serializers=json_serializers(),
         )
 
     async def rankings(

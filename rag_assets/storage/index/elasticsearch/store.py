@@ -10,7 +10,7 @@ from rag_assets.storage.index.elasticsearch.administration import ElasticsearchI
 from rag_assets.storage.index.elasticsearch.entries import ElasticsearchEntries
 from rag_assets.storage.index.elasticsearch.errors import TRANSIENT
 from rag_assets.storage.index.elasticsearch.mapping import IndexNames
-from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
+from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher, json_serializers
 from rag_assets.storage.index.store import StoreConfig, VectorStore
 
 
@@ -22,6 +22,7 @@ def open_store(config: StoreConfig) -> VectorStore:
         max_retries=3,
         retry_on_status=TRANSIENT,
         retry_on_timeout=True,
+        serializers=json_serializers(),
     )
     return VectorStore(
         entries=ElasticsearchEntries(client),

@@ -19,10 +19,12 @@ from hypothesis import strategies as st
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
+from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.records import from_record, to_record
 from rag_assets.ingest.parsing.registry import PARSERS
-from rag_assets.ingest.parsing.workers.pool import ParseLimits, ParserPool, ParseTask
+from rag_assets.ingest.workers.pool import WorkerPool
+from rag_assets.ingest.workers.tasks import ParseTask
 from tests.unit.ingest.chunking.promises import check_promises
 from tests.unit.ingest.parsing import mutations
 from tests.unit.ingest.parsing.mutations import Edit, edited, edited_tree, parts
@@ -49,13 +51,13 @@ fuzz = settings(
 
 
 @pytest.fixture(scope="module")
-def fuzzed(cache_dir: Path) -> Iterator[ParserPool]:
-    with ParserPool(1, LIMITS, cache_dir) as pool:
+def fuzzed(cache_dir: Path) -> Iterator[WorkerPool]:
+    with WorkerPool(1, LIMITS, cache_dir) as pool:
         yield pool
 
 
 @pytest.mark.slow
-def test_every_parser_has_a_seed_that_it_reads(fuzzed: ParserPool) -> None:
+def test_every_parser_has_a_seed_that_it_reads(fuzzed: WorkerPool) -> None:
     assert sorted(seeds()) == IDS
     for parser, documents in seeds().items():
         for seed in documents:
@@ -71,7 +73,7 @@ def test_every_parser_has_a_seed_that_it_reads(fuzzed: ParserPool) -> None:
 @fuzz
 @given(data=st.data(), changes=mutations.edits)
 def test_damaged_documents(
-    fuzzed: ParserPool, parser: str, data: st.DataObject, changes: list[Edit]
+    fuzzed: WorkerPool, parser: str, data: st.DataObject, changes: list[Edit]
 ) -> None:
     seed = data.draw(st.sampled_from([*seeds()[parser], *handbook(parser)]))
     if parser in ZIPPED and data.draw(MOSTLY):
@@ -89,14 +91,14 @@ def test_damaged_documents(
 @pytest.mark.parametrize("parser", TEXTS)
 @fuzz
 @given(data=st.data())
-def test_any_text(fuzzed: ParserPool, parser: str, data: st.DataObject) -> None:
+def test_any_text(fuzzed: WorkerPool, parser: str, data: st.DataObject) -> None:
     seed = data.draw(st.sampled_from(seeds()[parser]))
     words = [*seed.data.decode().split(), *"\n \t\r\u2028\x0c\u00a0\u0301", "\n\n", "\r\n", "    "]
     text = "".join(data.draw(st.lists(st.sampled_from(words) | st.text(max_size=8), max_size=60)))
     check(fuzzed, text.encode(), seed.media_type)
 
 
-def check(pool: ParserPool, document: bytes, media_type: str) -> None:
+def check(pool: WorkerPool, document: bytes, media_type: str) -> None:
     """Parse and chunk a document, hold the outcome to what is promised, and parse another one."""
     result = outcome(pool, document, media_type)
     event("read" if isinstance(result, ParsedText) else "refused")
@@ -113,9 +115,9 @@ def check(pool: ParserPool, document: bytes, media_type: str) -> None:
 
 
 def outcome(
-    pool: ParserPool, document: bytes, media_type: str | None
+    pool: WorkerPool, document: bytes, media_type: str | None
 ) -> ParsedText | DocumentRejected:
-    [made] = pool.parse_many([ParseTask("key", "name", media_type, lambda: document)])
+    [made] = pool.map([ParseTask("key", "name", media_type, lambda: document)])
     assert isinstance(made.result, ParsedText | DocumentRejected)
     return made.result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.ingest.conftest import Parse
 
 from rag_assets.common.errors import ConfigurationError, DocumentRejected
 from rag_assets.ingest.parsing.limits import ParseLimits
@@ -14,7 +15,6 @@ from rag_assets.ingest.parsing.parse import parse as parse_document
 from rag_assets.ingest.parsing.pdf import ocr
 from rag_assets.ingest.parsing.pdf.file import PdfFile
 from tests.unit.ingest.parsing import pdfs
-from tests.unit.ingest.parsing.conftest import Parse
 from tests.unit.ingest.parsing.pdfs import Style
 
 PAGE: list[tuple[Style, str]] = [

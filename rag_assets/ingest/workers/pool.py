@@ -1,62 +1,40 @@
-"""Parsing many documents in worker processes, each document under limits of its own."""
+"""A pool of worker processes that parse or chunk documents, each under limits of its own."""
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Generic, Protocol, Self, TypeVar
 
-from rag_assets.common.errors import RagAssetsError
 from rag_assets.ingest.parsing.limits import ParseLimits
-from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.workers.process import WorkerProcess, WorkerUnavailable
+from rag_assets.ingest.workers.process import WorkerProcess
 
-__all__ = ["ParseLimits", "ParseOutcome", "ParseTask", "ParserPool"]
-
-
-@dataclass(frozen=True, slots=True)
-class ParseTask:
-    """One document to parse.
-
-    Attributes:
-        key: comes back with the outcome.
-        name: its name for people; not used for parsing.
-        media_type: the type that its source declares.
-        read: gives its bytes, called from another thread when its turn comes.
-        options: its tenant's options.
-    """
-
-    key: str
-    name: str
-    media_type: str | None
-    read: Callable[[], bytes]
-    options: ParseOptions = field(default_factory=ParseOptions)
+_Outcome_co = TypeVar("_Outcome_co", covariant=True)
+_Outcome = TypeVar("_Outcome")
 
 
-@dataclass(frozen=True, slots=True)
-class ParseOutcome:
-    """The outcome of a task.
-
-    Attributes:
-        result: the masked text, or the reason of its quarantine.
-        seconds: that it took one worker, reading included.
-    """
-
-    key: str
-    result: ParsedText | RagAssetsError
-    seconds: float = 0.0
+def usable_cores() -> int:
+    """How many cores this process may use, and so how many workers are worth starting."""
+    return len(os.sched_getaffinity(0))
 
 
-class ParserPool:
+class WorkerTask(Protocol[_Outcome_co]):
+    """One document's work."""
+
+    def execute(self, worker: WorkerProcess) -> _Outcome_co:
+        """Have a worker do it, from another thread when its turn comes."""
+        ...
+
+
+class WorkerPool:
     """A few worker processes, started when first needed and replaced when they fail.
 
     Args:
-        workers: how many documents are parsed at once.
+        workers: how many documents are worked on at once.
         limits: for each document.
         cache_dir: a private folder where scanners keep their compiled rules.
     """
@@ -76,6 +54,10 @@ class ParserPool:
         return self
 
     def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all workers, busy ones included."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -85,20 +67,25 @@ class ParserPool:
         for worker in idle:
             worker.close()
 
-    def parse_many(self, tasks: Iterable[ParseTask]) -> Iterator[ParseOutcome]:
-        """Parse documents in parallel; outcomes are yielded as they are ready.
+    def map(
+        self, tasks: Iterable[WorkerTask[_Outcome]], *, workers: int | None = None
+    ) -> Iterator[_Outcome]:
+        """Execute tasks in parallel; outcomes are yielded as they are ready.
 
         At most one document per worker is read and held at a time. Workers stay for the next
-        call. An error of `read` that is a RagAssetsError becomes the task's outcome; any other
-        is raised here, as is one of `tasks` itself.
+        call. An error of a task is raised here, as is one of `tasks` itself.
+
+        Args:
+            tasks: the work.
+            workers: how many of the pool's to use at most; all by default.
 
         Raises:
             WorkerUnavailable: worker processes do not start.
         """
         run = _Run(self, tasks)
         threads = [
-            threading.Thread(target=run.serve, name=f"parse-{number}", daemon=True)
-            for number in range(self.workers)
+            threading.Thread(target=run.serve, name=f"worker-{number}", daemon=True)
+            for number in range(min(self.workers, workers or self.workers))
         ]
         for thread in threads:
             thread.start()
@@ -113,7 +100,7 @@ class ParserPool:
         """Take a worker for one document, an idle one if there is any."""
         with self._lock:
             if self._closed:
-                raise RuntimeError("the pool of parsers is closed")
+                raise RuntimeError("the pool of workers is closed")
             worker = self._idle.pop() if self._idle else None
             if worker is None:
                 worker = WorkerProcess(self._limits, self._cache_dir)
@@ -130,15 +117,49 @@ class ParserPool:
         worker.close()
 
 
-class _Run:
-    """One call of parse_many: its tasks, the threads that serve them, their outcomes."""
+class KeptPool:
+    """Keeps a pool open from one stage of a run to the next: workers take a while to start.
 
-    def __init__(self, pool: ParserPool, tasks: Iterable[ParseTask]) -> None:
+    Args:
+        workers: see WorkerPool.
+        cache_dir: see WorkerPool.
+    """
+
+    def __init__(self, workers: int, cache_dir: Path) -> None:
+        self._workers = workers
+        self._cache_dir = cache_dir
+        self._limits: ParseLimits | None = None
+        self._pool: WorkerPool | None = None
+
+    @contextmanager
+    def opened(self, limits: ParseLimits) -> Iterator[WorkerPool]:
+        """The pool with these limits, which stays open afterwards unless the block raises."""
+        if self._pool is None or self._limits != limits:
+            self.close()
+            self._limits = limits
+            self._pool = WorkerPool(self._workers, limits, self._cache_dir).__enter__()
+        try:
+            yield self._pool
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End its workers."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+
+class _Run(Generic[_Outcome]):
+    """One call of map: its tasks, the threads that serve them, their outcomes."""
+
+    def __init__(self, pool: WorkerPool, tasks: Iterable[WorkerTask[_Outcome]]) -> None:
         self._pool = pool
         self._tasks = iter(tasks)
         self._taking = threading.Lock()
         self._stopped = threading.Event()
-        self._outcomes: queue.SimpleQueue[ParseOutcome | BaseException | None]
+        self._outcomes: queue.SimpleQueue[tuple[_Outcome] | BaseException | None]
         self._outcomes = queue.SimpleQueue()
         # An unread outcome counts as held: a slow reader slows the workers.
         self._room = threading.Semaphore(2 * pool.workers)
@@ -148,13 +169,13 @@ class _Run:
         """Process tasks until none is left; the last item is None."""
         try:
             while (task := self._next()) is not None:
-                self._outcomes.put(self._outcome(task))
+                self._outcomes.put((self._outcome(task),))
         except BaseException as error:  # raised again where outcomes are read
             self._outcomes.put(error)
         finally:
             self._outcomes.put(None)
 
-    def outcomes(self, threads: int) -> Iterator[ParseOutcome]:
+    def outcomes(self, threads: int) -> Iterator[_Outcome]:
         """Yield outcomes until every thread has sent None."""
         while threads:
             outcome = self._outcomes.get()
@@ -164,7 +185,7 @@ class _Run:
                 raise outcome
             else:
                 self._room.release()
-                yield outcome
+                yield outcome[0]
 
     def stop(self) -> None:
         """Let threads end: no further task, and nothing to wait for."""
@@ -173,25 +194,19 @@ class _Run:
         for worker in list(self._current):
             worker.kill()
 
-    def _next(self) -> ParseTask | None:
+    def _next(self) -> WorkerTask[_Outcome] | None:
         self._room.acquire()
         with self._taking:
             return None if self._stopped.is_set() else next(self._tasks, None)
 
-    def _outcome(self, task: ParseTask) -> ParseOutcome:
-        # Taken before the bytes are read, so that it starts up meanwhile.
+    def _outcome(self, task: WorkerTask[_Outcome]) -> _Outcome:
+        # Taken before the document is read, so that it starts up meanwhile.
         worker = self._pool.take()
         self._current.add(worker)
-        started = time.monotonic()
         try:
             if self._stopped.is_set():
                 worker.kill()
-            result = worker.parse(task.read(), task.media_type, task.options)
-            return ParseOutcome(task.key, result, time.monotonic() - started)
-        except WorkerUnavailable:
-            raise
-        except RagAssetsError as error:
-            return ParseOutcome(task.key, error, time.monotonic() - started)
+            return task.execute(worker)
         finally:
             self._current.discard(worker)
             self._pool.give_back(worker)

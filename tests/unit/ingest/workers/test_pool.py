@@ -23,13 +23,15 @@ from rag_assets.common.errors import (
     DocumentTooLarge,
     ServiceUnavailable,
 )
+from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.workers.pool import ParseLimits, ParseOutcome, ParserPool, ParseTask
-from rag_assets.ingest.parsing.workers.process import WorkerProcess, scrubbed_environment
+from rag_assets.ingest.workers.pool import WorkerPool
+from rag_assets.ingest.workers.process import WorkerProcess, scrubbed_environment
+from rag_assets.ingest.workers.tasks import ParseOutcome, ParseTask
 from tests.unit.ingest.parsing import pdfs
 
-ROOT = Path(__file__).resolve().parents[5]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def task(key: str, data: bytes, media_type: str | None = None) -> ParseTask:
@@ -57,7 +59,7 @@ def children() -> Callable[[], list[psutil.Process]]:
         for process in psutil.Process().children():
             # Another test's process may end at this moment, and wait to be reaped.
             with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-                if "rag_assets.ingest.parsing.workers.worker" in " ".join(process.cmdline()):
+                if "rag_assets.ingest.workers.worker" in " ".join(process.cmdline()):
                     found.append(process)
         return found
 
@@ -68,9 +70,9 @@ def children() -> Callable[[], list[psutil.Process]]:
 @pytest.mark.slow
 def test_a_document_that_takes_too_long_fails_alone(cache_dir: Path) -> None:
     slow = pdfs.endless(400_000)
-    with ParserPool(1, ParseLimits(seconds=1.5), cache_dir) as pool:
+    with WorkerPool(1, ParseLimits(seconds=1.5), cache_dir) as pool:
         started = time.monotonic()
-        results = by_key(pool.parse_many([ok(1), task("slow", slow), ok(2)]))
+        results = by_key(pool.map([ok(1), task("slow", slow), ok(2)]))
         assert time.monotonic() - started < 30
     late = results["slow"]
     assert isinstance(late, DocumentTimeout)
@@ -83,8 +85,8 @@ def test_a_decompression_bomb_fails_alone(cache_dir: Path) -> None:
     data = pdfs.bomb(600)
     assert len(data) < 100_000
     limits = ParseLimits(seconds=60, memory_bytes=300 * 1024**2)
-    with ParserPool(1, limits, cache_dir) as pool:
-        results = by_key(pool.parse_many([ok(1), task("bomb", data), ok(2)]))
+    with WorkerPool(1, limits, cache_dir) as pool:
+        results = by_key(pool.map([ok(1), task("bomb", data), ok(2)]))
     assert isinstance(results["bomb"], DocumentTooCostly)
     assert titles(results) == ["Title 1", "Title 2"]
 
@@ -94,8 +96,8 @@ def test_a_document_that_needs_too_much_memory_fails_alone(cache_dir: Path) -> N
     # A million short lines take a few hundred megabytes of line and block objects.
     hungry = b"a\n\n" * 2_000_000
     limits = ParseLimits(memory_bytes=200 * 1024**2)
-    with ParserPool(1, limits, cache_dir) as pool:
-        results = by_key(pool.parse_many([ok(1), task("hungry", hungry), ok(2)]))
+    with WorkerPool(1, limits, cache_dir) as pool:
+        results = by_key(pool.map([ok(1), task("hungry", hungry), ok(2)]))
     assert isinstance(results["hungry"], DocumentTooCostly)
     assert results["hungry"].message == "it needs more memory than one document may use"
     assert "parser.memory_mb" in (results["hungry"].hint or "")
@@ -105,8 +107,8 @@ def test_a_document_that_needs_too_much_memory_fails_alone(cache_dir: Path) -> N
 @pytest.mark.slow
 def test_a_usual_pdf_needs_little_memory_of_its_own(cache_dir: Path) -> None:
     data = pdfs.laid_out([[("body", f"Page {n} says this and that.")] for n in range(50)])
-    with ParserPool(1, ParseLimits(memory_bytes=150 * 1024**2), cache_dir) as pool:
-        results = by_key(pool.parse_many([task("pdf", data)]))
+    with WorkerPool(1, ParseLimits(memory_bytes=150 * 1024**2), cache_dir) as pool:
+        results = by_key(pool.map([task("pdf", data)]))
     assert isinstance(results["pdf"], ParsedText)
 
 
@@ -127,8 +129,8 @@ def test_a_parser_that_dies_fails_its_document_and_is_replaced(
     reason: str,
     children: Callable[[], list[psutil.Process]],
 ) -> None:
-    with ParserPool(1, ParseLimits(), cache_dir) as pool:
-        assert titles(by_key(pool.parse_many([ok(1)]))) == ["Title 1"]
+    with WorkerPool(1, ParseLimits(), cache_dir) as pool:
+        assert titles(by_key(pool.map([ok(1)]))) == ["Title 1"]
         [worker] = children()
 
         def shoot_then_read() -> bytes:
@@ -137,7 +139,7 @@ def test_a_parser_that_dies_fails_its_document_and_is_replaced(
             return b"# shot"
 
         shot = ParseTask("shot", "shot", None, shoot_then_read)
-        results = by_key(pool.parse_many([shot, ok(2)]))
+        results = by_key(pool.map([shot, ok(2)]))
         [other] = children()
         assert other.pid != worker.pid
     assert type(results["shot"]) is kind
@@ -149,11 +151,11 @@ def test_a_parser_that_dies_fails_its_document_and_is_replaced(
 def test_workers_stay_for_the_next_documents_and_end_with_the_pool(
     cache_dir: Path, children: Callable[[], list[psutil.Process]]
 ) -> None:
-    with ParserPool(2, ParseLimits(), cache_dir) as pool:
+    with WorkerPool(2, ParseLimits(), cache_dir) as pool:
         assert children() == [], "nothing starts before it is needed"
-        assert len(by_key(pool.parse_many(map(ok, range(40))))) == 40
+        assert len(by_key(pool.map(map(ok, range(40))))) == 40
         first = {p.pid for p in children()}
-        assert len(by_key(pool.parse_many(map(ok, range(40))))) == 40
+        assert len(by_key(pool.map(map(ok, range(40))))) == 40
         assert first
         assert {p.pid for p in children()} == first
     assert children() == []
@@ -167,8 +169,8 @@ def test_documents_are_read_one_per_worker_and_only_when_wanted(cache_dir: Path)
         for number in range(100):
             yield ParseTask(str(number), "x", None, lambda n=number: read.append(n) or b"# x")
 
-    with ParserPool(2, ParseLimits(), cache_dir) as pool:
-        outcomes = pool.parse_many(tasks())
+    with WorkerPool(2, ParseLimits(), cache_dir) as pool:
+        outcomes = pool.map(tasks())
         next(outcomes)
         time.sleep(1)
         assert len(read) <= 6, "two workers, two outcomes waiting for each, one taken"
@@ -176,7 +178,7 @@ def test_documents_are_read_one_per_worker_and_only_when_wanted(cache_dir: Path)
         before = len(read)
         time.sleep(0.2)
         assert len(read) == before
-        assert titles(by_key(pool.parse_many([ok(7)]))) == ["Title 7"]
+        assert titles(by_key(pool.map([ok(7)]))) == ["Title 7"]
 
 
 @pytest.mark.slow
@@ -184,9 +186,9 @@ def test_an_expected_error_of_reading_is_the_outcome(cache_dir: Path) -> None:
     def too_large() -> bytes:
         raise DocumentTooLarge("it has 9 bytes, over the limit of 8")
 
-    with ParserPool(1, ParseLimits(), cache_dir) as pool:
+    with WorkerPool(1, ParseLimits(), cache_dir) as pool:
         tasks = [ParseTask("large", "x", None, too_large), ok(1)]
-        results = by_key(pool.parse_many(tasks))
+        results = by_key(pool.map(tasks))
     assert isinstance(results["large"], DocumentTooLarge)
     assert titles(results) == ["Title 1"]
 
@@ -197,12 +199,12 @@ def test_an_unexpected_error_of_reading_or_listing_is_raised(cache_dir: Path) ->
         yield ok(1)
         raise LookupError("a bug")
 
-    with ParserPool(1, ParseLimits(), cache_dir) as pool:
+    with WorkerPool(1, ParseLimits(), cache_dir) as pool:
         with pytest.raises(ZeroDivisionError):
-            list(pool.parse_many([ParseTask("bug", "x", None, lambda: bytes(1 // 0))]))
+            list(pool.map([ParseTask("bug", "x", None, lambda: bytes(1 // 0))]))
         with pytest.raises(LookupError, match="a bug"):
-            list(pool.parse_many(broken()))
-        assert titles(by_key(pool.parse_many([ok(2)]))) == ["Title 2"]
+            list(pool.map(broken()))
+        assert titles(by_key(pool.map([ok(2)]))) == ["Title 2"]
 
 
 def test_workers_that_do_not_start_are_no_document_s_fault(
@@ -210,19 +212,19 @@ def test_workers_that_do_not_start_are_no_document_s_fault(
 ) -> None:
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with (
-        ParserPool(1, ParseLimits(), cache_dir) as pool,
+        WorkerPool(1, ParseLimits(), cache_dir) as pool,
         pytest.raises(ServiceUnavailable, match=r"ended while it started \(exit code 1\)"),
     ):
-        list(pool.parse_many([ok(1)]))
+        list(pool.map([ok(1)]))
 
 
 @pytest.mark.slow
 def test_text_blocks_and_pages_over_the_limits_are_refused(cache_dir: Path) -> None:
     long_page = pdfs.laid_out([[("body", "A sentence of some length.")] * 40])
     three = pdfs.laid_out([[("body", f"Page {n}")] for n in range(3)])
-    with ParserPool(1, ParseLimits(characters=500, pages=2, blocks=3), cache_dir) as pool:
+    with WorkerPool(1, ParseLimits(characters=500, pages=2, blocks=3), cache_dir) as pool:
         results = by_key(
-            pool.parse_many(
+            pool.map(
                 [
                     task("text", b"x" * 501),
                     task("fits", b"# " + b"x" * 498),
@@ -274,7 +276,7 @@ import sys, time
 from pathlib import Path
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.workers.process import WorkerProcess
+from rag_assets.ingest.workers.process import WorkerProcess
 from tests.unit.ingest.parsing import pdfs
 worker = WorkerProcess(ParseLimits(seconds=300), Path(sys.argv[1]))
 worker.parse(b"# warm", None, ParseOptions())

@@ -1,4 +1,4 @@
-"""The fork server of parser processes: `python -m rag_assets.ingest.parsing.workers.fork_server`.
+"""The fork server of parser processes: `python -m rag_assets.ingest.workers.fork_server`.
 
 It is a process apart from the one that commands are forks of: a document that takes over a parser
 must find no key in its memory. It has the scrubbed environment that parsers have, and ends when
@@ -15,7 +15,7 @@ from pathlib import Path
 from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import COMMAND
 from rag_assets.forkserver.server import ForkServer
-from rag_assets.ingest.parsing.workers.worker import prepare, serve
+from rag_assets.ingest.workers.worker import prepare, prepare_chunking, serve
 from rag_assets.privacy.secrets.scanner import SecretScanner
 
 
@@ -24,6 +24,7 @@ def main() -> None:
     socket, cache = (Path(argument) for argument in sys.argv[1:])
     scanner = SecretScanner(cache)
     prepare(scanner)
+    prepare_chunking()
     gc.collect()
     gc.freeze()
 

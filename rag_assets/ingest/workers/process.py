@@ -21,13 +21,16 @@ from rag_assets.common.errors import (
     ServiceUnavailable,
 )
 from rag_assets.forkserver.process import ForkedProcess
+from rag_assets.ingest.chunking.chunk_set import ChunkSet
+from rag_assets.ingest.chunking.kinds import ChunkParameters
+from rag_assets.ingest.chunking.records import from_record as chunk_set_of
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.records import from_record
-from rag_assets.ingest.parsing.workers.messages import read_message, write_message
+from rag_assets.ingest.parsing.records import from_record, to_record
+from rag_assets.ingest.workers.messages import read_message, write_message
 
-_WORKER = "rag_assets.ingest.parsing.workers.worker"
+_WORKER = "rag_assets.ingest.workers.worker"
 _STARTUP_SECONDS = 120.0
 _KEPT = ("PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
 # An allocation that fails in native code aborts; the kernel kills what outgrows the machine.
@@ -39,7 +42,7 @@ class WorkerUnavailable(ServiceUnavailable):
 
 
 class WorkerProcess:
-    """A process that parses one document after another.
+    """A process that parses or chunks one document after another.
 
     Args:
         limits: for each document.
@@ -76,17 +79,32 @@ class WorkerProcess:
         """
         self._await_ready()
         with _Deadline(self._limits.seconds, self) as deadline:
-            try:
-                self._write({"media_type": media_type, "options": asdict(options)}, data)
-                answer = self._read()
-                if answer is not None and "more_seconds" in answer[0]:
-                    deadline.extend(float(answer[0]["more_seconds"]))
-                    answer = self._read()
-            except OSError:
-                answer = None
+            answer = self._answer(
+                {"media_type": media_type, "options": asdict(options)}, data, deadline
+            )
         if answer is None:
             return self._cause_of_death(deadline)
         return self._result(*answer)
+
+    def chunk(
+        self, parsed: ParsedText, parsed_digest: str, parameters: ChunkParameters
+    ) -> ChunkSet | None:
+        """Chunk one parsed text with a built-in chunker; None if the process could not.
+
+        Raises:
+            WorkerUnavailable: it did not start.
+        """
+        self._await_ready()
+        record = to_record(parsed)
+        text = record.pop("text")
+        chunker = [parameters.kind.name, parameters.limit, parameters.overlap]
+        header = {"chunker": chunker, "parsed_digest": parsed_digest, "parsed": record}
+        with _Deadline(self._limits.seconds, self) as deadline:
+            answer = self._answer(header, text.encode(), deadline)
+        if answer is None or "chunk_set" not in answer[0]:
+            self.kill()
+            return None
+        return chunk_set_of(answer[0]["chunk_set"], text)
 
     def kill(self) -> None:
         """End it now; safe from any thread, and more than once."""
@@ -145,6 +163,20 @@ class WorkerProcess:
         if code in _OUT_OF_MEMORY:
             return _too_costly()
         return DocumentRejected(f"its parser crashed (exit code {code})")
+
+    def _answer(
+        self, header: Mapping[str, Any], data: bytes, deadline: _Deadline
+    ) -> tuple[dict[str, Any], bytes] | None:
+        """The answer to one message; None if the process has ended."""
+        try:
+            self._write(header, data)
+            answer = self._read()
+            if answer is not None and "more_seconds" in answer[0]:
+                deadline.extend(float(answer[0]["more_seconds"]))
+                answer = self._read()
+        except OSError:
+            return None
+        return answer
 
     def _write(self, header: Mapping[str, Any], data: bytes = b"") -> None:
         if self._process.stdin is not None:
@@ -219,7 +251,7 @@ def _too_costly() -> DocumentTooCostly:
 
 def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment variables that a worker needs, without any that could be a key."""
-    root = str(Path(__file__).resolve().parents[4])
+    root = str(Path(__file__).resolve().parents[3])
     return {
         **{name: environ[name] for name in _KEPT if name in environ},
         "PYTHONPATH": root,

@@ -15,9 +15,9 @@ import pytest
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.workers.process import WorkerProcess
+from rag_assets.ingest.workers.process import WorkerProcess
 
-ROOT = Path(__file__).resolve().parents[5]
+ROOT = Path(__file__).resolve().parents[4]
 NETWORK = "it made its parser reach for the network, which is forbidden"
 PROCESS = "it made its parser start a process, which is forbidden"
 
@@ -26,7 +26,7 @@ _WORKER = """
 import os, socket, subprocess, urllib.request
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.ingest.parsing.text import plain
-from rag_assets.ingest.parsing.workers import worker
+from rag_assets.ingest.workers import worker
 plain.parse = lambda data, *_: eval(data)
 worker.main()
 """
@@ -44,7 +44,7 @@ def worker(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerProcess:
     start = subprocess.Popen
 
     def popen(arguments: list[str], **kwargs: object) -> object:
-        assert arguments[-2:] == ["-m", "rag_assets.ingest.parsing.workers.worker"]
+        assert arguments[-2:] == ["-m", "rag_assets.ingest.workers.worker"]
         return start([sys.executable, "-P", "-c", _WORKER], **kwargs)  # type: ignore[call-overload]
 
     monkeypatch.setattr(subprocess, "Popen", popen)
@@ -104,7 +104,7 @@ def test_unstorable_results_and_interrupts_fail_their_document_alone(
 def test_between_documents_a_worker_is_free() -> None:
     script = """
 import json, os
-from rag_assets.ingest.parsing.workers.confinement import Confinement
+from rag_assets.ingest.workers.confinement import Confinement
 confinement, seen = Confinement(), []
 def act():
     try:

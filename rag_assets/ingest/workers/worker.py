@@ -1,9 +1,10 @@
-"""The process in which documents are parsed, scanned and masked.
+"""The process in which documents are parsed, scanned and masked, and parsed texts are chunked.
 
-Started by the pool as `python -m rag_assets.ingest.parsing.workers.worker`. It takes documents from
+Started by the pool as `python -m rag_assets.ingest.workers.worker`. It takes documents from
 standard input and answers on standard output, one message each (see messages.py): first its
 settings, then `{"ready": true}` back once the scanner is loaded, then one answer per document,
-before which it may ask for time (`{"more_seconds": 40}`). It ends when standard input closes,
+before which it may ask for time (`{"more_seconds": 40}`). A message with a chunker holds a parsed
+text instead of a document. It ends when standard input closes,
 thus also when its parent is killed, even while it parses a document.
 """
 
@@ -20,9 +21,9 @@ from typing import IO, Any
 from rag_assets.common.errors import ConfigurationError, DocumentRejected, DocumentTimeout
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.records import to_record
-from rag_assets.ingest.parsing.workers.confinement import Confinement, limit_document, limit_process
-from rag_assets.ingest.parsing.workers.messages import (
+from rag_assets.ingest.parsing.records import from_record, to_record
+from rag_assets.ingest.workers.confinement import Confinement, limit_document, limit_process
+from rag_assets.ingest.workers.messages import (
     packed,
     read_message,
     write_message,
@@ -64,6 +65,12 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
     write_message(out, {"ready": True})
     while True:
         header, data = documents.get()
+        if "chunker" in header:
+            limit_document(limits)
+            with confinement:
+                answer = _chunk_set(header, data)
+            write_packed(out, answer, b"")
+            continue
         options = ParseOptions.from_record(header["options"])
         prepare_for(data, header["media_type"], options)
         limit_document(limits)
@@ -73,6 +80,23 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
         with confinement:
             answer, text = _answer(data, header["media_type"], options, scanner, limits)
         write_packed(out, answer, text)
+
+
+def _chunk_set(header: dict[str, Any], text: bytes) -> bytes:
+    """The answer to one parsed text: its chunks, or nothing where they could not be made."""
+    from rag_assets.ingest.chunking import records
+    from rag_assets.ingest.chunking.chunk_set import chunk_document
+    from rag_assets.ingest.chunking.kinds import ChunkParameters
+    from rag_assets.ingest.chunking.registry import CHUNKERS
+
+    try:
+        name, limit, overlap = header["chunker"]
+        parameters = ChunkParameters(CHUNKERS[name], limit, overlap)
+        parsed = from_record({**header["parsed"], "text": text.decode()})
+        made = chunk_document(parsed, parameters, parsed_digest=header["parsed_digest"])
+        return packed({"chunk_set": records.to_record(made)})
+    except Exception:  # whoever asked tries it in its own process, and meets the error there
+        return packed({})
 
 
 def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
@@ -88,6 +112,16 @@ def prepare(scanner: SecretScanner) -> None:
     from rag_assets.ingest.parsing.text import markdown  # noqa: F401
 
     scanner.load()
+
+
+def prepare_chunking() -> None:
+    """Load what chunking needs; a worker of its own does so when it is first asked to."""
+    from rag_assets.common.tokens import count_text
+    from rag_assets.ingest.chunking import records, registry  # noqa: F401
+    from rag_assets.ingest.parsing.languages import load_detector
+
+    count_text("word")
+    load_detector()
 
 
 def _more_seconds(

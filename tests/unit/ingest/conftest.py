@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from rag_assets.common.errors import RagAssetsError
+from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.workers.pool import ParseLimits, ParserPool, ParseTask
+from rag_assets.ingest.workers.pool import WorkerPool
+from rag_assets.ingest.workers.tasks import ParseTask
 from rag_assets.privacy.secrets.scanner import SecretScanner
 
 Parse = Callable[..., ParsedText | RagAssetsError]
@@ -21,9 +23,9 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def pool(cache_dir: Path) -> Iterator[ParserPool]:
+def pool(cache_dir: Path) -> Iterator[WorkerPool]:
     """One worker with the default limits, for all tests of what becomes of a document."""
-    with ParserPool(1, ParseLimits(), cache_dir) as pool:
+    with WorkerPool(1, ParseLimits(), cache_dir) as pool:
         yield pool
 
 
@@ -33,12 +35,12 @@ def scanner(cache_dir: Path) -> SecretScanner:
 
 
 @pytest.fixture(scope="session")
-def parse(pool: ParserPool) -> Parse:
+def parse(pool: WorkerPool) -> Parse:
     """Parse one document in a worker process, as production does."""
 
     def parse(data: bytes, media_type: str | None = None, **options: Any):  # type: ignore[no-untyped-def]
         task = ParseTask("key", "name", media_type, lambda: data, ParseOptions(**options))
-        [outcome] = pool.parse_many([task])
+        [outcome] = pool.map([task])
         assert outcome.key == "key"
         return outcome.result
 

@@ -17,7 +17,7 @@ from rag_assets.forkserver.process import ForkedProcess
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.workers.process import (
+from rag_assets.ingest.workers.process import (
     WorkerProcess,
     fork_server_socket,
     scrubbed_environment,
@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, sub
     socket = fork_server_socket(cache)
     process = subprocess.Popen(
         [
-            *(sys.executable, "-P", "-m", "rag_assets.ingest.parsing.workers.fork_server"),
+            *(sys.executable, "-P", "-m", "rag_assets.ingest.workers.fork_server"),
             *(socket, cache),
         ],
         stdin=subprocess.PIPE,

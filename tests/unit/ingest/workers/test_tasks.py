@@ -1,0 +1,101 @@
+"""What worker processes do: a text is chunked there as it is here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rag_assets.ingest.chunking import heading
+from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters, ChunkRequest
+from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.registry import CHUNKERS
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.records import parsed_digest
+from rag_assets.ingest.workers.pool import KeptPool, WorkerPool
+from rag_assets.ingest.workers.tasks import ChunkTask
+from tests.unit.ingest.conftest import Parse
+
+DOCUMENTS = {
+    "text/markdown": "# Ä title\n\nPassword: hunter2hunter2 and such.\n\n" + "Words 日本. " * 300,
+    "text/csv": "name,city\n" + "Ada,Łódź\n" * 50,
+    "text/x-python": "def f():\n    return 1\n\n" * 80,
+    "text/plain": "",
+}
+
+
+@pytest.fixture(scope="module")
+def texts(parse: Parse) -> list[ParsedText]:
+    parsed = [parse(text.encode(), kind) for kind, text in DOCUMENTS.items() if text]
+    assert all(isinstance(each, ParsedText) for each in parsed)
+    return parsed
+
+
+def tasks(texts: list[ParsedText], kind: ChunkerKind) -> list[ChunkTask]:
+    parameters = ChunkParameters(kind, kind.smallest * 4, kind.smallest if kind.overlaps else 0)
+    return [ChunkTask(parsed, parsed_digest(parsed), parameters) for parsed in texts]
+
+
+@pytest.mark.parametrize("name", CHUNKERS)
+def test_a_worker_makes_the_same_chunks(
+    pool: WorkerPool, texts: list[ParsedText], name: str
+) -> None:
+    todo = tasks(texts, CHUNKERS[name])
+    here = {made.key: made for made in (task.chunk() for task in todo)}
+    there = {made.key: made for made in pool.map(todo)}
+    assert there == here
+    assert any(made.chunks for made in there.values())
+
+
+def test_a_chunker_that_workers_do_not_know_works_here(
+    pool: WorkerPool, texts: list[ParsedText]
+) -> None:
+    def whole(request: ChunkRequest) -> list[Passage]:
+        return heading.split(request)[:1]
+
+    kind = ChunkerKind("heading", "another by a built-in name", whole, "tokens", 100)
+    todo = tasks(texts[:1], kind)
+    [made] = pool.map(todo)
+    assert made == todo[0].chunk()
+    assert len(made.chunks) == 1
+
+
+def test_a_worker_that_ends_leaves_the_text_to_this_process(
+    cache_dir: Path, texts: list[ParsedText]
+) -> None:
+    with WorkerPool(1, ParseLimits(), cache_dir) as pool:
+        worker = pool.take()
+        worker._await_ready()
+        worker._process.kill()
+        worker._process.wait()
+        task = tasks(texts[:1], CHUNKERS["heading"])[0]
+        assert task.execute(worker) == task.chunk()
+        assert not worker.alive
+        pool.give_back(worker)
+
+
+def test_a_kept_pool_keeps_its_workers_until_limits_change(cache_dir: Path) -> None:
+    kept = KeptPool(1, cache_dir)
+    try:
+        with kept.opened(ParseLimits()) as first:
+            worker = first.take()
+            first.give_back(worker)
+        with kept.opened(ParseLimits()) as second:
+            assert second is first
+            assert second.take() is worker
+            second.give_back(worker)
+        with kept.opened(ParseLimits(seconds=3)) as third:
+            assert third is not first
+        assert not worker.alive
+    finally:
+        kept.close()
+
+
+def test_a_kept_pool_ends_its_workers_after_an_error(cache_dir: Path) -> None:
+    kept = KeptPool(1, cache_dir)
+    with pytest.raises(ZeroDivisionError), kept.opened(ParseLimits()) as pool:
+        worker = pool.take()
+        pool.give_back(worker)
+        raise ZeroDivisionError
+    assert not worker.alive
