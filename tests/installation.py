@@ -26,7 +26,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from rag_assets.cli.commands.session import Session
-from rag_assets.cli.commands.sync import TenantSync, sync_tenant
+from rag_assets.cli.commands.sync import sync_tenant
+from rag_assets.cli.commands.tenant_sync import TenantSync
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Hit, SearchRequest

@@ -29,7 +29,7 @@ class ForkedProcess:
 
     Attributes:
         pid: its process id.
-        stdin, stdout: pipes to and from it; its standard error is discarded.
+        stdin, stdout: pipes to and from it.
         returncode: its exit code, or the negative number of the signal that ended it; None while
             it lives.
     """
@@ -47,7 +47,13 @@ class ForkedProcess:
 
     @classmethod
     def start(
-        cls, path: str, arguments: Sequence[str], environment: Mapping[str, str], folder: str
+        cls,
+        path: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        folder: str,
+        *,
+        error: int | None = None,
     ) -> Self | None:
         """Fork a server.
 
@@ -56,6 +62,7 @@ class ForkedProcess:
             arguments: what to execute.
             environment: of the fork.
             folder: its working folder.
+            error: the descriptor of its standard error, which is discarded by default.
 
         Returns:
             None if no server can execute it, and nothing has been done.
@@ -70,7 +77,8 @@ class ForkedProcess:
         request = Request(COMMAND, list(arguments), dict(environment), 0o077, [_STREAM] * 3)
         replies = Replies(connection)
         try:
-            send_request(connection, request, [opened, its_input, its_output, null])
+            its_error = null if error is None else error
+            send_request(connection, request, [opened, its_input, its_output, its_error])
             process = cls(connection, replies, replies.next()["pid"], (our_output, our_input))
             connection.settimeout(None)
             confirm(connection)
@@ -104,6 +112,11 @@ class ForkedProcess:
         """End it now."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+
+    def interrupt(self) -> None:
+        """Have it end as Ctrl-C would."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._descriptor, signal.SIGINT)
 
     def close(self) -> None:
         """Release what belongs to an ended process."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.cli.commands.output import print_json, print_table, say
-from rag_assets.cli.commands.runs import CheckResult, Runner
+from rag_assets.cli.commands.runs import CheckResult
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import RagAssetsError
 
@@ -27,7 +27,7 @@ def run_checks(session: Session, tenant_id: str) -> list[CheckResult]:
     Raises:
         RagAssetsError: a check could not be evaluated.
     """
-    runner = Runner(session)
+    runner = session.runner
     results: list[CheckResult] = []
     for job_name in ("check_tenant", "expectations"):
         run = runner.run(job_name, tenant_id)

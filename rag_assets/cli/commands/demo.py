@@ -12,7 +12,8 @@ from rag_assets.cli.commands.document_summary import by_type, document_summaries
 from rag_assets.cli.commands.hits import headline, print_hit
 from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds
 from rag_assets.cli.commands.session import Session, with_session
-from rag_assets.cli.commands.sync import TenantSync, sync_tenant
+from rag_assets.cli.commands.sync import sync_tenant
+from rag_assets.cli.commands.tenant_sync import TenantSync
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 from rag_assets.common.settings import PROJECT_ROOT

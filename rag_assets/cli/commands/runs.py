@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -96,7 +96,9 @@ class Runner:
         from rag_assets.definitions import build_defs
 
         self._session = session
-        self._repository = build_defs(loggers={"console": _terminal_logger()}).get_repository_def()
+        self._tenant_id = ""
+        loggers = {"console": _terminal_logger(self._report)}
+        self._repository = build_defs(loggers=loggers).get_repository_def()
 
     def run(
         self,
@@ -131,6 +133,7 @@ class Runner:
         name = tenants_partitions.name or ""
         if not instance.has_dynamic_partition(name, tenant_id):
             instance.add_dynamic_partitions(name, [tenant_id])
+        self._tenant_id = tenant_id
         job = self._repository.get_job(job_name)
         run_id = str(uuid.uuid4())
         result = job.execute_in_process(
@@ -152,6 +155,9 @@ class Runner:
             checks=_checks(result),
             failure=None if result.success else _failure(result, job_name),
         )
+
+    def _report(self, line: str) -> None:
+        progress(f"{self._tenant_id}: {line}" if self._session.names_tenants else line)
 
 
 @contextmanager
@@ -249,8 +255,8 @@ def _run_failure(description: str) -> RunFailed:
     return RunFailed(message, hint=hint.strip() or None)
 
 
-def _terminal_logger() -> Any:
-    """A Dagster logger that prints a run's own lines as progress, without Dagster's."""
+def _terminal_logger(report: Callable[[str], None]) -> Any:
+    """A Dagster logger that reports a run's own lines as progress, without Dagster's."""
     import dagster as dg
 
     class Terminal(logging.Handler):
@@ -258,7 +264,7 @@ def _terminal_logger() -> Any:
             meta = getattr(record, "dagster_meta", {})
             line = str(meta.get("orig_message") or record.getMessage())
             if meta.get("dagster_event") is None and not line.startswith(_FRAMEWORK_LINES):
-                progress(line)
+                report(line)
 
     @dg.logger(None, description="A run's progress on the terminal.")
     def terminal(_: dg.InitLoggerContext) -> logging.Logger:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from rag_assets.billing.embedders import Embedders
+    from rag_assets.cli.commands.runs import Runner
     from rag_assets.pipeline.context import TenantContext
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants import TenantRecord
@@ -34,9 +35,14 @@ _T = TypeVar("_T")
 
 
 class Session:
-    """One command's access to the installation; everything is opened on first use."""
+    """One command's access to the installation; everything is opened on first use.
+
+    Attributes:
+        names_tenants: whether lines of progress begin with the tenant.
+    """
 
     def __init__(self) -> None:
+        self.names_tenants = False
         self.settings = Settings.from_environment()
         self.stack = LocalStack(self.settings)
         self._opened = ExitStack()
@@ -140,6 +146,13 @@ class Session:
             guard=lambda: None,
             log=progress,
         )
+
+    @cached_property
+    def runner(self) -> Runner:
+        """Executes runs in this process."""
+        from rag_assets.cli.commands.runs import Runner
+
+        return Runner(self)
 
     @cached_property
     def instance(self) -> dg.DagsterInstance:

@@ -2,97 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Any
 
 from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds, warn
-from rag_assets.cli.commands.runs import STAGES, Runner, RunResult
+from rag_assets.cli.commands.runs import STAGES, RunResult
 from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.tenant_sync import PRINTED_COUNTS, TenantSync
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.formatting import counted, dollars
-
-_PRINTED_COUNTS = {
-    "raw_documents": ("added", "changed", "removed", "failed"),
-    "parsed_text": ("parsed", "reused", "failed"),
-    "chunks": ("chunks", "reused", "dropped_secrets"),
-    "embeddings": ("embedded", "reused", "tokens", "requests", "retries"),
-    "search_index": ("upserted", "deleted"),
-}
-_LAST_VALUE_COUNTS = (
-    *("documents", "touched", "held", "generation", "live entries", "pending", "slice"),
-    "waiting for batches",
-)
-_JSON_NAMES = {"submitted": "handed over"}
-"""The contract keeps the former names of counts."""
-
-
-@dataclass
-class TenantSync:
-    """The result of syncing one tenant, over all its runs."""
-
-    tenant: str
-    nothing_to_do: bool = False
-    runs: list[str] = field(default_factory=list)
-    stages: dict[str, dict[str, float]] = field(default_factory=dict)
-    cost: float = 0.0
-    promised: float = 0.0
-    waiting: int = 0
-    seconds: float = 0.0
-    error: RagAssetsError | None = None
-
-    @property
-    def held(self) -> int:
-        """Documents that disappeared in suspicious number and were kept."""
-        return int(self.stages.get("raw_documents", {}).get("held", 0))
-
-    @property
-    def unpriced(self) -> int:
-        """Tokens without a known price."""
-        return int(self.stages.get("embeddings", {}).get("unpriced tokens", 0))
-
-    def add(self, result: RunResult) -> None:
-        """Add the result of one more run."""
-        self.runs.append(result.run_id)
-        for name, stage in result.stages.items():
-            total = self.stages.setdefault(name, defaultdict(float))
-            total["seconds"] += stage.seconds
-            self.cost += stage.cost or 0.0
-            self.promised += stage.promised
-            for count, value in stage.counts.items():
-                total[count] = value if count in _LAST_VALUE_COUNTS else total[count] + value
-
-    def as_json(self) -> dict[str, Any]:
-        """The JSON of `sync --json`, a stable contract."""
-        stages: dict[str, dict[str, float | None]] = {
-            name: {
-                _JSON_NAMES.get(count, count): (
-                    round(value, 3) if count == "seconds" else int(value)
-                )
-                for count, value in {
-                    **dict.fromkeys(_PRINTED_COUNTS[name], 0),
-                    "seconds": 0.0,
-                    **self.stages.get(name, {}),
-                }.items()
-            }
-            for name in STAGES
-        }
-        cost = None if self.unpriced and not self.cost else round(self.cost, 8)
-        stages["embeddings"]["cost"] = cost
-        error = self.error and {"message": self.error.message, "hint": self.error.hint}
-        return {
-            "tenant": self.tenant,
-            "nothing_to_do": self.nothing_to_do,
-            "held_deletions": self.held,
-            "waiting_for_batches": self.waiting,
-            "runs": self.runs,
-            "stages": stages,
-            "seconds": round(self.seconds, 3),
-            "error": error,
-        }
 
 
 @with_session
@@ -113,10 +32,8 @@ def sync(
         raise ConfigurationError("no tenant given", hint="name tenants, or give --all")
     for tenant_id in tenants:
         session.active(tenant_id)
-    results = [
-        sync_tenant(session, tenant_id, repair=repair, allow_deletes=allow_deletes)
-        for tenant_id in tenants
-    ]
+    session.names_tenants = len(tenants) > 1
+    results = _sync_all(session, tenants, repair=repair, allow_deletes=allow_deletes)
     if as_json:
         syncs = [result.as_json() for result in results]
         print_json(syncs[0] if len(syncs) == 1 and not every else {"tenants": syncs})
@@ -129,6 +46,45 @@ def sync(
                 f" to delete them: rag-assets sync {result.tenant} --allow-deletes"
             )
     return all(result.error is None for result in results)
+
+
+def _sync_all(
+    session: Session, tenants: Sequence[str], *, repair: bool, allow_deletes: bool
+) -> list[TenantSync]:
+    """Sync tenants: side by side where several have work to do and forks can do it."""
+    from rag_assets.cli.commands.sync_lanes import SyncLanes
+
+    def here(tenant_id: str) -> TenantSync:
+        return sync_tenant(session, tenant_id, repair=repair, allow_deletes=allow_deletes)
+
+    if len(tenants) == 1:
+        return [here(tenants[0])]
+    results: dict[str, TenantSync] = {}
+    due: list[str] = []
+    for tenant_id in tenants:
+        result = TenantSync(tenant_id)
+        if not (repair or allow_deletes) and _has_nothing_to_do(session, result):
+            results[tenant_id] = result
+        else:
+            due.append(tenant_id)
+    flags = {"--repair": repair, "--allow-deletes": allow_deletes}
+    lanes = SyncLanes(session.settings.home, [name for name, given in flags.items() if given])
+    results |= {
+        answer["tenant"]: TenantSync.from_json(answer) for answer in lanes.sync(due) if len(due) > 1
+    }
+    return [results.get(tenant_id) or here(tenant_id) for tenant_id in tenants]
+
+
+def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
+    """Whether that is so; an error is left to the sync."""
+    started = monotonic()
+    try:
+        result.nothing_to_do = not _is_due(session, result.tenant)
+        result.waiting = session.catalog.quarantine.deferred_count(result.tenant)
+    except RagAssetsError:
+        return False
+    result.seconds = monotonic() - started
+    return result.nothing_to_do
 
 
 def sync_tenant(
@@ -171,7 +127,7 @@ def _print_stages(result: TenantSync) -> None:
     rows = [
         (
             name,
-            "  ".join(f"{c.replace('_', ' ')} {shown[name][c]:,}" for c in _PRINTED_COUNTS[name]),
+            "  ".join(f"{c.replace('_', ' ')} {shown[name][c]:,}" for c in PRINTED_COUNTS[name]),
             seconds(shown[name]["seconds"]),
         )
         for name in STAGES
@@ -220,7 +176,7 @@ def _is_due(session: Session, tenant_id: str) -> bool:
 
 
 def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes: bool) -> None:
-    runner = Runner(session)
+    runner = session.runner
     if repair:
         repaired = runner.run("repair_index", result.tenant)
         if repaired.failure is not None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.ingest.conftest import Parse
 
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing.media_types import MARKDOWN as TEXT
 from rag_assets.ingest.parsing.media_types import PDF
 from rag_assets.ingest.parsing.model import ParsedText
+from tests.unit.ingest.conftest import Parse
 from tests.unit.ingest.parsing import pdfs
 from tests.unit.ingest.parsing.pdfs import Style
 

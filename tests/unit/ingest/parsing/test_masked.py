@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.ingest.conftest import Parse
 
 from rag_assets.ingest.parsing.document_masker import masked
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.ingest.parsing.records import to_record
 from rag_assets.privacy.secrets.scanner import SecretScanner
+from tests.unit.ingest.conftest import Parse
 from tests.unit.ingest.parsing import pdfs
 from tests.unit.ingest.parsing.pdfs import Style
 from tests.unit.privacy.secrets import planted

@@ -94,8 +94,11 @@ def test_a_kept_pool_keeps_its_workers_until_limits_change(cache_dir: Path) -> N
 
 def test_a_kept_pool_ends_its_workers_after_an_error(cache_dir: Path) -> None:
     kept = KeptPool(1, cache_dir)
-    with pytest.raises(ZeroDivisionError), kept.opened(ParseLimits()) as pool:
-        worker = pool.take()
-        pool.give_back(worker)
-        raise ZeroDivisionError
+    opened = kept.opened(ParseLimits())
+    pool = opened.__enter__()
+    worker = pool.take()
+    pool.give_back(worker)
+    error = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        opened.__exit__(ZeroDivisionError, error, None)
     assert not worker.alive

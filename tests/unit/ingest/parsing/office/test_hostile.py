@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.ingest.conftest import Parse
 
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing.limits import ParseLimits
@@ -21,6 +20,7 @@ from rag_assets.ingest.parsing.media_types import DOCX, EML, HTML, PPTX, XLSX
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.parse import parse
+from tests.unit.ingest.conftest import Parse
 from tests.unit.ingest.parsing.office_files import (
     encrypted,
     every_part,

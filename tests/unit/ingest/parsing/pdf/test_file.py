@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.ingest.conftest import Parse
 
 from rag_assets.common.errors import ConfigurationError, DocumentRejected
 from rag_assets.ingest.parsing.limits import ParseLimits
@@ -14,6 +13,7 @@ from rag_assets.ingest.parsing.parse import more_seconds
 from rag_assets.ingest.parsing.parse import parse as parse_document
 from rag_assets.ingest.parsing.pdf import ocr
 from rag_assets.ingest.parsing.pdf.file import PdfFile
+from tests.unit.ingest.conftest import Parse
 from tests.unit.ingest.parsing import pdfs
 from tests.unit.ingest.parsing.pdfs import Style
 

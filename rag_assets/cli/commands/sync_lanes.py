@@ -1,0 +1,103 @@
+"""Syncs of many tenants side by side, in forks of the fork server."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from rag_assets.cli.commands.output import warn
+from rag_assets.common.batches import batched
+from rag_assets.forkserver.client import DISABLED
+from rag_assets.forkserver.process import ForkedProcess
+from rag_assets.forkserver.protocol import SOCKET
+
+_MOST_TENANTS = 8
+_FORKS_A_LANE = 4
+"""At least so many, so that no lane idles for long while another works off its last."""
+
+
+class SyncLanes:
+    """Runs `sync` for a few tenants at a time, as many at once as there are cores.
+
+    Args:
+        home: the installation's folder.
+        options: further arguments of the command.
+    """
+
+    def __init__(self, home: Path, options: Sequence[str]) -> None:
+        self._home = home
+        self._options = options
+        self._count = len(os.sched_getaffinity(0))
+        self._processes: set[ForkedProcess] = set()
+        self._lock = Lock()
+        self._interrupted = False
+
+    def sync(self, tenants: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Sync tenants; yields the JSON result of each.
+
+        A tenant without a result was not synced: no fork server runs, or its process was killed.
+        """
+        if not tenants or self._count < 2 or os.environ.get(DISABLED) == "0":  # noqa: PLR2004
+            return
+        size = min(_MOST_TENANTS, 1 + len(tenants) // (self._count * _FORKS_A_LANE))
+        with ThreadPoolExecutor(self._count, thread_name_prefix="sync") as lanes:
+            try:
+                syncs = [lanes.submit(self._sync, part) for part in batched(tenants, size)]
+                for sync in as_completed(syncs):
+                    yield from sync.result()
+            except BaseException:
+                self._interrupt()
+                lanes.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _interrupt(self) -> None:
+        with self._lock:
+            self._interrupted = True
+            for process in self._processes:
+                process.interrupt()
+
+    def _sync(self, tenants: Sequence[str]) -> list[dict[str, Any]]:
+        process = self._started(["sync", *tenants, *self._options, "--json"])
+        if process is None:
+            return []
+        try:
+            process.stdin.close()
+            answer = process.stdout.read()
+            process.wait()
+        finally:
+            with self._lock:
+                self._processes.discard(process)
+            process.stdout.close()
+            process.close()
+        return _results(answer, tenants)
+
+    def _started(self, arguments: Sequence[str]) -> ForkedProcess | None:
+        with self._lock:
+            if self._interrupted:
+                return None
+            process = ForkedProcess.start(
+                str(self._home / SOCKET),
+                arguments,
+                os.environ,
+                str(Path.cwd()),
+                error=sys.stderr.fileno(),
+            )
+            if process is not None:
+                self._processes.add(process)
+        return process
+
+
+def _results(answer: bytes, tenants: Sequence[str]) -> list[dict[str, Any]]:
+    try:
+        printed = json.loads(answer)
+    except ValueError:
+        warn(f"a process that synced {', '.join(tenants)} was ended; they are synced again")
+        return []
+    results: list[dict[str, Any]] = printed.get("tenants") or [printed]
+    return [result for result in results if "tenant" in result]
