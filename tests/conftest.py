@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.installation import Installation, new_installation
 from tests.servers import (
@@ -21,6 +22,9 @@ from tests.servers import (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the processes of a session one Postgres and one Elasticsearch, started at need."""
+    # A deadline of an example measures the machine: other tests, and others, load it.
+    settings.register_profile("project", deadline=None)
+    settings.load_profile("project")
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         servers = ExitStack()
         config.add_cleanup(servers.close)

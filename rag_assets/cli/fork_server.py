@@ -22,6 +22,7 @@ from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
 from rag_assets.forkserver.server import ForkServer, begin_anew
 from rag_assets.ingest.workers.process import fork_server_socket, scrubbed_environment
+from rag_assets.ingest.workers.worker import prepare_chunking
 from rag_assets.privacy.masker import masker_of
 
 _PARSERS = "rag_assets.ingest.workers.fork_server"
@@ -73,7 +74,7 @@ def _start_parsers(local: Path) -> subprocess.Popen[bytes]:
 
 
 def prepare(local: Path) -> None:
-    """Import everything and load the rules that find credentials, for forks to share.
+    """Import everything, and load credential rules and the tokenizer, for forks to share.
 
     Args:
         local: the installation's own folder.
@@ -84,6 +85,7 @@ def prepare(local: Path) -> None:
         for name in _modules_of(package):
             importlib.import_module(name)
     masker_of(local).load()
+    prepare_chunking()
     gc.collect()
     gc.freeze()
 

@@ -8,10 +8,12 @@ no fork server answers, the caller does the work itself.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import FrameType
 
 from rag_assets.forkserver.protocol import (
@@ -145,13 +147,46 @@ def _wait(connection: socket.socket, replies: Replies, child: int) -> int:
     signal.signal(signal.SIGTSTP, pause)
     connection.settimeout(None)
     try:
-        confirm(connection)
+        with _signals_seen() as signals:
+            confirm(connection)
+            _await(connection, signals)
         end = replies.next()
     except (OSError, ValueError):
         end = {}
     if "exit" in end:
         return int(end["exit"])
     return _killed(int(end.get("signal", signal.SIGKILL)))
+
+
+@contextmanager
+def _signals_seen() -> Iterator[int]:
+    """A descriptor that becomes readable with every signal.
+
+    Python runs a handler after a system call, and a signal that arrives right before one does not
+    interrupt it.
+    """
+    seen, written = os.pipe()
+    for descriptor in (seen, written):
+        os.set_blocking(descriptor, False)
+    before = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+    try:
+        yield seen
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(seen)
+        os.close(written)
+
+
+def _await(connection: socket.socket, signals: int) -> None:
+    """Wait until the connection is readable, while handlers of signals run."""
+    poll = select.poll()
+    for descriptor in (connection.fileno(), signals):
+        poll.register(descriptor, select.POLLIN)
+    while True:
+        ready = [descriptor for descriptor, _ in poll.poll()]
+        if connection.fileno() in ready:
+            return
+        os.read(signals, 4096)
 
 
 def _signal(child: int, number: int) -> None:

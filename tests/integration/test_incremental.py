@@ -268,7 +268,6 @@ def apply(folder: Path, edit: tuple[str, str, str | None]) -> None:
 
 @settings(
     max_examples=8,
-    deadline=None,
     derandomize=True,
     database=None,
     phases=[Phase.generate],  # shrinking would take minutes; what fails prints its steps

@@ -43,7 +43,6 @@ def scanner_of(local: Path) -> SecretScanner:
 
 @settings(
     max_examples=8,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

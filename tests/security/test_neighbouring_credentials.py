@@ -53,7 +53,7 @@ _PLACED = st.tuples(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(st.lists(_PLACED, min_size=2, max_size=5))
 def test_all_are_masked_and_nothing_else_is_changed(
     scanner: SecretScanner, placed: list[Placed]

@@ -12,7 +12,7 @@ from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.parsing.model import ParsedText
 from tests.chunking import passages_of
 
-quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 def texts(parsed: ParsedText, passages: list[Passage]) -> list[str]:

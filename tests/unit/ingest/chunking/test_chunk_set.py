@@ -60,7 +60,7 @@ def test_a_credential_over_many_lines_names_each_rule_once() -> None:
     assert all(list(d.rules) == sorted(set(d.rules)) for d in made.dropped)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(documents())
 def test_a_chunk_survives_json(parsed: ParsedText) -> None:
     for chunk in chunked(parsed).chunks:

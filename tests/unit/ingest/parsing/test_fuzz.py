@@ -42,7 +42,6 @@ VAGUE = ("its parser failed", "its parser crashed")
 
 fuzz = settings(
     max_examples=EXAMPLES or 40,
-    deadline=None,
     derandomize=not EXAMPLES,
     database=None,
     print_blob=False,

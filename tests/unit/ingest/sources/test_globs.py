@@ -74,7 +74,7 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(
     paths=st.sets(PATHS, min_size=1, max_size=12),
     ignores=st.dictionaries(FOLDERS, GITIGNORES, min_size=1, max_size=3),

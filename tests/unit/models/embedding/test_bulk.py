@@ -256,7 +256,7 @@ def test_a_deadline_in_the_past_sends_nothing():
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     bad=st.sets(st.integers(0, 39), max_size=40),
     batch=st.integers(1, 17),

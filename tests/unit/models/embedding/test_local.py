@@ -110,7 +110,7 @@ def test_what_holds_nothing_to_read_is_rejected(minilm, text):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(st.characters(exclude_categories=()), min_size=1, max_size=40))
 def test_any_string_gives_a_unit_vector_or_is_rejected(minilm, text):
     try:
