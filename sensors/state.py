@@ -8,7 +8,7 @@ from rag_assets.billing.spending import require_price
 from rag_assets.common.errors import ListingFailed
 from rag_assets.common.settings import Settings
 from rag_assets.models.factory import embedder_id_of
-from rag_assets.pipeline.context import config_key, generation_key
+from rag_assets.pipeline.context import build_of, config_key
 from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -38,10 +38,9 @@ def tenant_state(
             digests[source.name] = digest.hexdigest()
     embedder_id = embedder_id_of(tenant.embedder)
     key = config_key(tenant, embedder_id)
-    wanted = generation_key(tenant, embedder_id)
     # Not the newest: the configuration may be an older one again.
     live = catalog.generations.live(record.id)
-    builds = [generation.number for generation in live if generation.key == wanted]
+    build = build_of(live, tenant, embedder_id)
     oldest = (
         catalog.documents.oldest_change(record.id) if tenant.retention_days is not None else None
     )
@@ -53,7 +52,7 @@ def tenant_state(
         config_key=key,
         syncs=catalog.syncs.all(record.id),
         # A build that has not begun yet lacks every document.
-        pending=catalog.index.pending_count(record.id, builds[-1] if builds else 0, key),
+        pending=catalog.index.pending_count(record.id, build.number if build else 0, key),
         removals=sum(len(ids) for ids in catalog.index.removals(record.id).values()),
         partly_replaced=sum(len(catalog.index.dirty(record.id, build.number)) for build in live),
         recently_changed=catalog.documents.reread_count(record.id, digests),

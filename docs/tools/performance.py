@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from docs.tools.graphs import graphs_table
 from docs.tools.serving import serving_tables
 from docs.tools.tables import as_table, in_seconds, median_of, origin
 
@@ -265,4 +266,5 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "parsing": _parsing,
     "throughput": _throughput,
     "serving": serving_tables,
+    "graphs": graphs_table,
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import get_args
 
 from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import Settings
@@ -23,7 +24,14 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.document_rows import Document
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.index.model import SCHEMA_VERSION, IndexRef, IndexSpec, Owner
+from rag_assets.storage.index.model import (
+    SCHEMA_VERSION,
+    IndexRef,
+    IndexSpec,
+    Owner,
+    VectorIndex,
+    suitable_index,
+)
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import TenantLake
 from rag_assets.tenants.model import Tenant
@@ -92,9 +100,18 @@ class TenantContext:
         return self.tenant.parser.options
 
     @property
-    def index_spec(self) -> IndexSpec:
-        """The kind of index that the tenant's entries need."""
-        return IndexSpec(self.embedder.dimensions, self.tenant.index.vector_index)
+    def new_build(self) -> tuple[str, IndexSpec]:
+        """The key of a build that is opened now, and the kind of index that it needs."""
+        chosen = self.tenant.index.vector_index
+        dimensions = self.embedder.dimensions
+        kind = suitable_index(dimensions) if chosen == "auto" else chosen
+        key = generation_key(self.tenant, self.embedder.embedder_id, kind)
+        return key, IndexSpec(dimensions, kind)
+
+    def index_spec(self, generation: Generation) -> IndexSpec:
+        """The kind of index that one of the builds of the tenant's configuration needs."""
+        kinds = _keys(self.tenant, self.embedder.embedder_id)
+        return IndexSpec(generation.dimensions, kinds[generation.key])
 
     def owner(self, generation: Generation) -> Owner:
         """The owner of a generation's entries."""
@@ -137,8 +154,33 @@ def index_of(generation: Generation) -> IndexRef:
     return IndexRef(generation.index_name, generation.index_identity)
 
 
-def generation_key(tenant: Tenant, embedder_id: str) -> str:
-    """Hash of what distinguishes one complete build of a tenant from another."""
+def build_of(
+    generations: Sequence[Generation], tenant: Tenant, embedder_id: str
+) -> Generation | None:
+    """The newest of these generations that is a build of the tenant's configuration.
+
+    Where the tenant leaves the kind of index open, a build with any kind is one: it is kept.
+    """
+    keys = _keys(tenant, embedder_id)
+    builds = [g for g in generations if g.key in keys and g.state != "REMOVING"]
+    return builds[-1] if builds else None
+
+
+def _keys(tenant: Tenant, embedder_id: str) -> dict[str, VectorIndex]:
+    """The keys of all builds of a tenant's configuration, with the kinds of their indexes."""
+    chosen = tenant.index.vector_index
+    kinds: Sequence[VectorIndex] = get_args(VectorIndex) if chosen == "auto" else (chosen,)
+    return {generation_key(tenant, embedder_id, kind): kind for kind in kinds}
+
+
+def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
+    """Hash of what distinguishes one complete build of a tenant from another.
+
+    Args:
+        tenant: with the configuration.
+        embedder_id: of the embedder that makes its vectors.
+        kind: of its index.
+    """
     chosen = tenant.chunker.parameters
     # Only where there are rules: the keys of tenants without rules must not change.
     rules = [[rule.identity() for rule in tenant.chunkers]] if tenant.chunkers else []
@@ -150,7 +192,7 @@ def generation_key(tenant: Tenant, embedder_id: str) -> str:
         chosen.limit,
         chosen.overlap,
         SCHEMA_VERSION,
-        tenant.index.vector_index,
+        kind,
         tenant.index.placement,
         *rules,
     )
@@ -166,10 +208,13 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
     Raises:
         ConfigurationError: a password's variable, or another thing in the settings, is missing.
     """
-    parser = tenant.parser
+    parser, chosen = tenant.parser, tenant.index.vector_index
+    # Which kind a build has does not matter here. Keys of the time when int8_hnsw was the default
+    # hold: no document is looked at again because a tenant leaves its kind open.
+    kind: VectorIndex = "int8_hnsw" if chosen == "auto" else chosen
     return key_of(
         "config",
-        generation_key(tenant, embedder_id),
+        generation_key(tenant, embedder_id, kind),
         parsers_version(),
         detector_version(),
         parser.model_dump(mode="json"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from rag_assets.pipeline.context import TenantContext, generation_key, index_of
+from rag_assets.pipeline.context import TenantContext, build_of, index_of
 from rag_assets.pipeline.generations import (
     alias_is_right,
     drop_generation,
@@ -153,16 +153,17 @@ def repair_index(ctx: TenantContext) -> list[IndexState]:
     remove_deleted(ctx)
     clean_up(ctx)
     states = inspect_index(ctx)
-    wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
+    builds = [state.generation for state in states]
+    wanted = build_of(builds, ctx.tenant, ctx.embedder.embedder_id)
     for state in states:
-        if state.generation.key != wanted:
+        if state.generation != wanted:
             continue
         if state.index_lost:
             _replace_index(ctx, state.generation)
         elif not state.drift.none:
             _repair(ctx, state)
     for state in states:
-        if state.generation.key != wanted:
+        if state.generation != wanted:
             _repair_other(ctx, state)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is not None:
@@ -234,7 +235,8 @@ def _repair_other(ctx: TenantContext, state: IndexState) -> None:
 
 def _replace_index(ctx: TenantContext, generation: Generation) -> None:
     ctx.guard()
-    index = ctx.store.indexes.place(ctx.index_spec, ctx.ref.id, ctx.tenant.index.placement)
+    spec, placement = ctx.index_spec(generation), ctx.tenant.index.placement
+    index = ctx.store.indexes.place(spec, ctx.ref.id, placement)
     ctx.catalog.index.reset(ctx.ref, generation.number)
     ctx.catalog.generations.move(ctx.ref, generation, index.name, index.identity)
 

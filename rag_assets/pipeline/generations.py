@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.common.errors import IndexInconsistent
-from rag_assets.pipeline.context import TenantContext, config_key, generation_key, index_of
+from rag_assets.pipeline.context import TenantContext, build_of, config_key, index_of
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.store import VectorStore
 
@@ -16,13 +16,12 @@ def target_generation(ctx: TenantContext) -> Generation:
     Raises:
         IndexInconsistent: the index of that build was lost or replaced.
     """
-    key = generation_key(ctx.tenant, ctx.embedder.embedder_id)
     live = [g for g in ctx.catalog.generations.live(ctx.ref.id) if g.state != "REMOVING"]
-    for generation in reversed(live):
-        if generation.key == key:
-            require_index(ctx, generation)
-            return generation
-    generation = _open(ctx, key)
+    present = build_of(live, ctx.tenant, ctx.embedder.embedder_id)
+    if present is not None:
+        require_index(ctx, present)
+        return present
+    generation = _open(ctx)
     if not live:
         publish(ctx, generation)
     return generation
@@ -110,9 +109,10 @@ def alias_is_right(ctx: TenantContext, generation: Generation) -> bool:
     return ctx.store.indexes.is_published(generation.index_name, ctx.owner(generation))
 
 
-def _open(ctx: TenantContext, key: str) -> Generation:
+def _open(ctx: TenantContext) -> Generation:
     ctx.guard()
-    index = ctx.store.indexes.place(ctx.index_spec, ctx.ref.id, ctx.tenant.index.placement)
+    key, spec = ctx.new_build
+    index = ctx.store.indexes.place(spec, ctx.ref.id, ctx.tenant.index.placement)
     return ctx.catalog.generations.create(
         ctx.ref,
         key=key,

@@ -20,7 +20,7 @@ from rag_assets.ingest.sources.masked_paths import ListedPaths
 from rag_assets.ingest.sources.model import DocumentSource
 from rag_assets.ingest.workers.tasks import ParseTask
 from rag_assets.pipeline.batches import texts_in_batches
-from rag_assets.pipeline.context import TenantContext, config_key, generation_key
+from rag_assets.pipeline.context import TenantContext, build_of, config_key
 from rag_assets.pipeline.source_listing import SourceListing
 from rag_assets.pipeline.source_plans import (
     Deletions,
@@ -129,8 +129,8 @@ def preview(ctx: TenantContext) -> Preview:
         ConfigurationError: there are caps on spending, and no price is known.
     """
     generations = ctx.catalog.generations.live(ctx.ref.id)
-    wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
-    target = next((g.number for g in reversed(generations) if g.key == wanted), None)
+    build = build_of(generations, ctx.tenant, ctx.embedder.embedder_id)
+    target = None if build is None else build.number
     key = config_key(ctx.tenant, ctx.embedder.embedder_id)
     pending = set(ctx.catalog.index.pending(ctx.ref.id, target or 0, key))
     listings: list[SourceListing] = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from rag_assets.pipeline.context import TenantContext, config_key, generation_key
+from rag_assets.pipeline.context import TenantContext, build_of, config_key
 from rag_assets.pipeline.generations import drop_generation
 from rag_assets.pipeline.publishing import remove_deleted
 from rag_assets.pipeline.slices import parsed_documents
@@ -63,10 +63,11 @@ def delete_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:
 def drop_old_generations(ctx: TenantContext, *, now: datetime | None = None) -> int:
     """Delete builds retired or abandoned before the grace period; returns how many."""
     before = (now or datetime.now(UTC)) - GRACE_PERIOD
-    wanted = generation_key(ctx.tenant, ctx.embedder.embedder_id)
+    generations = ctx.catalog.generations.live(ctx.ref.id)
+    wanted = build_of(generations, ctx.tenant, ctx.embedder.embedder_id)
     old = [
         generation
-        for generation in ctx.catalog.generations.live(ctx.ref.id)
+        for generation in generations
         if (retired := _retired_at(generation, wanted)) is not None and retired < before
     ]
     for generation in old:
@@ -74,9 +75,9 @@ def drop_old_generations(ctx: TenantContext, *, now: datetime | None = None) -> 
     return len(old)
 
 
-def _retired_at(generation: Generation, wanted: str) -> datetime | None:
+def _retired_at(generation: Generation, wanted: Generation | None) -> datetime | None:
     # A build whose configuration was replaced before completion never retires.
-    abandoned = generation.state == "BUILDING" and generation.key != wanted
+    abandoned = generation.state == "BUILDING" and generation != wanted
     return generation.created_at if abandoned else generation.retired_at
 
 
@@ -109,7 +110,7 @@ def compact_if_due(ctx: TenantContext) -> bool:
 def _live_keys(ctx: TenantContext) -> LiveKeys:
     embedder_id = ctx.embedder.embedder_id
     generations = ctx.catalog.generations.live(ctx.ref.id)
-    if [build.key for build in generations] != [generation_key(ctx.tenant, embedder_id)]:
+    if generations != [build_of(generations, ctx.tenant, embedder_id)]:
         # Another build's chunks were made with parameters that are no longer configured.
         return LiveKeys()
     key = config_key(ctx.tenant, embedder_id)

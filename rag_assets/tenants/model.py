@@ -110,11 +110,12 @@ class IndexConfig(_Model):
     Attributes:
         placement: "shared" with tenants of equal dimensions, or "dedicated": an index alone,
             whose text scores no other tenant's documents influence.
-        vector_index: Elasticsearch's kind of kNN index.
+        vector_index: Elasticsearch's kind of kNN index; "auto": the one that the present build
+            has, and "bbq_hnsw" for a new build, or "int8_hnsw" under 384 dimensions.
     """
 
     placement: Literal["shared", "dedicated"] = "shared"
-    vector_index: Literal["int8_hnsw", "hnsw", "bbq_hnsw"] = "int8_hnsw"
+    vector_index: Literal["auto", "int8_hnsw", "hnsw", "bbq_hnsw"] = "auto"
 
 
 class RetrievalConfig(_Model):

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from elasticsearch import Elasticsearch
 
 from rag_assets.pipeline.context import SliceLimits
-from rag_assets.pipeline.drift import inspect_index
+from rag_assets.pipeline.drift import inspect_index, repair_index
 from rag_assets.pipeline.upkeep import GRACE_PERIOD, compact, drop_old_generations
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
@@ -167,6 +168,49 @@ def test_each_kind_of_vector_index_finds(
         assert all(state.healthy for state in inspect_index(ctx))
 
 
+def test_leaving_the_kind_of_index_open_rebuilds_nothing(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    """As for a tenant from the time when int8_hnsw was the default."""
+    shared_installation.configure(tenant, index={"vector_index": "int8_hnsw"})
+    driver.sync(tenant)
+    first = shared_installation.entries(tenant)
+    shared_installation.configure(tenant, index=None)
+    assert_nothing_to_do(shared_installation, tenant)
+    assert driver.sync(tenant)["upserted"] == 0
+    shared_installation.configure(tenant, index={"vector_index": "bbq_hnsw"})
+    moved = driver.sync(tenant)
+    assert (moved["embedded"], moved["upserted"]) == (0, len(first))
+    shared_installation.configure(tenant, index=None)
+    assert driver.sync(tenant)["upserted"] == 0
+    with driver.locked(tenant) as ctx:
+        serving = ctx.catalog.generations.serving(tenant)
+        assert serving is not None
+        assert serving.number == 2
+        assert ctx.index_spec(serving).vector_index == "bbq_hnsw"
+
+
+@pytest.mark.parametrize(("dimensions", "kind"), [(383, "int8_hnsw"), (384, "bbq_hnsw")])
+def test_a_lost_index_is_replaced_by_one_of_the_kind_that_suits(
+    installation: Installation, dimensions: int, kind: str
+) -> None:
+    folder = installation.add_tenant(
+        "open", embedder={"provider": "deterministic", "dimensions": dimensions}
+    )
+    (folder / "a.md").write_text("# A\n\nEvery word counts.\n")
+    driver = Driver(installation)
+    driver.sync("open")
+    for _ in range(2):
+        with driver.locked("open") as ctx:
+            serving = ctx.catalog.generations.serving("open")
+            assert serving is not None
+            assert kind_of(installation, serving.index_name) == kind
+            ctx.store.indexes.drop(serving.index_name)
+            repair_index(ctx)
+        driver.sync("open")
+    assert len(installation.search("open", "Every word counts.", mode="knn")) == 1
+
+
 def test_a_dedicated_tenant_has_an_index_alone(
     shared_installation: Installation, driver: Driver, tenant: str
 ) -> None:
@@ -182,6 +226,14 @@ def test_a_dedicated_tenant_has_an_index_alone(
         assert serving.index_name in ctx.store.indexes.dedicated(tenant)
         assert ctx.store.indexes.owners(serving.index_name) == [(tenant, ctx.ref.incarnation)]
     assert shared_installation.search(tenant, "Sentence 7 of two", mode="text")
+
+
+def kind_of(installation: Installation, index_name: str) -> str:
+    """The kind of an index, as Elasticsearch has it."""
+    with Elasticsearch(installation.environment["ELASTICSEARCH_URL"]) as client:
+        [index] = client.indices.get_mapping(index=index_name).values()
+    options: dict[str, Any] = index["mappings"]["properties"]["vector"]["index_options"]
+    return str(options["type"])
 
 
 def assert_nothing_to_do(installation: Installation, tenant_id: str) -> None:

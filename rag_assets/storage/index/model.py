@@ -18,6 +18,8 @@ SCHEMA_VERSION = 5
 
 VectorIndex = Literal["int8_hnsw", "hnsw", "bbq_hnsw"]
 Placement = Literal["shared", "dedicated"]
+_FEWEST_BITS = 384
+"""Dimensions from which on one bit of each number tells enough to find candidates."""
 
 
 Presence = Literal["present", "missing", "replaced"]
@@ -41,6 +43,11 @@ class IndexRef:
         if identity is None:
             return "missing"
         return "present" if identity == self.identity else "replaced"
+
+
+def suitable_index(dimensions: int) -> VectorIndex:
+    """The kind of index for vectors of this length, where a tenant chooses none."""
+    return "bbq_hnsw" if dimensions >= _FEWEST_BITS else "int8_hnsw"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from rag_assets.storage.index.model import (
     Owner,
     entry_id,
     indexed_key,
+    suitable_index,
 )
 
 OWNER = Owner("acme", 7, 2)
@@ -207,4 +208,7 @@ def test_the_flat_index_threshold_corresponds_to_a_number_of_vectors(
 
 def test_the_tutorial_deletes_an_existing_index() -> None:
     tutorial = Path(__file__).parents[5] / "docs" / "tutorial.md"
-    assert f"/{IndexNames().shared_stem(IndexSpec(384))}1 " in tutorial.read_text()
+    assert (
+        f"/{IndexNames().shared_stem(IndexSpec(384, suitable_index(384)))}1 "
+        in tutorial.read_text()
+    )

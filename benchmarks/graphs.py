@@ -1,0 +1,396 @@
+"""What an index of vectors costs to build and to search: by kind, by size, by merging.
+
+    python -m benchmarks.graphs                                  every case, 20,000 and 160,000
+    python -m benchmarks.graphs --sizes 1000000 --cases int8_hnsw bbq_hnsw --keep
+    python -m benchmarks.graphs --sizes 20000 --cases bbq_hnsw --name trial
+
+Entries have few words, so that vectors are what costs. They are written and searched as the
+project does: batches of 4,000 with a refresh after each, bulk requests of 500, the filters,
+candidates and options of its searches. Another tenant with 2,000 entries shares the
+index. Exact neighbours are computed from all vectors by numpy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+import numpy as np
+from elasticsearch import ApiError, Elasticsearch
+from elasticsearch.helpers import pack_dense_vector
+
+from benchmarks.clustered import PASSAGES, Clusters, Vectors
+from benchmarks.measure import PROJECT, RESULTS, Meter, load, machine, memory_of, save, tree_cpu
+from rag_assets.common.errors import IndexInconsistent
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
+from rag_assets.retrieval.steps.recall import candidate_count
+from rag_assets.storage.index.elasticsearch.hits import upsert_action
+from rag_assets.storage.index.elasticsearch.mapping import index_body
+from rag_assets.storage.index.elasticsearch.requests import bulk
+from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
+from rag_assets.storage.index.model import (
+    Entry,
+    EntryDocument,
+    IndexSpec,
+    Owner,
+    RankingRequest,
+    entry_id,
+)
+
+WORK = PROJECT / ".local" / "benchmark-graphs"
+SIZES = (20_000, 160_000)
+DIMENSIONS = 384
+QUESTIONS = 300
+TOP = 10
+
+_INDEX = "graphs"
+_NEIGHBOURS = 2_000
+_TIMEOUT = 600
+_OWNER = Owner("large", 1, 1, b"k" * 32)
+_OTHER = Owner("small", 1, 1, b"k" * 32)
+_MADE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A way to have an index.
+
+    Attributes:
+        kind: of the vectors' index.
+        flat_to: vectors of a segment up to which it has no graph; None as the project sets it.
+        options: of the vectors' index, over the project's.
+        settings: of the index, over the project's.
+        importing: settings that hold while entries are written only.
+        merged: whether all segments are merged into one at the end.
+    """
+
+    kind: str
+    flat_to: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    importing: Mapping[str, Any] = field(default_factory=dict)
+    merged: bool = False
+
+    def body(self) -> dict[str, Any]:
+        """Settings and mapping of the index."""
+        spec = IndexSpec(DIMENSIONS, self.kind)  # type: ignore[arg-type]
+        body = index_body(spec)
+        options = body["mappings"]["properties"]["vector"]["index_options"]
+        if self.flat_to is not None:
+            options["flat_index_threshold"] = round(self.flat_to / math.log(self.flat_to))
+        options |= self.options
+        body["settings"]["index"] |= self.settings
+        return body
+
+
+CASES = {
+    "int8_hnsw": Case("int8_hnsw"),
+    "int8_hnsw, flat to 80,000": Case("int8_hnsw", flat_to=80_000),
+    "int8_hnsw, efforts halved": Case("int8_hnsw", options={"ef_construction": 50}),
+    "int8_hnsw, merged at the end": Case(
+        "int8_hnsw", importing={"index.merge.policy.max_merged_segment": "25mb"}, merged=True
+    ),
+    "int8_hnsw, 30 segments at once": Case(
+        "int8_hnsw",
+        settings={
+            "merge.policy.segments_per_tier": 30,
+            "merge.policy.max_merge_at_once": 30,
+        },
+    ),
+    "int8_hnsw, floor of 100 MB": Case(
+        "int8_hnsw", settings={"merge.policy.floor_segment": "100mb"}
+    ),
+    "hnsw": Case("hnsw"),
+    "bbq_hnsw": Case("bbq_hnsw"),
+    "bbq_hnsw, oversampled thrice": Case("bbq_hnsw", options={"rescore_vector": {"oversample": 3}}),
+    "bbq_hnsw, flat to 200,000": Case(
+        "bbq_hnsw", flat_to=200_000, options={"rescore_vector": {"oversample": 3}}
+    ),
+    "bbq_disk": Case("bbq_disk"),
+}
+"""The ways that are compared, by name."""
+
+
+class Corpus:
+    """Entries by number, and the exact neighbours of questions.
+
+    Args:
+        count: how many entries the large tenant has.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._clusters = Clusters(DIMENSIONS)
+        self._others = Clusters(DIMENSIONS, seed=5)
+
+    def batches(self) -> Iterator[list[dict[str, Any]]]:
+        """Actions that write the large tenant's entries, in the batches of a sync."""
+        for numbers in self._clusters.batches(self.count):
+            yield _actions(_OWNER, numbers, self._clusters.vectors(numbers))
+
+    def neighbours(self) -> list[dict[str, Any]]:
+        """Actions that write those of the tenant beside it."""
+        numbers = range(_NEIGHBOURS)
+        return _actions(_OTHER, numbers, self._others.vectors(numbers))
+
+    @cached_property
+    def questions(self) -> Vectors:
+        """Put to the large tenant."""
+        return self._clusters.questions(QUESTIONS, self.count)
+
+    @cached_property
+    def neighbours_questions(self) -> Vectors:
+        """Put to the tenant beside it."""
+        return self._others.questions(QUESTIONS, _NEIGHBOURS)
+
+    @cached_property
+    def nearest(self) -> list[set[str]]:
+        """The entries nearest to each question, by comparing with all."""
+        best = np.full((QUESTIONS, TOP), -1.0, dtype=np.float32)
+        numbers_of_best = np.zeros((QUESTIONS, TOP), dtype=np.int64)
+        for numbers in self._clusters.batches(self.count):
+            cosines = self.questions @ self._clusters.vectors(numbers).T
+            seen = np.hstack([best, cosines])
+            places = np.argpartition(-seen, TOP, axis=1)[:, :TOP]
+            known = np.broadcast_to(np.asarray(numbers), cosines.shape)
+            numbers_of_best = np.take_along_axis(
+                np.hstack([numbers_of_best, known]), places, axis=1
+            )
+            best = np.take_along_axis(seen, places, axis=1)
+        return [{entry_id(_OWNER, *_place(int(n))) for n in row} for row in numbers_of_best]
+
+    @cached_property
+    def neighbours_nearest(self) -> list[set[str]]:
+        """The same for the tenant beside it."""
+        vectors = self._others.vectors(range(_NEIGHBOURS))
+        order = np.argsort(-(self.neighbours_questions @ vectors.T), axis=1)[:, :TOP]
+        return [{entry_id(_OTHER, *_place(int(n))) for n in row} for row in order]
+
+
+def _actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[str, Any]]:
+    """Bulk actions as the project makes them, but for the digests, which are all the same."""
+    document = EntryDocument(
+        document_id="",
+        indexed_key="",
+        source="files",
+        source_type="files",
+        path="document.md",
+        uri="files/document.md",
+        media_type="text/markdown",
+        title="A document",
+        access_scope="everyone",
+        modified_at=_MADE,
+        language="en",
+    )
+    chunk = Chunk(0, "A passage of a document.", 0, 24, 0, (), 5, sha256_hex("passage"))
+    alike = upsert_action(_INDEX, Entry(owner, document, chunk, vectors[0]))
+    actions = []
+    for number, vector in zip(numbers, vectors, strict=True):
+        document_id, index_key, ordinal = _place(number)
+        changed = {
+            "document_id": document_id,
+            "index_key": index_key,
+            "ordinal": ordinal,
+            "vector": pack_dense_vector(vector),
+        }
+        id_ = sha256_hex(f"{owner.tenant} {number}")
+        actions.append({**alike, "_id": id_, "_source": {**alike["_source"], **changed}})
+    return actions
+
+
+def _place(number: int) -> tuple[str, str, int]:
+    """The document, its version and the ordinal of an entry."""
+    document_id = f"{number // PASSAGES:032x}"
+    return document_id, sha256_hex(document_id), number % PASSAGES
+
+
+class Bench:
+    """Measures cases on a server.
+
+    Args:
+        url: of the server.
+        pid: of its process.
+        log: takes what commands print.
+    """
+
+    def __init__(self, url: str, pid: int, log: Path) -> None:
+        self._url, self._pid = url, pid
+        self._client = Elasticsearch(url, request_timeout=_TIMEOUT)
+        self._meter = Meter({"elasticsearch": pid}, {}, log)
+
+    def close(self) -> None:
+        """Remove the index, and close the connection."""
+        self._drop()
+        self._client.close()
+
+    def row(self, name: str, case: Case, corpus: Corpus) -> dict[str, Any]:
+        """Measure a case; a kind that the server refuses has its reason only."""
+        self._drop()
+        found: dict[str, Any] = {"case": name, "entries": corpus.count, "load": load()[0]}
+        try:
+            self._client.indices.create(index=_INDEX, **case.body())
+            return found | self._built(case, corpus) | self._state() | self._searched(corpus)
+        except (ApiError, IndexInconsistent) as error:
+            return found | {"refused": self._reason() or str(error)}
+
+    def _built(self, case: Case, corpus: Corpus) -> dict[str, float]:
+        self._set(case.importing)
+        self._write(corpus.neighbours())
+        self._quiet()
+        writing, before = 0.0, tree_cpu(self._pid)
+        for batch in corpus.batches():
+            started = time.perf_counter()
+            self._write(batch)
+            writing += time.perf_counter() - started
+        written, ended = tree_cpu(self._pid) - before, time.perf_counter()
+        self._set(dict.fromkeys(case.importing))
+        if case.merged:
+            self._client.indices.forcemerge(index=_INDEX, max_num_segments=1)
+        self._quiet()
+        return {
+            "writing": writing,
+            "settling": time.perf_counter() - ended,
+            "cpu_writing": written,
+            "cpu": tree_cpu(self._pid) - before,
+        }
+
+    def _state(self) -> dict[str, Any]:
+        self._client.indices.flush(index=_INDEX)
+        stats = self._client.indices.stats(index=_INDEX)["indices"][_INDEX]["primaries"]
+        shards = self._client.indices.segments(index=_INDEX)["indices"][_INDEX]["shards"]
+        sizes = [
+            segment["num_docs"]
+            for [shard] in shards.values()
+            for segment in shard["segments"].values()
+        ]
+        [node] = self._client.nodes.stats(metric="jvm")["nodes"].values()
+        return {
+            "megabytes": stats["store"]["size_in_bytes"] / 1e6,
+            "off_heap": stats["dense_vector"].get("off_heap", {}),
+            "merges": stats["merges"]["total"],
+            "merged_documents": stats["merges"]["total_docs"],
+            "heap_mb": node["jvm"]["mem"]["heap_used_in_bytes"] / 1e6,
+            "process_mb": memory_of(self._pid) / 1e6,
+            "segments": len(sizes),
+            "largest_segment": max(sizes),
+        }
+
+    def _searched(self, corpus: Corpus) -> dict[str, Any]:
+        large = self._asked(_OWNER, corpus.questions, corpus.nearest)
+        other = self._asked(_OTHER, corpus.neighbours_questions, corpus.neighbours_nearest)
+        return large | {f"neighbour_{name}": value for name, value in other.items()}
+
+    def _asked(self, owner: Owner, questions: Vectors, nearest: list[set[str]]) -> dict[str, float]:
+        asyncio.run(self._found(owner, questions[:100]))  # compiles, and fills the page cache
+        before = tree_cpu(self._pid)
+        found, times = asyncio.run(self._found(owner, questions))
+        spent = tree_cpu(self._pid) - before
+        right = sum(len(ids & exact) for ids, exact in zip(found, nearest, strict=True))
+        percentiles = quantiles(times, n=20)
+        return {
+            "recall": right / (TOP * len(nearest)),
+            "p50": percentiles[9],
+            "p95": percentiles[18],
+            "cpu_search": spent / len(questions),
+        }
+
+    async def _found(self, owner: Owner, questions: Vectors) -> tuple[list[set[str]], list[float]]:
+        """The first ids of each answer, and the seconds that it took."""
+        found, times = [], []
+        searcher = ElasticsearchSearcher(self._url)
+        for question in questions:
+            request = RankingRequest(question, candidate_count(5))
+            started = time.perf_counter()
+            [candidates] = await searcher.rankings(_INDEX, owner, [request])
+            times.append(time.perf_counter() - started)
+            found.append({candidate.id for candidate in candidates[:TOP]})
+        await searcher.close()
+        return found, times
+
+    def _reason(self) -> str | None:
+        """Why the server refuses a vector, in its own words."""
+        try:
+            self._client.index(index=_INDEX, routing="large", document={"vector": [1.0] * 384})
+        except ApiError as error:
+            return str(error.body["error"]["reason"])
+        return None
+
+    def _quiet(self) -> None:
+        """Wait until everything that was begun is merged."""
+        while True:
+            self._meter.settle()
+            stats = self._client.indices.stats(index=_INDEX, metric="merge")
+            if not stats["_all"]["primaries"]["merges"]["current"]:
+                return
+
+    def _write(self, actions: list[dict[str, Any]]) -> None:
+        bulk(self._client, actions)
+        self._client.indices.refresh(index=_INDEX)
+
+    def _set(self, settings: Mapping[str, Any]) -> None:
+        if settings:
+            self._client.indices.put_settings(index=_INDEX, settings=dict(settings))
+
+    def _drop(self) -> None:
+        self._client.indices.delete(index=_INDEX, ignore_unavailable=True)
+
+
+def main() -> None:
+    """Measure, and write the result after each case."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--keep", action="store_true", help="add to the results that are there")
+    parser.add_argument("--name", default="graphs", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    arguments = parser.parse_args()
+    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    path = RESULTS / f"{arguments.name}.json"
+    if arguments.keep and path.exists():
+        rows = {(row["case"], row["entries"]): row for row in json.loads(path.read_text())["rows"]}
+    result = {
+        "benchmark": "graphs",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
+        "dimensions": DIMENSIONS,
+        "machine": machine(),
+    }
+    server = EmbeddedElasticsearch(arguments.work)
+    try:
+        url = server.start()
+        record = server.process.find()
+        if record is None:
+            sys.exit("Elasticsearch ended")
+        bench = Bench(url, record.pid, arguments.work / "commands.log")
+        bench.row("warm-up", CASES["int8_hnsw"], Corpus(8_000))
+        for size in arguments.sizes:
+            corpus = Corpus(size)
+            for name in arguments.cases:
+                rows[name, size] = bench.row(name, CASES[name], corpus)
+                print(json.dumps(rows[name, size]), flush=True)
+                ordered = sorted(rows.values(), key=_order)
+                save(arguments.name, json.loads(json.dumps(result | {"rows": ordered})))
+        bench.close()
+    finally:
+        server.stop()
+
+
+def _order(row: Mapping[str, Any]) -> tuple[int, int]:
+    return row["entries"], list(CASES).index(row["case"])
+
+
+if __name__ == "__main__":
+    main()

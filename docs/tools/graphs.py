@@ -1,0 +1,63 @@
+"""The table of kinds of vector indexes, from the benchmark's results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from docs.tools.tables import as_table, in_seconds, origin
+
+_NOTHING = "–"
+_COLUMNS = (
+    "entries, index",
+    "written in",
+    "CPU until quiet",
+    "disk",
+    "searched in memory",
+    "segments",
+    "recall@10",
+    "p50",
+    "p95",
+    "CPU a search",
+    "another tenant's recall",
+    "its p50",
+)
+_RAW = "total_vec_size_bytes"
+"""Vectors as they were written: on disk, read to rescore candidates."""
+
+
+def graphs_table(result: Mapping[str, Any]) -> str:
+    """What an index costs to build and to search, by kind and size; refusals below."""
+    rows = [_row(row) for row in result["rows"] if "refused" not in row]
+    refused = {row["case"]: row["refused"] for row in result["rows"] if "refused" in row}
+    below = "".join(f"`{case}` is refused: {why}.\n\n" for case, why in refused.items())
+    return f"{as_table(_COLUMNS, rows)}\n{below}{origin(result)}"
+
+
+def _row(row: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{row['entries']:,}, {row['case']}",
+        in_seconds(row["writing"]),
+        in_seconds(row["cpu"]),
+        f"{row['megabytes']:.0f} MB",
+        _memory(row),
+        f"{row['segments']}",
+        f"{row['recall']:.3f}",
+        _milliseconds(row["p50"]),
+        _milliseconds(row["p95"]),
+        _milliseconds(row["cpu_search"]),
+        f"{row['neighbour_recall']:.3f}",
+        _milliseconds(row["neighbour_p50"]),
+    ]
+
+
+def _memory(row: Mapping[str, Any]) -> str:
+    sizes = row["off_heap"]
+    if not sizes:
+        return _NOTHING
+    quantized = sizes["total_size_bytes"] - sizes.get(_RAW, 0)
+    return f"{(quantized or sizes['total_size_bytes']) / 1e6:.0f} MB"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1_000 * seconds:.1f} ms"
