@@ -196,12 +196,21 @@ def test_owner_clauses_filter_tenant_incarnation_and_generation() -> None:
     ]
 
 
-@pytest.mark.parametrize(("dimensions", "vectors"), [(384, 20_833), (3072, 2_604)])
+@pytest.mark.parametrize(
+    ("dimensions", "kind", "vectors"),
+    [
+        (384, "int8_hnsw", 20_833),
+        (3072, "hnsw", 2_604),
+        (384, "bbq_hnsw", 166_667),
+        (3072, "bbq_hnsw", 20_833),
+    ],
+)
 def test_the_flat_index_threshold_corresponds_to_a_number_of_vectors(
-    dimensions: int, vectors: int
+    dimensions: int, kind: Any, vectors: int
 ) -> None:
-    threshold = flat_index_threshold(dimensions)
-    options = index_body(IndexSpec(dimensions))["mappings"]["properties"]["vector"]["index_options"]
+    spec = IndexSpec(dimensions, kind)
+    threshold = flat_index_threshold(spec)
+    options = index_body(spec)["mappings"]["properties"]["vector"]["index_options"]
     assert options["flat_index_threshold"] == threshold
     assert 0.9 * vectors < threshold * log(vectors) < 1.1 * vectors
 
