@@ -115,10 +115,10 @@ CASES = {
     ),
     "hnsw": Case("hnsw"),
     "bbq_hnsw": Case("bbq_hnsw"),
-    "bbq_hnsw, oversampled thrice": Case("bbq_hnsw", options={"rescore_vector": {"oversample": 3}}),
-    "bbq_hnsw, flat to 200,000": Case(
-        "bbq_hnsw", flat_to=200_000, options={"rescore_vector": {"oversample": 3}}
+    "bbq_hnsw, graphs above 20,000, oversampled twice": Case(
+        "bbq_hnsw", flat_to=20_833, options={"rescore_vector": {"oversample": 2}}
     ),
+    "bbq_hnsw, no graph": Case("bbq_hnsw", flat_to=2_000_000),
     "bbq_disk": Case("bbq_disk"),
 }
 """The ways that are compared, by name."""

@@ -135,7 +135,7 @@ def test_an_index_replaced(
     else:
         mappings = body["mappings"]
         if mapping == "other":
-            mappings["properties"]["vector"]["dims"] = 3
+            mappings["properties"]["vector"]["dims"] = 100
         analysis = body["settings"]["index"]["analysis"]
         server.call("PUT", server.index, {"mappings": mappings, "settings": {"analysis": analysis}})
     error = shared_installation.sync(tenant).error
