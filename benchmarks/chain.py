@@ -5,7 +5,8 @@
     python -m benchmarks.chain --rounds 1 --only edit --ways user --name trial    while optimising
 
 Each round takes every phase twice, in installations of its own on the same servers: as a user
-would (`rag-assets sync`, wall time and all), and with all modules imported beforehand (`inside`).
+would after `rag-assets up` (`rag-assets sync` in a fork, wall time and all), and in a process of
+its own with all modules imported beforehand (`inside`).
 A further installation is killed half-way through its first sync and finishes with the next.
 """
 
@@ -26,7 +27,13 @@ from typing import Any
 
 from benchmarks import corpus
 from benchmarks.measure import PROJECT, WORK, Cost, Meter, load, machine, save
-from benchmarks.servers import Servers, benchmark_servers
+from benchmarks.servers import (
+    Servers,
+    benchmark_servers,
+    start_fork_server,
+    stop_fork_server,
+)
+from rag_assets.forkserver.client import DISABLED
 
 TENANT = "bench"
 PHASES = ("cold", "noop", "edit", "rename", "delete", "loss", "kill", "bare")
@@ -60,8 +67,18 @@ class Installation:
     modules: Path
 
     @classmethod
-    def new(cls, name: str, servers: Servers, work: Path, folder: Path) -> Installation:
-        """Make one for a tenant whose documents are in the folder."""
+    def new(
+        cls, name: str, servers: Servers, work: Path, folder: Path, *, forks: bool
+    ) -> Installation:
+        """Make one for a tenant whose documents are in the folder.
+
+        Args:
+            name: of its home, database and indexes.
+            servers: to run on.
+            work: a folder for all that is made.
+            folder: of the documents.
+            forks: whether its commands are forks of its fork server, as after `rag-assets up`.
+        """
         home, warm_up = work / "homes" / name, work / "warm-up"
         home.mkdir(parents=True)
         corpus.write_corpus(warm_up, 1)
@@ -79,11 +96,14 @@ class Installation:
             "RAG_ASSETS_INDEX_PREFIX": name,
             "DATABASE_URL": servers.database(name),
             "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            **({} if forks else {DISABLED: "0"}),
         }
         meter = Meter(servers.pids, environment, work / "commands.log")
         made = cls(name, servers, meter, environment, work / "modules.txt")
         made.plain("up", "--no-dagster")
-        made.sync(inside=True, tenant=_WARM_UP)
+        if forks:
+            meter.helpers.append(start_fork_server(meter.environment))
+        made.sync(inside=not forks, tenant=_WARM_UP)
         return made
 
     def sync(self, *options: str, inside: bool = False, **named: Any) -> Cost:
@@ -109,8 +129,9 @@ class Installation:
         return self.servers.entries(f"{self.name}-index-*")
 
     def remove(self) -> None:
-        """Give the indexes' space and memory back."""
+        """Give the indexes' space and memory back, and stop the fork server."""
         self.servers.drop_indexes(f"{self.name}-*")
+        stop_fork_server(self.meter.environment)
 
 
 class Benchmark:
@@ -147,7 +168,7 @@ class Benchmark:
 
     def _pass(self, name: str, number: int, *, inside: bool) -> None:
         corpus.restore(self._folder, self._paths)
-        install = Installation.new(name, self._servers, self._work, self._folder)
+        install = Installation.new(name, self._servers, self._work, self._folder, forks=not inside)
         take = _Taker(self.costs, install, inside=inside)
         cold = take("cold", {"raw_documents.added": len(self._paths)})
         self._first_sync = cold.inside or cold.wall
@@ -193,7 +214,7 @@ class Benchmark:
     def _kill(self, name: str) -> None:
         """Kill -9 half-way through the first sync; the next one finishes."""
         corpus.restore(self._folder, self._paths)
-        install = Installation.new(name, self._servers, self._work, self._folder)
+        install = Installation.new(name, self._servers, self._work, self._folder, forks=True)
         ones = install.entries()
         for phase, kill_after in (("killed", self._first_sync / 2), ("kill", None)):
             cost = install.sync(kill_after=kill_after)

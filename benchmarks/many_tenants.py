@@ -3,7 +3,8 @@
     python -m benchmarks.many_tenants                    1,000 tenants of 20 files
     python -m benchmarks.many_tenants --tenants 100 --name trial
 
-The cold sync goes through `rag-assets sync --all`, tenant after tenant. The tick is the function
+The cold sync goes through `rag-assets sync --all`, as many tenants at a time as there are cores.
+The tick is the function
 of the sensor `source_files` itself, in a process of its own, once connected. A change is taken up
 by the daemon: what is measured is the time from writing one file until a search finds its text.
 """
@@ -28,7 +29,7 @@ import psutil
 
 from benchmarks import prose
 from benchmarks.measure import PROJECT, Meter, load, machine, memory_of, save
-from benchmarks.servers import Servers, benchmark_servers
+from benchmarks.servers import Servers, benchmark_servers, start_fork_server
 
 FILES = 20
 WORK = PROJECT / ".local" / "benchmark-tenants"
@@ -77,6 +78,7 @@ def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[st
     meter = Meter(servers.pids, environment, work / "commands.log")
     cli = [sys.executable, "-m", "rag_assets.cli"]
     subprocess.run([*cli, "up", "--no-dagster"], env={**os.environ, **environment}, check=True)
+    meter.helpers.append(start_fork_server(meter.environment))
     results: dict[str, Any] = {}
     for phase in ("cold", "noop"):
         cost = meter.run([*cli, "sync", "--all", "--json"])

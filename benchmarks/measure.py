@@ -85,11 +85,16 @@ class Meter:
         servers: pids by name; the processes below them count as well.
         environment: of every command, over this process's own.
         log: takes the commands' standard error.
+
+    Attributes:
+        helpers: pids of processes that do a command's work in its place: their CPU and memory,
+            and that of all below them, is the command's.
     """
 
     def __init__(
         self, servers: Mapping[str, int], environment: Mapping[str, str], log: Path
     ) -> None:
+        self.helpers: list[int] = []
         self._servers = servers
         self._environment = environment
         self._log = log
@@ -103,7 +108,7 @@ class Meter:
         Raises:
             CommandFailed: it failed.
         """
-        before = self._servers_cpu()
+        before, helped = self._servers_cpu(), self._helpers_cpu()
         started = time.perf_counter()
         with (
             tempfile.TemporaryFile("w+") as out,
@@ -111,11 +116,11 @@ class Meter:
             subprocess.Popen(
                 command,
                 cwd=PROJECT,
-                env={**os.environ, "PYTHONPATH": str(PROJECT), **self._environment},
+                env=self.environment,
                 stdout=out,
                 stderr=log,
             ) as process,
-            _Sampler(process.pid) as sampler,
+            _Sampler([process.pid, *self.helpers]) as sampler,
         ):
             if kill_after is not None:
                 time.sleep(kill_after)
@@ -128,14 +133,20 @@ class Meter:
             answer = self._answer(process.returncode, out.read(), killed=kill_after is not None)
         self.settle()
         after = self._servers_cpu()
+        cpu = usage.ru_utime + usage.ru_stime + self._helpers_cpu() - helped
         return Cost(
             wall=wall,
             inside=answer.pop("inside", None),
-            cpu=answer.pop("cpu", usage.ru_utime + usage.ru_stime),
+            cpu=answer.pop("cpu", cpu),
             peak_mb=sampler.peak / 1e6,
             servers_cpu={name: after[name] - before[name] for name in after},
             answer=answer,
         )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of commands."""
+        return {**os.environ, "PYTHONPATH": str(PROJECT), **self._environment}
 
     def settle(self) -> None:
         """Wait until the servers have finished what they do by themselves."""
@@ -158,15 +169,18 @@ class Meter:
         answer: dict[str, Any] = json.loads(out)
         return answer
 
+    def _helpers_cpu(self) -> float:
+        return sum(map(tree_cpu, self.helpers))
+
     def _servers_cpu(self) -> dict[str, float]:
         return {name: tree_cpu(pid) for name, pid in self._servers.items()}
 
 
 class _Sampler:
-    """Watches the memory of a process and all below it until the block ends."""
+    """Watches the memory of processes and all below them until the block ends."""
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._pids = pids
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self.peak = 0
@@ -181,7 +195,7 @@ class _Sampler:
 
     def _watch(self) -> None:
         while not self._ended.wait(_SAMPLE_SECONDS):
-            self.peak = max(self.peak, _tree_memory(self._pid))
+            self.peak = max(self.peak, sum(map(_tree_memory, self._pids)))
 
 
 def _tree_memory(pid: int) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +15,17 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from elasticsearch import Elasticsearch
 
+from benchmarks.measure import PROJECT
+from rag_assets.common.settings import Settings
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
+from rag_assets.local_stack.fork_server import ForkServerProcess
 from rag_assets.local_stack.postgres import EmbeddedPostgres
+
+_START_FORK_SERVER = """
+from rag_assets.common.settings import Settings
+from rag_assets.local_stack.fork_server import ForkServerProcess
+ForkServerProcess(Settings.from_environment()).start()
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,33 @@ class Servers:
         with Elasticsearch(self.elasticsearch_url, request_timeout=60) as client:
             client.indices.refresh(index=pattern)
             return int(client.count(index=pattern)["count"])
+
+
+def start_fork_server(environment: Mapping[str, str]) -> int:
+    """Start an installation's fork server, as `rag-assets up` does; returns its pid.
+
+    It ends with `rag-assets down`, and with this process.
+    """
+    settings = Settings.from_environment(environment)
+    subprocess.run(
+        [sys.executable, "-c", _START_FORK_SERVER], env=environment, cwd=PROJECT, check=True
+    )
+    atexit.register(stop_fork_server, environment)
+    record = ForkServerProcess(settings).process.find()
+    if record is None:
+        sys.exit("the fork server did not start")
+    return record.pid
+
+
+def stop_fork_server(environment: Mapping[str, str]) -> None:
+    """Stop an installation's fork server if it runs."""
+    subprocess.run(
+        [sys.executable, "-m", "rag_assets.cli", "down"],
+        env=environment,
+        cwd=PROJECT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 @contextmanager
