@@ -157,7 +157,7 @@ class Runner:
         )
 
     def _report(self, line: str) -> None:
-        progress(f"{self._tenant_id}: {line}" if self._session.names_tenants else line)
+        progress(f"{self._tenant_id}: {line}")
 
 
 @contextmanager

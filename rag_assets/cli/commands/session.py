@@ -35,14 +35,9 @@ _T = TypeVar("_T")
 
 
 class Session:
-    """One command's access to the installation; everything is opened on first use.
-
-    Attributes:
-        names_tenants: whether lines of progress begin with the tenant.
-    """
+    """One command's access to the installation; everything is opened on first use."""
 
     def __init__(self) -> None:
-        self.names_tenants = False
         self.settings = Settings.from_environment()
         self.stack = LocalStack(self.settings)
         self._opened = ExitStack()

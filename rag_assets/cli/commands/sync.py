@@ -32,7 +32,6 @@ def sync(
         raise ConfigurationError("no tenant given", hint="name tenants, or give --all")
     for tenant_id in tenants:
         session.active(tenant_id)
-    session.names_tenants = len(tenants) > 1
     results = _sync_all(session, tenants, repair=repair, allow_deletes=allow_deletes)
     if as_json:
         syncs = [result.as_json() for result in results]
