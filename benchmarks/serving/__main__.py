@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=800, help="of each case and round")
     parser.add_argument("--large", action="store_true", help="50,000 chunks as well")
     parser.add_argument("--only", default="", help="cases whose names begin so")
+    parser.add_argument("--workers", type=int, default=1, help="of the service")
     parser.add_argument("--name", default="serving", help="of the file of results")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
     arguments = parser.parse_args()
@@ -54,7 +55,7 @@ def main() -> None:
         installation = Installation(servers, arguments.work, tenants)
         chunks = installation.index()
         before = machine()
-        with installation.service() as service:
+        with installation.service(arguments.workers) as service:
             runner = Runner(servers, installation, service, arguments.requests)
             runs = measure(runner, wanted, arguments.rounds)
     result = {
@@ -62,6 +63,7 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": arguments.rounds,
         "requests": arguments.requests,
+        "workers": arguments.workers,
         "chunks": chunks,
         "machine": before,
         "load_average_after": load(),

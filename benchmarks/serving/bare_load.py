@@ -56,7 +56,7 @@ def lines_of(options: BareLoadOptions, drawn: Drawn, number: int) -> _Lines:
         body = queries.ranking(owner, RankingRequest(by[kind], limit, narrowing))
         found += [
             {"index": place.index_name, "routing": place.tenant},
-            {**queries.READING, **body},
+            {**queries.ENTRY_OPTIONS, **body},
         ]
     return found
 

@@ -109,14 +109,17 @@ class Installation:
         return self._work / f"questions-{tenant}.json"
 
     @contextmanager
-    def service(self) -> Iterator[Service]:
+    def service(self, workers: int) -> Iterator[Service]:
         """`rag-assets serve`, until the block ends."""
         tokens = {tenant: self._token(tenant) for tenant in self._tenants}
         url = f"http://127.0.0.1:{(port := free_port())}"
         with (
             (self._work / "service.log").open("a") as log,
             subprocess.Popen(
-                [sys.executable, "-m", "rag_assets.cli", "serve", "--port", str(port)],
+                [
+                    *(sys.executable, "-m", "rag_assets.cli", "serve"),
+                    *("--port", str(port), "--workers", str(workers)),
+                ],
                 cwd=PROJECT,
                 env=self._environment,
                 stdout=log,

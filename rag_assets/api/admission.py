@@ -18,6 +18,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from rag_assets.api.fair_queue import FairQueue
+from rag_assets.api.shares import Turns
 from rag_assets.common.errors import RagAssetsError
 
 if TYPE_CHECKING:
@@ -74,23 +75,21 @@ class _Waiter:
 class Admission:
     """Gives turns, in one event loop.
 
-    No tenant has more than three quarters of the turns at once, so that one whose turns take long
-    leaves some to the others.
+    A tenant whose turns take long leaves some to the others.
 
     Args:
-        turns: at once.
+        turns: at once, and of one tenant at once.
         wait_seconds: for a turn at most.
         clock: in seconds.
     """
 
     def __init__(
-        self, turns: int, wait_seconds: float, clock: Callable[[], float] = time.monotonic
+        self, turns: Turns, wait_seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._free = turns
-        self._turns = turns
+        self._free = self._turns = turns.at_once
         self._wait_seconds = wait_seconds
         self._clock = clock
-        self._queue: FairQueue[_Waiter] = FairQueue(turns - turns // 4)
+        self._queue: FairQueue[_Waiter] = FairQueue(turns.of_one_tenant)
         self._samples: deque[float] = deque(maxlen=_SAMPLES)
         self._average = 0.0
 

@@ -14,8 +14,9 @@ from sqlalchemy import text
 from rag_assets.api.admission import Admission, AdmittedRetriever
 from rag_assets.api.authentication import Authenticator
 from rag_assets.api.guard import Guard
-from rag_assets.api.rate_limits import Rates
 from rag_assets.api.settings import ServiceSettings
+from rag_assets.api.shared_limits import SharedLimits
+from rag_assets.api.shares import Share
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import ServiceUnavailable, TenantBusy
 from rag_assets.retrieval import AsyncRetriever
@@ -41,6 +42,8 @@ class Backend:
         retriever: answers questions.
         settings: of the service.
         chat_models: write answers from what the retriever finds.
+        share: of the limits, which this process has; all by default.
+        limits: counted together with other workers; by default in this process alone.
 
     Raises:
         ConfigurationError: the key that tokens are checked with is not usable.
@@ -53,20 +56,25 @@ class Backend:
         retriever: AsyncRetriever,
         settings: ServiceSettings,
         chat_models: ChatModels,
+        *,
+        share: Share | None = None,
+        limits: SharedLimits | None = None,
     ) -> None:
+        share, limits = share or Share.of(settings), limits or SharedLimits.of(settings)
         self.catalog = catalog
-        searches = Admission(settings.searches, settings.wait)
+        searches = Admission(share.searches, settings.wait)
         self.retriever = AdmittedRetriever(retriever, searches)
         self._chat_models = chat_models
         self.answerer = Answerer(catalog, chat_models, self.retriever)
         self.reader = DocumentReader(catalog, store, retriever.policy)
         self.settings = settings
         self._tokens = TokenReader(catalog.database)
-        self.guard = Guard(Authenticator(self._tokens, settings.jwt), settings)
-        self.rates = Rates(settings.rate)
+        authenticator = Authenticator(self._tokens, settings.jwt)
+        self.guard = Guard(authenticator, limits, settings.proxies)
+        self.rates = limits.rates
         self._store = store
-        self._reads = Admission(settings.threads, settings.wait)
-        self._threads = CapacityLimiter(settings.threads)
+        self._reads = Admission(share.reads, settings.wait)
+        self._threads = CapacityLimiter(share.reads.at_once)
         self._probes = CapacityLimiter(1)
         self._writes = CapacityLimiter(_WRITES)
         self._writers: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()

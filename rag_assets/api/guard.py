@@ -12,11 +12,10 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from hashlib import blake2b
 from typing import Any
 
-from cachetools import TTLCache
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
@@ -28,8 +27,8 @@ from rag_assets.api.identity import Identity, Unauthenticated
 from rag_assets.api.middleware import replayed
 from rag_assets.api.problems import Refused
 from rag_assets.api.rate_limits import TooManyAttempts
-from rag_assets.api.settings import ServiceSettings
-from rag_assets.common.sliding_window import SlidingWindowLimiter
+from rag_assets.api.settings import Network
+from rag_assets.api.shared_limits import SharedLimits
 
 MAX_BODY = 1_048_576
 """Bytes of a request: several times the longest question with all its filters."""
@@ -39,8 +38,6 @@ MAX_VALUES = 10_000
 
 _BODY_SECONDS = 10.0
 _KNOWN_SECONDS = 600.0
-_MAX_KNOWN = 10_000
-_MAX_ADDRESSES = 4_096
 _TOO_SLOW = 408
 _TOO_LARGE = 413
 _ENCODED = 415
@@ -51,25 +48,23 @@ class Guard:
 
     Args:
         authenticator: validates tokens.
-        settings: attempts of an address, and proxies that are trusted for X-Forwarded-For.
-        clock: in seconds.
+        limits: what all workers count together.
+        proxies: trusted for X-Forwarded-For.
+        clock: in seconds, the same in all workers.
     """
 
     def __init__(
         self,
         authenticator: Authenticator,
-        settings: ServiceSettings,
+        limits: SharedLimits,
+        proxies: Collection[Network] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.authenticator = authenticator
-        self._proxies = settings.proxies
-        self._rate = settings.attempts
+        self._proxies = proxies
+        self._attempts, self._known = limits.attempts, limits.known
         self._clock = clock
-        self._failed: TTLCache[str, SlidingWindowLimiter] = TTLCache(
-            _MAX_ADDRESSES, self._rate.seconds, clock
-        )
-        self._known: TTLCache[bytes, None] = TTLCache(_MAX_KNOWN, _KNOWN_SECONDS, clock)
-        self._tried: set[str] = set()
+        self._tried: set[bytes] = set()
 
     async def identity(self, request: Request) -> Identity:
         """The identity of a request's token.
@@ -81,11 +76,10 @@ class Guard:
         """
         header = request.headers.get("authorization")
         shown = blake2b((header or "").encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        if shown in self._known:
+        if self._is_known(shown):
             return await self._authenticated(header, shown)
-        address = client_of(request.scope, self._proxies)
-        window = self._failed.get(address)
-        wait = window.wait(1, self._clock()) if window is not None else 0.0
+        address = client_of(request.scope, self._proxies).encode()
+        wait = self._attempts.wait(address)
         if not wait:
             return await self._counted(header, shown, address)
         if address in self._tried:
@@ -98,26 +92,28 @@ class Guard:
         finally:
             self._tried.discard(address)
 
-    async def _counted(self, header: str | None, shown: bytes, address: str) -> Identity:
+    async def _counted(self, header: str | None, shown: bytes, address: bytes) -> Identity:
         try:
             return await self._authenticated(header, shown)
         except Unauthenticated:
-            window = self._failed.get(address) or SlidingWindowLimiter(
-                self._rate.requests, self._rate.seconds
-            )
-            window.begin(1)
-            window.end(1, 1, self._clock())
-            self._failed[address] = window
+            self._attempts.count(address)
             raise
 
     async def _authenticated(self, header: str | None, shown: bytes) -> Identity:
         try:
             identity = await self.authenticator.identity(header)
         except Unauthenticated:
-            self._known.pop(shown, None)
+            with self._known.locked(shown, self._clock()) as record:
+                record.remove()
             raise
-        self._known[shown] = None
+        now = self._clock()
+        with self._known.locked(shown, now) as record:
+            record.write(b"", now + _KNOWN_SECONDS)
         return identity
+
+    def _is_known(self, shown: bytes) -> bool:
+        with self._known.locked(shown, self._clock()) as record:
+            return record.is_there
 
 
 class Guarded(APIRoute):

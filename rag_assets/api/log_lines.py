@@ -6,6 +6,7 @@ it is stuck, requests are answered, lines wait, and those beyond a bound are dro
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -16,7 +17,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from queue import Empty, Full, Queue
+from select import select
 from time import sleep
+from typing import IO
 
 LOGGER = logging.getLogger("rag_assets.api")
 
@@ -75,11 +78,15 @@ class BackgroundLogHandler(logging.Handler):
         descriptor: of an open file. Not a stream: Python could not end while another thread is
             stuck in one.
         max_waiting: lines that may wait.
+        lock: a file that is locked while lines are written, where other processes write as well.
     """
 
-    def __init__(self, descriptor: int, max_waiting: int = _MAX_WAITING) -> None:
+    def __init__(
+        self, descriptor: int, max_waiting: int = _MAX_WAITING, lock: IO[bytes] | None = None
+    ) -> None:
         super().__init__()
         self._descriptor = descriptor
+        self._lock_file = lock
         self._waiting: Queue[str | None] = Queue(max_waiting)
         self._dropped = 0
         self._counting = threading.Lock()
@@ -140,19 +147,50 @@ class BackgroundLogHandler(logging.Handler):
 
     def _put(self, lines: list[str]) -> None:
         rest = "".join(f"{line}\n" for line in lines).encode()
-        with suppress(OSError):  # the reader has closed the pipe
+        # A reader may have closed the pipe.
+        with suppress(OSError), self._alone():
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other processes from writing between the lines, or within one."""
+        if self._lock_file is None:
+            yield
+            return
+        fcntl.lockf(self._lock_file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.lockf(self._lock_file, fcntl.LOCK_UN)
+
+
+def write_line(event: str, reason: str, masked: Callable[[str], str]) -> None:
+    """Write a warning to standard error without a thread, unless that would have to wait.
+
+    Args:
+        event: what happened.
+        reason: why.
+        masked: see JsonLines.
+    """
+    fields = {"name": LOGGER.name, "levelname": "WARNING", "msg": event, "reason": reason}
+    line = JsonLines(masked).format(logging.makeLogRecord(fields))
+    descriptor = sys.stderr.fileno()
+    if select([], [descriptor], [], 0)[1]:
+        os.write(descriptor, f"{line}\n".encode())
+
 
 @contextmanager
-def logging_to_standard_error(masked: Callable[[str], str]) -> Iterator[None]:
+def logging_to_standard_error(
+    masked: Callable[[str], str], lock: IO[bytes] | None = None
+) -> Iterator[None]:
     """Write all log lines to standard error until the block ends: ours, and libraries' warnings.
 
     Args:
         masked: see JsonLines.
+        lock: see BackgroundLogHandler.
     """
-    handler = BackgroundLogHandler(sys.stderr.fileno())
+    handler = BackgroundLogHandler(sys.stderr.fileno(), lock=lock)
     handler.setFormatter(JsonLines(masked))
     root = logging.getLogger()
     before = root.level, LOGGER.level

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from rag_assets.api.dependencies import BackendDependency
+from rag_assets.api.metrics import RequestMetrics
 from rag_assets.api.problems import documented
 from rag_assets.api.responses import Health
 
@@ -32,5 +33,5 @@ async def ready(backend: BackendDependency) -> Health:
 )
 async def metrics(request: Request) -> Response:
     """Metrics of requests for Prometheus; of no tenant in particular."""
-    registry = request.app.state.metrics.registry
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+    measured: RequestMetrics = request.app.state.metrics
+    return Response(measured.text(), media_type=CONTENT_TYPE_LATEST)

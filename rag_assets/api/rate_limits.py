@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from cachetools import TTLCache
-
+from rag_assets.api.shared_windows import SharedWindows
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
-from rag_assets.common.sliding_window import SlidingWindowLimiter
 
 _RATE = re.compile(r"([1-9]\d{0,5}|1000000)\s*(?:/|per)\s*(second|minute|hour|day)s?", re.ASCII)
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
-_MAX_TOKENS = 100_000
 
 
 class TooManyRequests(RagAssetsError):
@@ -58,8 +53,6 @@ class Rate:
     def parse(cls, text: str, name: str = "RAG_ASSETS_SERVICE_RATE") -> Rate:
         """A rate as it is written: 600/minute.
 
-        Each request of a window is remembered, so that a million is the most.
-
         Args:
             text: as written.
             name: of the setting.
@@ -77,20 +70,14 @@ class Rate:
 
 
 class Rates:
-    """Counts the requests of each token in this process.
+    """Limits the requests of each token.
 
     Args:
-        rate: of each.
-        clock: in seconds.
+        windows: in which they are counted.
     """
 
-    def __init__(self, rate: Rate, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate = rate
-        self._clock = clock
-        # A token without requests for a whole window is as one without any.
-        self._windows: TTLCache[str, SlidingWindowLimiter] = TTLCache(
-            _MAX_TOKENS, rate.seconds, clock
-        )
+    def __init__(self, windows: SharedWindows) -> None:
+        self._windows = windows
 
     def take(self, name: str) -> None:
         """Count one request.
@@ -101,12 +88,5 @@ class Rates:
         Raises:
             TooManyRequests: it may not be made now.
         """
-        window = self._windows.get(name) or SlidingWindowLimiter(
-            self._rate.requests, self._rate.seconds
-        )
-        now = self._clock()
-        if wait := window.wait(1, now):
+        if wait := self._windows.take(name.encode("utf-8", "surrogatepass")):
             raise TooManyRequests(max(1, math.ceil(wait)))
-        window.begin(1)
-        window.end(1, 1, now)
-        self._windows[name] = window

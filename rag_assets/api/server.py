@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _BACKLOG = 2_048
-_GRACE_SECONDS = 10
+GRACE_SECONDS = 10
+"""Time in which requests end after the service is told to stop."""
+
 _MAX_CONNECTIONS = 2_000
 _OTHER_FILES = 124
 """Descriptors that are not connections: of servers, models, logs."""
@@ -35,7 +37,7 @@ def config(app: ASGIApp) -> uvicorn.Config:
         log_config=None,
         http=_connection(),
         ws="none",
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
     )
 
 
@@ -45,9 +47,30 @@ def listening(host: str, port: int) -> socket.socket:
     Raises:
         ConfigurationError: the address cannot be listened at.
     """
+    return _listening(host, port)
+
+
+def listening_together(host: str, port: int, workers: int) -> list[socket.socket]:
+    """Sockets that listen at one address, one for each worker.
+
+    The kernel deals connections out among them: with one socket for all, whichever worker wakes
+    first would accept all that have come. Let the process that forks the workers keep them open:
+    connections to a worker that dies then wait for the one that takes its place.
+
+    Raises:
+        ConfigurationError: the address cannot be listened at.
+    """
+    # Sockets of one user that share an address do not notice another service there; this does.
+    _listening(host, port).close()
+    return [_listening(host, port, shared=True) for _ in range(workers)]
+
+
+def _listening(host: str, port: int, *, shared: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        return socket.create_server(
+            (host, port), family=family, backlog=_BACKLOG, reuse_port=shared
+        )
     except OSError as error:
         raise ConfigurationError(
             f"cannot listen at {host}, port {port}: {error.strerror or 'no such address'}",

@@ -17,6 +17,7 @@
 | RAG_ASSETS_SERVICE_SEARCHES | 32 | searches under way at once; one tenant's: three quarters |
 | RAG_ASSETS_SERVICE_THREADS | 8 | lists and documents read at once, likewise |
 | RAG_ASSETS_SERVICE_WAIT | 10 | seconds that a request waits for its turn, or is refused at once |
+| RAG_ASSETS_SERVICE_WORKERS | 1 | processes that answer, as `serve --workers`: at most 8 |
 | RAG_ASSETS_SERVICE_PROXIES | none | trusted for X-Forwarded-For: networks, separated by commas |
 | RAG_ASSETS_SERVICE_CLEARTEXT | warn | outside loopback: warn, refuse, or allow (a proxy has TLS) |
 """
@@ -37,12 +38,20 @@ from rag_assets.common.errors import ConfigurationError
 Cleartext: TypeAlias = Literal["warn", "refuse", "allow"]
 Network: TypeAlias = IPv4Network | IPv6Network
 
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""Variable with the folder in which workers keep their counts for each other; not for people.
+
+The library of metrics reads it while it is imported.
+"""
+
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")
 _SECRET_BYTES = 32
 _MAX_LEEWAY = 300
 _MAX_THREADS = 10
 _MAX_SEARCHES = 1_000
 _MAX_WAIT = 60
+MAX_WORKERS = 8
+_SEARCHES_OF_A_WORKER = 2
 _ATTEMPTS = "RAG_ASSETS_SERVICE_ATTEMPTS"
 _KEYS = ("RAG_ASSETS_JWT_SECRET", "RAG_ASSETS_JWT_PUBLIC_KEY", "RAG_ASSETS_JWT_JWKS")
 
@@ -120,6 +129,7 @@ class ServiceSettings:
         searches: under way at once.
         threads: that read lists and documents.
         wait: seconds for a turn at most.
+        workers: processes that answer; they share all limits.
         mcp_origins: of web pages that may speak MCP.
         proxies: whose X-Forwarded-For is believed.
         cleartext: what to do where other machines reach the service, which speaks no TLS.
@@ -131,13 +141,32 @@ class ServiceSettings:
     searches: int = 32
     threads: int = 8
     wait: int = 10
+    workers: int = 1
     mcp_origins: frozenset[str] = frozenset()
     proxies: tuple[Network, ...] = ()
     cleartext: Cleartext = "warn"
 
+    def __post_init__(self) -> None:
+        for name, turns, least in (
+            ("SEARCHES", self.searches, _SEARCHES_OF_A_WORKER * self.workers),
+            ("THREADS", self.threads, self.workers),
+        ):
+            if self.workers > 1 and turns < least:
+                raise ConfigurationError(
+                    f"RAG_ASSETS_SERVICE_{name} is {turns}: too few for {self.workers} workers,"
+                    " which share them",
+                    hint=f"set it to {least} or more, or have fewer workers",
+                )
+
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str] | None = None) -> ServiceSettings:
+    def from_environment(
+        cls, environ: Mapping[str, str] | None = None, *, workers: int | None = None
+    ) -> ServiceSettings:
         """Read the settings.
+
+        Args:
+            environ: the process's by default.
+            workers: in place of the setting.
 
         Raises:
             ConfigurationError: one of them is not usable; the message names it.
@@ -150,6 +179,8 @@ class ServiceSettings:
             searches=_whole(env, "RAG_ASSETS_SERVICE_SEARCHES", 32, least=1, most=_MAX_SEARCHES),
             threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MAX_THREADS),
             wait=_whole(env, "RAG_ASSETS_SERVICE_WAIT", 10, least=0, most=_MAX_WAIT),
+            workers=workers
+            or _whole(env, "RAG_ASSETS_SERVICE_WORKERS", 1, least=1, most=MAX_WORKERS),
             mcp_origins=_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),
             proxies=_networks(env.get("RAG_ASSETS_SERVICE_PROXIES", "")),
             cleartext=_cleartext(env.get("RAG_ASSETS_SERVICE_CLEARTEXT") or "warn"),

@@ -44,8 +44,17 @@ def status(json: Json = False) -> None:
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65_535, help="Port to listen at.")] = 8000,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=8,
+            help="Processes that answer, which share all limits.",
+            show_default="RAG_ASSETS_SERVICE_WORKERS, or 1",
+        ),
+    ] = None,
 ) -> None:
     """Serve the HTTP API to callers with a token."""
     from rag_assets.cli.commands import serve as service
 
-    service.serve(host, port)
+    service.serve(host, port, workers)

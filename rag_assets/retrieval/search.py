@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from anyio.to_thread import run_sync
@@ -95,8 +96,10 @@ class AsyncRetriever:
             return SearchAnswer(mode=search.mode, needs_clarification=True)
         journaled = self._journal.started(tenant.ref, search.request, search.mode, search.limit)
         try:
+            plan = self._plan(search.tenant.profile)
             progress = self._begun(tenant, tenant.serving, search, principals, timings)
-            progress = await self._plan(search.tenant.profile).run(progress)
+            # What an added step does with candidates is not known: it has all of them.
+            progress = await plan.run(replace(progress, whole=not plan.is_built_in))
             answer = _answer_of(progress)
         except BaseException as error:
             journaled.failed(error)

@@ -28,10 +28,12 @@ class Ranking:
 
     Attributes:
         kind: what ordered them; the scores of "vector" are cosines.
+        is_cut: whether the index may have more.
     """
 
     kind: RankingKind
     candidates: Sequence[Candidate]
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class SearchProgress:
         principals: whose grants count for the caller.
         scopes: that searches of the index are filtered by.
         timings: durations of the parts of this search.
+        whole: whether rankings are fetched whole; else their first candidates may be enough.
         vector: of the question; None where only words count.
         rankings: candidates as they were recalled, not verified.
         verified: those that the catalog confirmed; None before.
@@ -108,6 +111,7 @@ class SearchProgress:
     principals: tuple[str, ...]
     scopes: frozenset[str]
     timings: Timings
+    whole: bool = True
     vector: npt.NDArray[np.float32] | None = None
     rankings: Sequence[Ranking] = ()
     verified: Verified | None = None

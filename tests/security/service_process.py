@@ -108,9 +108,8 @@ def post(body: bytes, *headers: str, path: str = "/rag/query") -> bytes:
     return "\r\n".join(lines).encode() + body
 
 
-@contextmanager
-def serving(installation: Installation, log: Path, **environment: str) -> Iterator[Served]:
-    """The service over two small tenants."""
+def tokens_of_tenants(installation: Installation) -> Mapping[str, str]:
+    """Index the two tenants; a token for each."""
     tokens = {}
     driver = Driver(installation)
     for tenant in TENANTS:
@@ -119,6 +118,13 @@ def serving(installation: Installation, log: Path, **environment: str) -> Iterat
         driver.sync(tenant)
         made = installation.command("tokens", "create", tenant, "--principal", "bot", "--json")
         tokens[tenant] = made.json["token"]
+    return tokens
+
+
+@contextmanager
+def serving(installation: Installation, log: Path, **environment: str) -> Iterator[Served]:
+    """The service over two small tenants."""
+    tokens = tokens_of_tenants(installation)
     with started(installation, log, **environment) as (process, port):
         yield Served(port, process, log, tokens)
 

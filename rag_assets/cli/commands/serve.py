@@ -3,51 +3,56 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
+import socket
 import sys
-from contextlib import closing
+import tempfile
+from contextlib import ExitStack
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.output import progress
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from rag_assets.api.settings import ServiceSettings
+    from rag_assets.api.shared_limits import SharedLimits
+
 _YOUNG_OBJECTS = 50_000
+_CLOSING_SECONDS = 10
+"""In which a worker that answers no more closes its connections and writes what it has counted."""
 
 
 @with_session
-def serve(session: Session, host: str, port: int) -> None:
+def serve(session: Session, host: str, port: int, workers: int | None = None) -> None:
     """Answer requests until the process is stopped.
+
+    Args:
+        session: of the command.
+        host, port: to listen at.
+        workers: processes that answer; by default what the settings say.
 
     Raises:
         ConfigurationError: other machines could reach the service without authentication or in
             cleartext, which is not allowed; or the address cannot be bound.
     """
-    import uvicorn
-
-    from rag_assets.api.app import build_app
     from rag_assets.api.authentication import require_authentication
-    from rag_assets.api.backend import Backend
-    from rag_assets.api.log_lines import logging_to_standard_error
-    from rag_assets.api.server import cleartext_warning, config, listening
+    from rag_assets.api.server import cleartext_warning, listening_together
     from rag_assets.api.settings import ServiceSettings
-    from rag_assets.billing.chat_models import ChatModels
-    from rag_assets.mcp.tools import tool_names
-    from rag_assets.systems.registry import installed_systems
 
-    settings = ServiceSettings.from_environment()
+    settings = ServiceSettings.from_environment(workers=workers)
     require_authentication(host, settings.jwt, session.catalog)
     warning = cleartext_warning(host, settings.cleartext)
-    with closing(listening(host, port)) as listener:
-        retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-        chat_models = ChatModels(session.catalog, session.settings)
-        backend = Backend(session.catalog, session.store, retriever, settings, chat_models)
-        systems = installed_systems()
-        app = build_app(
-            backend,
-            routers=[*systems.load("routers").values()],
-            tools=[*systems.load("tools", reserved=tool_names()).values()],
-        )
+    with ExitStack() as opened:
+        listeners = [
+            opened.enter_context(listener)
+            for listener in listening_together(host, port, settings.workers)
+        ]
         if settings.jwt is None:
             progress("only service tokens are accepted: create one with `rag-assets tokens create`")
         if warning is not None:
@@ -55,9 +60,104 @@ def serve(session: Session, host: str, port: int) -> None:
         progress(f"http://{f'[{host}]' if ':' in host else host}:{port}")
         # Uvicorn raises the signal again once it has stopped; connections are then closed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        if settings.workers == 1:
+            _answer(session, settings, listeners[0])
+        else:
+            _supervise(session, settings, listeners)
+
+
+def _answer(session: Session, settings: ServiceSettings, listener: socket.socket) -> None:
+    """Answer requests in this process."""
+    import uvicorn
+
+    from rag_assets.api.log_lines import logging_to_standard_error
+    from rag_assets.api.server import config
+
+    app = _app(session, settings)
+    _exempt_imports_from_collection()
+    with logging_to_standard_error(masker_of(session.settings.local).text):
+        uvicorn.Server(config(app)).run(sockets=[listener])
+
+
+def _supervise(session: Session, settings: ServiceSettings, listeners: list[socket.socket]) -> None:
+    """Have workers answer requests, each a fork with a listener of its own."""
+    from rag_assets.api.settings import METRICS_FOLDER
+
+    masker = masker_of(session.settings.local)
+    with (
+        tempfile.TemporaryDirectory(prefix="rag-assets-metrics-") as folder,
+        tempfile.TemporaryFile() as lock,
+    ):
+        os.environ[METRICS_FOLDER] = folder
+        from rag_assets.api.log_lines import logging_to_standard_error, write_line
+        from rag_assets.api.server import GRACE_SECONDS, config
+        from rag_assets.api.shared_limits import SharedLimits
+        from rag_assets.api.supervisor import Supervisor
+        from rag_assets.api.worker import WorkerServer
+
+        limits = SharedLimits.of(settings)
+
+        def work(number: int, line: socket.socket) -> None:
+            for other in listeners[:number] + listeners[number + 1 :]:
+                other.close()
+            with session, logging_to_standard_error(masker.text, lock):
+                app = _app(session, settings, number, limits)
+                _exempt_imports_from_collection()
+                WorkerServer(config(app), line).run(sockets=[listeners[number]])
+
+        def stopping() -> None:
+            # Nobody is to wait for an answer that does not come.
+            for listener in listeners:
+                listener.close()
+
+        def report(number: int, why: str) -> None:
+            event = f"worker {number + 1} ended unexpectedly and is replaced"
+            write_line(event, why, masker.text)
+
+        # What is imported and loaded here, workers share.
+        import_module("rag_assets.api.app")
+        masker.load()
         _exempt_imports_from_collection()
-        with logging_to_standard_error(masker_of(session.settings.local).text):
-            uvicorn.Server(config(app)).run(sockets=[listener])
+        # A connection belongs to one process; workers open their own.
+        session.catalog.close()
+        Supervisor(
+            settings.workers,
+            work,
+            stop_seconds=GRACE_SECONDS + _CLOSING_SECONDS,
+            report=report,
+            stopping=stopping,
+        ).run()
+
+
+def _app(
+    session: Session,
+    settings: ServiceSettings,
+    worker: int = 0,
+    limits: SharedLimits | None = None,
+) -> FastAPI:
+    from rag_assets.api.app import build_app
+    from rag_assets.api.backend import Backend
+    from rag_assets.api.shares import Share
+    from rag_assets.billing.chat_models import ChatModels
+    from rag_assets.mcp.tools import tool_names
+    from rag_assets.systems.registry import installed_systems
+
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    backend = Backend(
+        session.catalog,
+        session.store,
+        retriever,
+        settings,
+        ChatModels(session.catalog, session.settings),
+        share=Share.of(settings, worker),
+        limits=limits,
+    )
+    systems = installed_systems()
+    return build_app(
+        backend,
+        routers=[*systems.load("routers").values()],
+        tools=[*systems.load("tools", reserved=tool_names()).values()],
+    )
 
 
 def _exempt_imports_from_collection() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from rag_assets.retrieval.duplicates import collapse
+from rag_assets.retrieval.duplicates import Distinct, collapse
 from rag_assets.retrieval.fusion import fuse
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
@@ -16,14 +17,17 @@ class Fuse:
     def __init__(self, _: SearchServices) -> None: ...
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Order the verified candidates."""
+        """Order the verified candidates; the search is repeated where too few were fetched."""
         verified = progress.confirmed
         by_id = verified.by_id
         fused = fuse([[c.id for c in ranking.candidates] for ranking in verified.rankings])
+        order = collapse([by_id[id_] for id_ in fused])
+        if _lacks_candidates(progress, order):
+            return replace(progress, whole=True, repeat=True)
         return replace(
             progress,
             fused=fused,
-            order=collapse([by_id[id_] for id_ in fused]),
+            order=order,
             cosines={
                 candidate.id: candidate.score
                 for ranking in verified.rankings
@@ -31,3 +35,14 @@ class Fuse:
                 for candidate in ranking.candidates
             },
         )
+
+
+def _lacks_candidates(progress: SearchProgress, order: Sequence[Distinct]) -> bool:
+    """Whether candidates that were not fetched could change the hits, or be named by them."""
+    verified, depth = progress.confirmed, progress.search.depth
+    if not any(ranking.is_cut for ranking in verified.rankings):
+        return False
+    if len(order) <= depth or len(order) < len(verified.by_id):
+        return True
+    # Equal scores are ordered among all that have them.
+    return order[-1].candidate.score == order[depth - 1].candidate.score

@@ -160,6 +160,11 @@ class SearchPlan:
         self._budget = Budget(services)
 
     @property
+    def is_built_in(self) -> bool:
+        """Whether no system adds a step."""
+        return all(type(step) in _TRUSTED for _, step in self._steps)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the steps, in order."""
         return tuple(name for name, _ in self._steps)

@@ -15,6 +15,7 @@ from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 
 _OVERFETCH = 30
+_FIRST_OVERFETCH = 10
 
 _Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
 
@@ -25,6 +26,19 @@ def candidate_count(limit: int) -> int:
     Some more: entries of former versions may be among the nearest, and equal texts are one hit.
     """
     return 2 * limit + _OVERFETCH
+
+
+def first_count(progress: SearchProgress) -> int | None:
+    """Candidates that are enough if hardly any is left out; None if the whole ranking is needed.
+
+    Where one ranking alone is the order of the hits, what comes behind them changes nothing. What
+    may leave out many of them, or order them anew, needs all.
+    """
+    search = progress.search
+    in_order = search.mode == "knn" or (search.mode == "text" and search.min_cosine is None)
+    if progress.whole or not in_order or search.request.must_include_paths:
+        return None
+    return search.depth + _FIRST_OVERFETCH
 
 
 class Recall:
@@ -47,9 +61,9 @@ class Recall:
         """
         progress = await self._embedded(progress)
         with progress.timings.part("search"):
-            limit = candidate_count(progress.search.depth)
+            limit, first = candidate_count(progress.search.depth), first_count(progress)
             searches = [
-                (kind, RankingRequest(query, limit, entry_filter))
+                (kind, RankingRequest(query, limit, entry_filter, first))
                 for entry_filter, (kind, query) in product(
                     _entry_filters(progress), _queries(progress)
                 )
@@ -58,7 +72,8 @@ class Recall:
                 progress.serving.index_name, progress.owner, [wanted for _, wanted in searches]
             )
         recalled = [
-            Ranking(kind, candidates) for (kind, _), candidates in zip(searches, found, strict=True)
+            Ranking(kind, candidates, first is not None and len(candidates) >= first)
+            for (kind, _), candidates in zip(searches, found, strict=True)
         ]
         return replace(progress, rankings=[*progress.rankings, *recalled])
 

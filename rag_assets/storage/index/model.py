@@ -156,13 +156,20 @@ class RankingRequest:
 
     Attributes:
         by: the query's vector, of shape (dimensions,), or its text.
-        limit: the most entries to return.
+        limit: the most entries that it holds.
         entry_filter: the entries that it may contain.
+        first: how many of them to return, the best ones; None returns all.
     """
 
     by: npt.NDArray[np.float32] | str
     limit: int
     entry_filter: EntryFilter = EntryFilter()
+    first: int | None = None
+
+    @property
+    def returned(self) -> int:
+        """The most entries to return."""
+        return self.limit if self.first is None else min(self.first, self.limit)
 
 
 @dataclass(frozen=True, slots=True)

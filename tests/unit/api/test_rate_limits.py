@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.api.rate_limits import Rate, Rates, TooManyRequests
+from rag_assets.api.shared_windows import SharedWindows
 from rag_assets.common.errors import ConfigurationError
 
 
@@ -32,17 +33,21 @@ def test_what_is_no_rate_is_refused_by_name(text: str) -> None:
 
 def test_a_token_waits_until_its_first_request_is_a_window_ago() -> None:
     now = 1_000.0
-    rates = Rates(Rate(2, 60.0), clock=lambda: now)
+    rates = Rates(SharedWindows(2, 60.0, keys=10, clock=lambda: now))
     rates.take("ada")
     now += 10.5
     rates.take("ada")
     rates.take("eve")
     with pytest.raises(TooManyRequests) as refused:
         rates.take("ada")
-    assert refused.value.retry_after == 50
-    now += 49.5
+    # A sixtieth of the window more than a window: the first counts until second 1,061.
+    assert refused.value.retry_after == 51
+    now += 50.4
+    with pytest.raises(TooManyRequests):
+        rates.take("ada")
+    now += 0.1
     rates.take("ada")
     with pytest.raises(TooManyRequests) as refused:
         rates.take("ada")
-    assert refused.value.retry_after == 11
+    assert refused.value.retry_after == 10
     rates.take("eve")

@@ -20,3 +20,15 @@ def test_origins_are_parted_by_commas() -> None:
 def test_what_is_no_origin_is_refused(origin: str) -> None:
     with pytest.raises(ConfigurationError, match="not an origin"):
         ServiceSettings.from_environment({"RAG_ASSETS_MCP_ORIGINS": origin})
+
+
+def test_workers_share_what_there_is_enough_of() -> None:
+    given = {"RAG_ASSETS_SERVICE_WORKERS": "4"}
+    assert ServiceSettings.from_environment(given).workers == 4
+    assert ServiceSettings.from_environment(given, workers=2).workers == 2
+    assert ServiceSettings.from_environment({}).workers == 1
+    for few in ({"RAG_ASSETS_SERVICE_SEARCHES": "7"}, {"RAG_ASSETS_SERVICE_THREADS": "3"}):
+        [name] = few
+        with pytest.raises(ConfigurationError, match=f"{name} is .: too few for 4 workers"):
+            ServiceSettings.from_environment({**given, **few})
+        assert ServiceSettings.from_environment(few).workers == 1

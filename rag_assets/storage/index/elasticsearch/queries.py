@@ -67,8 +67,10 @@ def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
     """The search for one ranking."""
     clauses = filter_clauses(request.entry_filter)
     if isinstance(request.by, str):
-        return _by_words(owner, request.by, request.limit, clauses)
-    return _by_vector(owner, request.by, request.limit, clauses)
+        return _by_words(owner, request.by, request.returned, clauses)
+    # The limit decides how the vectors are searched, whatever is returned.
+    found = _by_vector(owner, request.by, request.limit, clauses)
+    return {**found, "size": request.returned}
 
 
 def cosine_search(

@@ -37,7 +37,7 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
     else:
         scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
     found = [_candidate(row, owner, scores[row.id]) for row in rows if row.id in scores]
-    return sorted(found, key=lambda one: (-one.score, one.id))[: request.limit]
+    return sorted(found, key=lambda one: (-one.score, one.id))[: request.returned]
 
 
 def _candidate(row: Row, owner: Owner, score: float) -> Candidate:

@@ -1,0 +1,43 @@
+"""The counts that all workers of the service share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rag_assets.api.rate_limits import Rates
+from rag_assets.api.settings import ServiceSettings
+from rag_assets.api.shared_table import SharedTable
+from rag_assets.api.shared_windows import SharedWindows
+
+_MAX_TOKENS = 100_000
+_MAX_ADDRESSES = 8_192
+_MAX_KNOWN = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLimits:
+    """Counts that hold for all processes which are forked after they were made.
+
+    Attributes:
+        rates: requests of each token.
+        attempts: requests of each address without a token that counts.
+        known: tokens that were valid lately; a record holds nothing but its time.
+    """
+
+    rates: Rates
+    attempts: SharedWindows
+    known: SharedTable
+
+    @classmethod
+    def of(
+        cls, settings: ServiceSettings, clock: Callable[[], float] = time.monotonic
+    ) -> SharedLimits:
+        """Empty counts."""
+        rate, attempts = settings.rate, settings.attempts
+        return cls(
+            Rates(SharedWindows(rate.requests, rate.seconds, _MAX_TOKENS, clock)),
+            SharedWindows(attempts.requests, attempts.seconds, _MAX_ADDRESSES, clock),
+            SharedTable(_MAX_KNOWN, 0),
+        )

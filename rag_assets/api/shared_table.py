@@ -1,0 +1,99 @@
+"""A table of records in memory that forked processes share."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import secrets
+import struct
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+
+_WAYS = 8
+_HEAD = struct.Struct("<16sd")
+_NOBODY = bytes(16)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The record of one key, for as long as no other process may read or write it.
+
+    Attributes:
+        digest: of its key.
+        start, end: its place in the memory: its own, or that of a record which gives way to it.
+        is_there: whether it was written before, and has not expired.
+    """
+
+    memory: mmap.mmap
+    digest: bytes
+    start: int
+    end: int
+    is_there: bool
+
+    def read(self) -> bytes:
+        """What was written last; zeros if the record is not there."""
+        start = self.start + _HEAD.size
+        return self.memory[start : self.end] if self.is_there else bytes(self.end - start)
+
+    def write(self, data: bytes, until: float) -> None:
+        """Write the record, which then is there until that time."""
+        self.memory[self.start : self.end] = _HEAD.pack(self.digest, until) + data
+
+    def remove(self) -> None:
+        """Remove the record, if it is there."""
+        if self.is_there:
+            self.memory[self.start : self.end] = bytes(self.end - self.start)
+
+
+class SharedTable:
+    """Records by key, shared with every process that is forked after the table was made.
+
+    The table is bounded: a key has eight places, and where all are taken the record that expires
+    first gives way. A process that is killed holds no lock any more. Threads of one process do not
+    exclude each other: use the table in one of them.
+
+    Args:
+        records: that the table is made for.
+        size: bytes of a record.
+    """
+
+    def __init__(self, records: int, size: int) -> None:
+        self._groups = -(-records // _WAYS)
+        self._stride = _HEAD.size + size
+        # Pages that no record lies in take no memory.
+        self._memory = mmap.mmap(-1, self._groups * _WAYS * self._stride)
+        self._locks, path = tempfile.mkstemp()
+        os.unlink(path)  # noqa: PTH108  (it stays open as long as the table is there)
+        weakref.finalize(self, os.close, self._locks)
+        # Nobody can choose keys that share their places.
+        self._salt = secrets.token_bytes(16)
+
+    @contextmanager
+    def locked(self, key: bytes, now: float) -> Iterator[Record]:
+        """The record of a key, while all other processes are kept from it."""
+        digest = blake2b(key, digest_size=16, key=self._salt).digest()
+        group = int.from_bytes(digest[:8], "little") % self._groups
+        fcntl.lockf(self._locks, fcntl.LOCK_EX, 1, group)
+        try:
+            yield self._record(group, digest, now)
+        finally:
+            fcntl.lockf(self._locks, fcntl.LOCK_UN, 1, group)
+
+    def _record(self, group: int, digest: bytes, now: float) -> Record:
+        memory, stride = self._memory, self._stride
+        first = group * _WAYS * stride
+        oldest, at = float("inf"), first
+        for start in range(first, first + _WAYS * stride, stride):
+            found, until = _HEAD.unpack_from(memory, start)
+            if found == digest:
+                return Record(memory, digest, start, start + stride, until > now)
+            if found == _NOBODY:
+                until = float("-inf")
+            if until < oldest:
+                oldest, at = until, start
+        return Record(memory, digest, at, at + stride, is_there=False)
