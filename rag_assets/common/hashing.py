@@ -12,7 +12,8 @@ Hashable: TypeAlias = (
 )
 
 # Created once: json.dumps creates an encoder for each call with options.
-_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
+canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
+"""The JSON text of a value, the same on every machine."""
 
 
 def sha256_hex(data: bytes | str) -> str:
@@ -32,7 +33,7 @@ def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
         key: at most 64 bytes.
         kind, parts: as for key_of().
     """
-    content = _canonical([kind, *parts]).encode()
+    content = canonical([kind, *parts]).encode()
     return hashlib.blake2b(content, key=key, digest_size=16).hexdigest()
 
 
@@ -44,4 +45,9 @@ def key_of(kind: str, *parts: Hashable) -> str:
         parts: JSON-like values; mappings are sorted, so equal values have equal keys on every
             machine.
     """
-    return hashlib.sha256(_canonical([kind, *parts]).encode()).hexdigest()[:32]
+    return short_digest(canonical([kind, *parts]).encode())
+
+
+def short_digest(content: bytes) -> str:
+    """The first half of the SHA-256 of bytes, as 32 hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()[:32]

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, Literal
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import (
+    ARRAY,
+    DateTime,
+    Insert,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    select,
+)
 
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.tables import events
@@ -58,6 +71,27 @@ class NewEvent:
     payload: Mapping[str, Any]
 
 
+@cache
+def _insertion() -> Insert:
+    """The statement that inserts any number of events at once, which costs a fraction of rows."""
+    given = (
+        func.unnest(
+            bindparam("kinds", type_=ARRAY(Text)),
+            bindparam("times", type_=ARRAY(DateTime(timezone=True))),
+            bindparam("payloads", type_=ARRAY(Text)),
+        )
+        .table_valued("kind", "at", "payload", with_ordinality="place", name="given")
+        .render_derived()
+    )
+    row = select(
+        bindparam("tenant", type_=Text),
+        given.c.kind,
+        given.c.at,
+        cast(given.c.payload, events.c.payload.type),
+    ).order_by(given.c.place)
+    return insert(events).from_select(["tenant", "kind", "at", "payload"], row)
+
+
 class EventTable:
     """Queries on `events`."""
 
@@ -74,13 +108,16 @@ class EventTable:
 
     def append(self, ref: TenantRef, new: Sequence[NewEvent]) -> None:
         """Append events of several kinds in order, each with its own time."""
-        rows = [
-            {"tenant": ref.id, "kind": event.kind, "at": event.at, "payload": dict(event.payload)}
-            for event in new
-        ]
-        if rows:
-            with self._database.begin_for(ref) as connection:
-                connection.execute(insert(events), rows)
+        if not new:
+            return
+        columns = {
+            "tenant": ref.id,
+            "kinds": [event.kind for event in new],
+            "times": [event.at for event in new],
+            "payloads": [json.dumps(event.payload) for event in new],
+        }
+        with self._database.begin_for(ref) as connection:
+            connection.execute(_insertion(), columns)
 
     def delete_before(self, ref: TenantRef, kinds: Collection[EventKind], before: datetime) -> int:
         """Delete events of these kinds before a time; returns their number."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import canonical, key_of, short_digest
 from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.model import Chunk
 
@@ -244,15 +245,32 @@ class StoredEntry:
 
 def entry_id(owner: Owner, document_id: str, indexed_key: str, ordinal: int) -> str:
     """The id of the entry of one chunk of one version of a document."""
-    return key_of(
-        "entry",
-        owner.tenant,
-        owner.incarnation,
-        owner.generation,
-        document_id,
-        indexed_key,
-        ordinal,
-    )
+    return key_of(*_entry_parts(owner), document_id, indexed_key, ordinal)
+
+
+def entry_ids(owner: Owner) -> Callable[[str, str, int], str]:
+    """A function that makes the ids of many entries of one owner: as entry_id(), and faster.
+
+    It takes a document's id, its indexed key, and the ordinal.
+    """
+    beginning = canonical([*_entry_parts(owner)])[:-1]
+
+    def id_of(document_id: str, indexed_key: str, ordinal: int) -> str:
+        # Ids and keys are hexadecimal, so that JSON writes them as they are; others take the long
+        # way.
+        if not (_IS_PLAIN(document_id) and _IS_PLAIN(indexed_key)):
+            return entry_id(owner, document_id, indexed_key, ordinal)
+        content = f'{beginning},"{document_id}","{indexed_key}",{ordinal:d}]'
+        return short_digest(content.encode("ascii"))
+
+    return id_of
+
+
+_IS_PLAIN = re.compile("[0-9a-z]*").fullmatch
+
+
+def _entry_parts(owner: Owner) -> tuple[str, str, int, int]:
+    return "entry", owner.tenant, owner.incarnation, owner.generation
 
 
 def indexed_key(

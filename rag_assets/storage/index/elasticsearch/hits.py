@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from rag_assets.storage.index.model import (
     RankingRequest,
     ScannedEntry,
     StoredEntry,
-    entry_id,
+    entry_ids,
 )
 
 
@@ -39,16 +39,26 @@ def stored(owner: Owner, hit: Mapping[str, Any], cosine: float | None = None) ->
     return fields.stored(owner, hit["_id"], hit["_source"], cosine)
 
 
-def candidate(owner: Owner, hit: Mapping[str, Any], score: float) -> Candidate:
-    """The candidate of a hit with the doc values that queries.CANDIDATE_OPTIONS names."""
+def candidate(
+    id_of: Callable[[str, str, int], str], hit: Mapping[str, Any], score: float
+) -> Candidate:
+    """The candidate of a hit with the doc values that queries.CANDIDATE_OPTIONS names.
+
+    Args:
+        id_of: makes ids; see entry_ids().
+        hit: of Elasticsearch.
+        score: of the candidate.
+    """
     values = hit["fields"]
     [document_id], [index_key], [ordinal] = (
-        values[name] for name in ("document_id", "index_key", "ordinal")
+        values["document_id"],
+        values["index_key"],
+        values["ordinal"],
     )
     # Generations of earlier schemas have no text_key. A uri over 8,191 characters has no doc value.
     [text_key] = values.get("text_key") or values["text_sha256"]
     [uri] = values.get("uri", [""])
-    id_ = entry_id(owner, document_id, index_key, ordinal)
+    id_ = id_of(document_id, index_key, ordinal)
     return Candidate(id_, document_id, index_key, score, uri, text_key)
 
 
@@ -57,7 +67,8 @@ def ranking(
 ) -> list[Candidate]:
     """The candidates of one ranking's hits, best first."""
     score = _words_score if isinstance(request.by, str) else cosine
-    return ranked(candidate(owner, hit, score(hit)) for hit in found)
+    id_of = entry_ids(owner)
+    return ranked(candidate(id_of, hit, score(hit)) for hit in found)
 
 
 def cosine(hit: Mapping[str, Any]) -> float:
