@@ -42,7 +42,7 @@ def stored(owner: Owner, hit: Mapping[str, Any], cosine: float | None = None) ->
 def candidate(
     id_of: Callable[[str, str, int], str], hit: Mapping[str, Any], score: float
 ) -> Candidate:
-    """The candidate of a hit with the doc values that queries.CANDIDATE_OPTIONS names.
+    """The candidate of a hit with the doc values that queries.candidate_options() names.
 
     Args:
         id_of: makes ids; see entry_ids().
@@ -55,10 +55,11 @@ def candidate(
         values["index_key"],
         values["ordinal"],
     )
-    # Generations of earlier schemas have no text_key. A uri over 8,191 characters has no doc value.
-    [text_key] = values.get("text_key") or values["text_sha256"]
-    [uri] = values.get("uri", [""])
     id_ = id_of(document_id, index_key, ordinal)
+    # Generations of earlier schemas have no text_key, and no entry needs one that was altered. A
+    # uri over 8,191 characters has no doc value.
+    [text_key] = values.get("text_key") or values.get("text_sha256") or [id_]
+    [uri] = values.get("uri", [""])
     return Candidate(id_, document_id, index_key, score, uri, text_key)
 
 

@@ -25,23 +25,26 @@ ENTRY_OPTIONS: Mapping[str, Any] = {
 SCORE_OPTIONS: Mapping[str, Any] = {"_source": False, "track_total_hits": False}
 """Options of a search that returns scores only."""
 
-CANDIDATE_OPTIONS: Mapping[str, Any] = {
-    "_source": False,
-    # Not even the stored id is read: reading it takes a fifth of a search's time, and most
-    # candidates are never returned.
-    "stored_fields": "_none_",
-    "docvalue_fields": [
-        *("document_id", "index_key", "ordinal"),
-        *("uri", "text_key", "text_sha256"),
-    ],
-    "track_total_hits": False,
-}
-"""Options of a search that returns candidates."""
+_CANDIDATE_FIELDS = ("document_id", "index_key", "ordinal", "uri", "text_key")
 
 _MOST_CANDIDATES = 10_000
 """Elasticsearch's limit of `num_candidates`."""
 _OTHER_FIELDS = 0.3
 """The weight of the fields of prose other than the best matching one."""
+
+
+def candidate_options(owner: Owner) -> dict[str, Any]:
+    """Options of a search that returns candidates."""
+    # Generations of the first schemas, which have no digest key either, have no text_key.
+    older = ("text_sha256",) if owner.digest_key is None else ()
+    return {
+        "_source": False,
+        # Not even the stored id is read: reading it takes a fifth of a search's time, and most
+        # candidates are never returned.
+        "stored_fields": "_none_",
+        "docvalue_fields": [*_CANDIDATE_FIELDS, *older],
+        "track_total_hits": False,
+    }
 
 
 def entries(

@@ -55,7 +55,8 @@ class ElasticsearchSearcher:
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
-        bodies = [{**queries.CANDIDATE_OPTIONS, **queries.ranking(owner, one)} for one in requests]
+        options = queries.candidate_options(owner)
+        bodies = [{**options, **queries.ranking(owner, one)} for one in requests]
         found = await self._search(index_name, owner, bodies)
         return [hits.ranking(owner, one, page) for one, page in zip(requests, found, strict=True)]
 
