@@ -59,7 +59,10 @@ def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
     equal: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         equal.setdefault(candidate.text_key, []).append(candidate)
-    return [Distinct(first, _uris(first, others)) for first, *others in equal.values()]
+    return [
+        Distinct(same[0], _uris(same[0], same[1:]) if len(same) > 1 else ())
+        for same in equal.values()
+    ]
 
 
 def _uris(first: Candidate, others: Sequence[Candidate]) -> tuple[str, ...]:

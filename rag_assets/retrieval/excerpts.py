@@ -21,11 +21,8 @@ def excerpt(text: str, question: str, length: int = EXCERPT) -> str:
     """
     words = text.split()
     wanted = _question_terms(question)
-    found = [
-        (at, terms & wanted)
-        for at, word in enumerate(words)
-        if not wanted.isdisjoint(terms := _terms(word))
-    ]
+    met = {word: terms for word in {*words} if (terms := _terms(word) & wanted)}
+    found = [(at, met[word]) for at, word in enumerate(words) if word in met]
     start, end = _best(found, [0, *accumulate(len(word) + 1 for word in words)], length)
     start, end = _widened(words, start, end, length)
     before, after = "[...] " if start else "", " [...]" if end < len(words) else ""
@@ -42,17 +39,29 @@ def _best(
         places: of every word's first character, and of the end.
         length: of the part, in characters.
     """
-    best, most = (0, min(1, len(places) - 1)), 0
-    for number, (start, _) in enumerate(found):
-        met: set[str] = set()
-        # Bounded by what fits into so many characters, however long the text is.
-        for at, terms in found[number : number + length]:
-            if at > start and places[at + 1] - places[start] > length:
-                break
-            met |= terms
-            if len(met) > most:
-                best, most = (start, at + 1), len(met)
-    return best
+    first, most = -1, 0
+    times: dict[str, int] = {}
+    end = 0
+    for number, (start, terms) in enumerate(found):
+        # The part that begins here ends no sooner than the one before: each word is met once.
+        while end < len(found) and (
+            end == number or places[found[end][0] + 1] - places[start] <= length
+        ):
+            for term in found[end][1]:
+                times[term] = times.get(term, 0) + 1
+            end += 1
+        if len(times) > most:
+            first, most = number, len(times)
+        for term in terms:
+            times[term] -= 1
+            if not times[term]:
+                del times[term]
+    met: set[str] = set()
+    for at, terms in found[first:] if most else ():
+        met |= terms
+        if len(met) == most:
+            return found[first][0], at + 1
+    return 0, min(1, len(places) - 1)
 
 
 def _widened(words: list[str], start: int, end: int, length: int) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -258,15 +257,13 @@ def entry_ids(owner: Owner) -> Callable[[str, str, int], str]:
     def id_of(document_id: str, indexed_key: str, ordinal: int) -> str:
         # Ids and keys are hexadecimal, so that JSON writes them as they are; others take the long
         # way.
-        if not (_IS_PLAIN(document_id) and _IS_PLAIN(indexed_key)):
+        both = document_id + indexed_key
+        if not (both.isascii() and both.isalnum()):
             return entry_id(owner, document_id, indexed_key, ordinal)
         content = f'{beginning},"{document_id}","{indexed_key}",{ordinal:d}]'
         return short_digest(content.encode("ascii"))
 
     return id_of
-
-
-_IS_PLAIN = re.compile("[0-9a-z]*").fullmatch
 
 
 def _entry_parts(owner: Owner) -> tuple[str, str, int, int]:

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from itertools import accumulate
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.location import describe
-from rag_assets.retrieval.excerpts import excerpt
+from rag_assets.retrieval.excerpts import _best, excerpt
 from rag_assets.retrieval.model import Hit
 
 FILLER = "The depot opens early and everybody drinks tea. " * 12
@@ -86,3 +90,19 @@ def test_without_any_word_in_common_the_beginning_is_shown() -> None:
 
 def test_one_endless_word_is_shown_whole() -> None:
     assert excerpt("x" * 500, "x" * 500) == "x" * 500
+
+
+@given(st.lists(st.sampled_from(["", "", "a", "b", "c", "d", "ab", "bcd"]), max_size=40))
+def test_the_part_with_most_different_words_is_the_first_of_such_parts(marks: list[str]) -> None:
+    # Each mark is a word of two letters; its letters are the words of the question that it has.
+    found = [(at, frozenset(mark)) for at, mark in enumerate(marks) if mark]
+    places = [0, *accumulate(3 for _ in marks)]
+    parts = [
+        (len(frozenset().union(*(terms for at, terms in found if start <= at < end))), start, end)
+        for start, _ in found
+        for end in range(start + 1, len(marks) + 1)
+        if end == start + 1 or places[end] - places[start] <= 20
+    ]
+    most = max((part[0] for part in parts), default=0)
+    first = min((part[1:] for part in parts if part[0] == most), default=(0, min(1, len(marks))))
+    assert _best(found, places, 20) == first
