@@ -88,9 +88,3 @@ def _why_left(state: TenantState, now: datetime) -> str | None:
 def backoff_seconds(attempts: int) -> int:
     """The delay before the next attempt after so many failures: 30 s to an hour."""
     return min(3600, 30 << min(max(attempts, 0), 10))
-
-
-def from_cursor(tenant_ids: list[str], cursor: str | None) -> list[str]:
-    """Order tenants round-robin, beginning after the last one of an interrupted tick."""
-    after = [tenant_id for tenant_id in tenant_ids if cursor is not None and tenant_id > cursor]
-    return after + [tenant_id for tenant_id in tenant_ids if tenant_id not in set(after)]

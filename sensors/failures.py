@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from rag_assets.jobs.sync import sync_job
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from resources.stores import PostgresResource
 from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG
@@ -32,22 +34,29 @@ def run_failures_sensor(
     record = catalog.tenants.find(tenant_id) if tenant_id else None
     if record is None or record.state == "REMOVING":
         return dg.SkipReason("the run belongs to no existing tenant")
-    message = _reason(context)
-    syncs = catalog.syncs.all(record.id)
-    for source in Tenant.from_config(record.config).sources:
-        attempts = syncs[source.name].attempts if source.name in syncs else 0
-        if _reached_its_end(context):
-            attempts = 0
-        retry_at = datetime.now(UTC) + timedelta(seconds=backoff_seconds(attempts))
-        catalog.syncs.record_failure(record.ref, source.name, message, retry_at)
+    record_failure(catalog, record, _reason(context), all_done=_reached_its_end(context))
     return dg.SkipReason(f"recorded the failure of tenant {record.id}")
 
 
-def _reached_its_end(context: dg.RunFailureSensorContext) -> bool:
-    """Whether the run did all that it could, such as everything but documents without a vector.
+def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_done: bool) -> None:
+    """Record a failed run of a tenant, which is tried again after a delay that grows.
 
-    Then the documents themselves wait for their next try; removals and edits must not wait.
+    Args:
+        catalog: takes the record.
+        record: the tenant.
+        message: why it failed.
+        all_done: whether the run did all that it could, such as everything but documents without a
+            vector. Then these wait for their next try; removals and edits must not wait.
     """
+    syncs = catalog.syncs.all(record.id)
+    for source in Tenant.from_config(record.config).sources:
+        attempts = syncs[source.name].attempts if source.name in syncs and not all_done else 0
+        retry_at = datetime.now(UTC) + timedelta(seconds=backoff_seconds(attempts))
+        catalog.syncs.record_failure(record.ref, source.name, message, retry_at)
+
+
+def _reached_its_end(context: dg.RunFailureSensorContext) -> bool:
+    """Whether the run came to its last step."""
     return any(event.step_key == "search_index" for event in context.get_step_failure_events())
 
 

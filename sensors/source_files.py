@@ -1,15 +1,17 @@
 """Requests a run for every tenant whose sources or configuration changed, or with work left."""
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import dagster as dg
 
-from rag_assets.billing.embedders import Embedders
-from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import Settings
 from rag_assets.jobs.sync import sync_job
+from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport, WatchReportFile
 from rag_assets.partitions import tenants_partitions
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.catalog import Catalog
@@ -17,11 +19,16 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 from resources.stores import PostgresResource
 from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, REASON_TAG, fail_abandoned_runs
 from resources.workbench import clear_failures
-from sensors.due import backoff_seconds, from_cursor, why_due
-from sensors.state import tenant_state
+from sensors.due import TenantState, backoff_seconds, why_due
+from sensors.state import ParsedTenants, tenant_states
 from sensors.tenants import partitions_under_way
+from sensors.turns import Cursor, Verdict, following, plan, verdict
 
 _TICK_SECONDS = 25.0
+_TURN_SECONDS = 60.0
+_OVERLAP_SECONDS = 5.0
+_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+_parsed = ParsedTenants()
 
 
 @dg.sensor(
@@ -30,9 +37,11 @@ _TICK_SECONDS = 25.0
     minimum_interval_seconds=5,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
-        "Lists every tenant's sources without reading a file, and requests a run where listing or "
+        "Lists tenants' sources without reading a file, and requests a run where listing or "
         "configuration differ from the last successful sync, where work is left, or where "
         "documents reach their retention. A listing that fails is reported, never taken as empty. "
+        "Tenants whose sources the change watcher watches have their turn once a minute, and it is "
+        "told of what it missed; all others are listed at every tick. "
         "Also marks runs failed whose process was killed."
     ),
 )
@@ -40,68 +49,121 @@ def source_files_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.SensorResult:
     """List the sources of as many tenants as a tick has time for, in turn."""
+    settings = Settings.from_environment()
     with clear_failures():
-        catalog = postgres.catalog()
-        for run_id in fail_abandoned_runs(context.instance, catalog):
+        tick = _Tick(
+            context.instance,
+            postgres.catalog(),
+            settings,
+            Cursor.read(context.cursor),
+            WatchReportFile(settings).read(),
+        )
+        for run_id in fail_abandoned_runs(context.instance, tick.catalog):
             context.log.warning(f"run {run_id} was left behind by a process that died")
-        records = {r.id: r for r in catalog.tenants.all() if r.state == "ACTIVE"}
-        busy = partitions_under_way(context.instance)
-        notes: list[str] = []
-        requests: list[dg.RunRequest] = []
-        cursor = None
-        deadline = time.monotonic() + _TICK_SECONDS
-        for tenant_id in from_cursor(sorted(records), context.cursor):
-            if time.monotonic() > deadline:
-                break
-            cursor = tenant_id
-            if tenant_id not in busy:
-                record = records[tenant_id]
-                requests += _requests(context.instance, catalog, record, notes)
-        else:
-            cursor = None
-    if notes:
+        cursor = tick.run()
+    if tick.notes:
         # A folder's name can be a credential, too.
-        masker = masker_of(Settings.from_environment().local)
-        notes = [masker.text(note) for note in notes]
-    for note in notes:
+        masker = masker_of(settings.local)
+        tick.notes[:] = [masker.text(note) for note in tick.notes]
+    for note in tick.notes:
         context.log.error(note)
-    at_work = f", {len(busy)} with a run" if busy else ""
-    reason = "; ".join(notes) or f"{len(records)} tenants, none due{at_work}"
     return dg.SensorResult(
-        run_requests=requests,
-        dynamic_partitions_requests=_new_partitions(context.instance, requests),
-        skip_reason=None if requests else dg.SkipReason(reason),
-        cursor=cursor,
+        run_requests=tick.requests,
+        dynamic_partitions_requests=_new_partitions(context.instance, tick.requests),
+        skip_reason=None if tick.requests else dg.SkipReason(tick.summary()),
+        cursor=cursor.text(),
     )
 
 
-def _requests(
-    instance: dg.DagsterInstance, catalog: Catalog, record: TenantRecord, notes: list[str]
-) -> list[dg.RunRequest]:
-    """The run that a tenant needs, if any; a failure is recorded and stops no other tenant."""
-    try:
-        request = _request(instance, catalog, record, notes)
-    except ServiceUnavailable:
-        raise
-    except ConfigurationError as error:
-        notes.append(f"{record.id}: {error.message}")
-    except Exception as error:
-        notes.append(f"{record.id}: unexpected {type(error).__name__}")
-    else:
-        return [request] if request is not None else []
-    return []
+@dataclass
+class _Tick:
+    """One evaluation of the sensor.
+
+    Attributes:
+        requests: the runs that tenants need.
+        notes: what went wrong.
+        seen: what was done for each tenant that was looked at.
+    """
+
+    instance: dg.DagsterInstance
+    catalog: Catalog
+    settings: Settings
+    cursor: Cursor
+    report: WatchReport
+    now: float = field(default_factory=time.time)
+    requests: list[dg.RunRequest] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    seen: dict[str, Verdict | None] = field(default_factory=dict)
+    ids: list[str] = field(default_factory=list)
+    busy: set[str] = field(default_factory=set)
+
+    def run(self) -> Cursor:
+        """Look at the tenants; returns the cursor of the next tick."""
+        self.ids = list(self.catalog.tenants.active_versions())
+        self.busy = partitions_under_way(self.instance)
+        reasons = set() if self.report is NO_WATCHER else self._reasons()
+        planned = plan(self.ids, self.cursor, self.report, reasons, self.now)
+        self._look_at(planned.first, seconds=None)
+        stopped = self._look_at(planned.rest, seconds=_TICK_SECONDS)
+        self.catalog.changes.tell(id_ for id_, done in self.seen.items() if done == "tell")
+        return following(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
+
+    def _reasons(self) -> set[str]:
+        """Tenants out of turn: a run of theirs has ended, or a failed one may be tried again."""
+        since = max(self.cursor.at, self.now - _TURN_SECONDS) - _OVERLAP_SECONDS
+        times = [datetime.fromtimestamp(at, UTC) for at in (since, self.now - _TURN_SECONDS)]
+        ended = self.instance.get_runs(
+            filters=dg.RunsFilter(statuses=list(_ENDED), updated_after=times[0])
+        )
+        # What was not due at that time has its turn like all others.
+        tried = self.catalog.syncs.retried_between(times[1], datetime.fromtimestamp(self.now, UTC))
+        return tried | {run.tags[PARTITION_TAG] for run in ended if PARTITION_TAG in run.tags}
+
+    def _look_at(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
+        """Look at tenants without a run; returns the last one if the time was over before."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        idle = [tenant_id for tenant_id in ids if tenant_id not in self.busy]
+        present = {record.id: record for record in self.catalog.tenants.named(idle)}
+        records = [present[tenant_id] for tenant_id in idle if tenant_id in present]
+        for record, state in tenant_states(self.catalog, records, _parsed, self.settings):
+            self.seen[record.id] = self._take(record, state)
+            if deadline is not None and time.monotonic() > deadline and record is not records[-1]:
+                return record.id
+        return None
+
+    def _take(self, record: TenantRecord, state: TenantState | Exception) -> Verdict | None:
+        """Do what a tenant needs; a failure is recorded and stops no other tenant."""
+        if isinstance(state, ConfigurationError):
+            self.notes.append(f"{record.id}: {state.message}")
+            return None
+        if isinstance(state, Exception):
+            self.notes.append(f"{record.id}: unexpected {type(state).__name__}")
+            return None
+        self.notes += [f"{record.id}: {message}" for message in state.unlisted.values()]
+        reason = why_due(state, datetime.now(UTC))
+        if reason is None:
+            return None
+        done = verdict(record.id, self.cursor, self.report, self.now)
+        if done == "request" and (request := _request(self.instance, record, state, reason)):
+            self.requests.append(request)
+        return done
+
+    def summary(self) -> str:
+        """Why no run was requested."""
+        if self.notes:
+            return "; ".join(self.notes)
+        left = sum(done in {"tell", "wait"} for done in self.seen.values())
+        parts = [f"{len(self.ids)} tenants", "none due"]
+        if left:
+            parts[1] = f"{left} left to the change watcher"
+        if self.busy:
+            parts.append(f"{len(self.busy)} with a run")
+        return ", ".join(parts)
 
 
 def _request(
-    instance: dg.DagsterInstance, catalog: Catalog, record: TenantRecord, notes: list[str]
+    instance: dg.DagsterInstance, record: TenantRecord, state: TenantState, reason: str
 ) -> dg.RunRequest | None:
-    settings = Settings.from_environment()
-    tenant = Embedders(catalog, settings).tenant(record)
-    state = tenant_state(catalog, record, tenant, settings)
-    notes += [f"{record.id}: {message}" for message in state.unlisted.values()]
-    reason = why_due(state, datetime.now(UTC))
-    if reason is None:
-        return None
     # A key of the listing alone would miss a change from A to B and back: the tenant's last run
     # distinguishes the attempts.
     last = instance.get_run_records(filters=dg.RunsFilter(tags={PARTITION_TAG: record.id}), limit=1)
@@ -131,6 +193,8 @@ def _new_partitions(
     instance: dg.DagsterInstance, requests: list[dg.RunRequest]
 ) -> list[dg.AddDynamicPartitionsRequest]:
     """Partitions of tenants that a command added to the catalog before the tenants sensor."""
+    if not requests:
+        return []
     present = set(instance.get_dynamic_partitions(tenants_partitions.name or ""))
     new = sorted({request.partition_key or "" for request in requests} - present)
     return [tenants_partitions.build_add_request(new)] if new else []

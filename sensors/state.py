@@ -1,19 +1,55 @@
-"""Reads the state that decides whether a tenant is due: a listing and a few rows."""
+"""Reads the state that decides whether tenants are due: a listing each, and a few queries."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
+from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.spending import require_price
-from rag_assets.common.errors import ListingFailed
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import ListingFailed, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.models.factory import embedder_id_of
 from rag_assets.pipeline.context import build_of, config_key
 from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.syncs import Sync
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.work_left import WantedBuild, WorkLeft
 from rag_assets.tenants.model import Tenant
 from sensors.due import TenantState
+
+_BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """What a tenant's configuration determines."""
+
+    tenant: Tenant
+    config: str
+    embedder_id: str
+
+
+class ParsedTenants:
+    """Tenants read from their configuration, each once until that changes."""
+
+    def __init__(self) -> None:
+        self._parsed: dict[str, tuple[TenantRecord, Tenant]] = {}
+
+    def tenant(self, embedders: Embedders, record: TenantRecord) -> Tenant:
+        """A tenant with the embedder that it gets.
+
+        Raises:
+            ConfigurationError: something in its configuration is not usable.
+        """
+        known = self._parsed.get(record.id)
+        if known is None or known[0] != record:
+            known = record, Tenant.from_config(record.config)
+            self._parsed[record.id] = known
+        return embedders.chosen(record, known[1])
 
 
 def tenant_state(
@@ -24,7 +60,88 @@ def tenant_state(
     Raises:
         ConfigurationError: there are caps on spending, and no price is known.
     """
+    facts = _Facts(catalog, [_keys(tenant)])
+    return _state(catalog, record, facts, settings)
+
+
+def tenant_states(
+    catalog: Catalog, records: Iterable[TenantRecord], parsed: ParsedTenants, settings: Settings
+) -> Iterator[tuple[TenantRecord, TenantState | Exception]]:
+    """List the sources of many tenants, one after the other, as they are asked for.
+
+    Args:
+        catalog: holds them.
+        records: the tenants.
+        parsed: keeps them from one time to the next.
+        settings: of the installation.
+
+    Yields:
+        each tenant with its state, or with the error that kept it from being read.
+
+    Raises:
+        ServiceUnavailable: Postgres does not answer.
+    """
+    embedders = Embedders(catalog, settings)
+    for batch in batched(list(records), _BATCH):
+        failed: dict[str, Exception] = {}
+        keys = []
+        for record in batch:
+            try:
+                keys.append(_keys(parsed.tenant(embedders, record)))
+            except ServiceUnavailable:
+                raise
+            except Exception as error:  # of one tenant, which stops no other
+                failed[record.id] = error
+        facts = _Facts(catalog, keys)
+        for record in batch:
+            yield record, failed.get(record.id) or _state_or_error(catalog, record, facts, settings)
+
+
+def _state_or_error(
+    catalog: Catalog, record: TenantRecord, facts: _Facts, settings: Settings
+) -> TenantState | Exception:
+    try:
+        return _state(catalog, record, facts, settings)
+    except ServiceUnavailable:
+        raise
+    except Exception as error:  # likewise
+        return error
+
+
+def _keys(tenant: Tenant) -> _Keys:
     require_price(tenant)
+    embedder_id = embedder_id_of(tenant.embedder)
+    return _Keys(tenant, config_key(tenant, embedder_id), embedder_id)
+
+
+class _Facts:
+    """What the catalog holds of some tenants, in a few queries for all of them."""
+
+    def __init__(self, catalog: Catalog, keys: Sequence[_Keys]) -> None:
+        self.keys = {of.tenant.id: of for of in keys}
+        ids = list(self.keys)
+        self._syncs = catalog.syncs.of_tenants(ids) if ids else {}
+        # Not the newest build: the configuration may be an older one again.
+        live = catalog.generations.live_of(ids) if ids else {}
+        wanted = []
+        for of in keys:
+            build = build_of(live.get(of.tenant.id, ()), of.tenant, of.embedder_id)
+            number = 0 if build is None else build.number
+            wanted.append(WantedBuild(of.tenant.id, number, of.config))
+        self._left = catalog.work.left(wanted) if ids else {}
+
+    def syncs(self, tenant_id: str) -> dict[str, Sync]:
+        return self._syncs.get(tenant_id, {})
+
+    def left(self, tenant_id: str) -> WorkLeft:
+        return self._left[tenant_id]
+
+
+def _state(
+    catalog: Catalog, record: TenantRecord, facts: _Facts, settings: Settings
+) -> TenantState:
+    keys = facts.keys[record.id]
+    tenant, left = keys.tenant, facts.left(record.id)
     digests: dict[str, str] = {}
     unlisted: dict[str, str] = {}
     for config, source in zip(tenant.sources, open_sources(tenant, settings, catalog), strict=True):
@@ -36,25 +153,18 @@ def tenant_state(
             unlisted[source.name] = error.message
         else:
             digests[source.name] = digest.hexdigest()
-    embedder_id = embedder_id_of(tenant.embedder)
-    key = config_key(tenant, embedder_id)
-    # Not the newest: the configuration may be an older one again.
-    live = catalog.generations.live(record.id)
-    build = build_of(live, tenant, embedder_id)
-    oldest = (
-        catalog.documents.oldest_change(record.id) if tenant.retention_days is not None else None
-    )
-    retention = timedelta(days=tenant.retention_days or 0)
+    expiry = None
+    if tenant.retention_days is not None and left.oldest_change is not None:
+        expiry = left.oldest_change + timedelta(days=tenant.retention_days)
     return TenantState(
         tenant_id=record.id,
         digests=digests,
         unlisted=unlisted,
-        config_key=key,
-        syncs=catalog.syncs.all(record.id),
-        # A build that has not begun yet lacks every document.
-        pending=catalog.index.pending_count(record.id, build.number if build else 0, key),
-        removals=sum(len(ids) for ids in catalog.index.removals(record.id).values()),
-        partly_replaced=sum(len(catalog.index.dirty(record.id, build.number)) for build in live),
-        recently_changed=catalog.documents.reread_count(record.id, digests),
-        next_expiry=None if oldest is None else oldest + retention,
+        config_key=keys.config,
+        syncs=facts.syncs(record.id),
+        pending=left.pending,
+        removals=left.removals,
+        partly_replaced=left.partly_replaced,
+        recently_changed=sum(left.read_again.get(source, 0) for source in digests),
+        next_expiry=expiry,
     )

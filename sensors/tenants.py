@@ -48,6 +48,12 @@ def tenants_sensor(
     return dg.SensorResult(dynamic_partitions_requests=requests)
 
 
+def has_run_under_way(instance: dg.DagsterInstance, tenant_id: str) -> bool:
+    """Whether a tenant has a run queued or running."""
+    tags = {PARTITION_TAG: tenant_id}
+    return bool(instance.get_runs_count(dg.RunsFilter(statuses=list(UNFINISHED), tags=tags)))
+
+
 def partitions_under_way(instance: dg.DagsterInstance) -> set[str]:
     """Tenants that have a run queued or running."""
     runs = instance.get_runs(filters=dg.RunsFilter(statuses=list(UNFINISHED)))

@@ -41,7 +41,14 @@ class Embedders:
         Raises:
             ConfigurationError: something in its configuration is not usable.
         """
-        tenant = Tenant.from_config(record.config)
+        return self.chosen(record, Tenant.from_config(record.config))
+
+    def chosen(self, record: TenantRecord, tenant: Tenant) -> Tenant:
+        """A tenant, read from its record, with the embedder that it gets.
+
+        Raises:
+            ConfigurationError: something in its configuration is not usable.
+        """
         if tenant.embedder.provider != AUTO:
             return tenant
         return tenant.model_copy(update={"embedder": self._choice(record, tenant).embedder})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
 
 from rag_assets.common.settings import Settings
 from rag_assets.forkserver.client import start
@@ -18,6 +18,45 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.watch.watcher import Watcher
 
 
+class ForkedFollower:
+    """A fork of the fork server that syncs the tenants it is told of, until it is told no more.
+
+    Args:
+        connection: to the fork.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._answers = connection.makefile("r", encoding="utf-8")
+
+    @classmethod
+    def open(cls, settings: Settings) -> ForkedFollower | None:
+        """Start one; None if no fork server answers, which is started again if it died."""
+        ours, its = socket.socketpair()
+        with its:
+            fork = start(str(settings.home), SYNC, [], os.environ, descriptors=[its.fileno()])
+        if fork is None:
+            ours.close()
+            revive(settings)
+            return None
+        fork.close()
+        return cls(ours)
+
+    def follow(self, tenant_id: str) -> float | None:
+        """See rag_assets.watch.lanes.Follower."""
+        self._connection.sendall(json.dumps(tenant_id).encode() + b"\n")
+        answer = self._answers.readline()
+        if not answer:
+            raise ConnectionResetError("the fork has ended")
+        again: float | None = json.loads(answer)
+        return again
+
+    def close(self) -> None:
+        """Let the fork end."""
+        self._answers.close()
+        self._connection.close()
+
+
 def main() -> None:
     """Watch until stopped."""
     settings = Settings.from_environment()
@@ -27,18 +66,8 @@ def main() -> None:
         sys.stderr.write(masker.text(line) + "\n")
         sys.stderr.flush()
 
-    def sync(tenants: Sequence[str]) -> bool:
-        connection = start(str(settings.home), SYNC, tenants, os.environ)
-        if connection is None:
-            revive(settings)
-            return False
-        with connection, suppress(OSError):
-            while connection.recv(4096):
-                pass
-        return True
-
     catalog = Catalog.open(LocalStack(settings).endpoints().database_url)
-    watcher = Watcher(catalog, settings, sync, log)
+    watcher = Watcher(catalog, settings, lambda: ForkedFollower.open(settings), log)
     signal.signal(signal.SIGTERM, lambda *_: watcher.stop())
     watcher.run()
 

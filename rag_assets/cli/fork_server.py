@@ -112,7 +112,7 @@ def _execute_run(arguments: Sequence[str]) -> None:
 def _execute_syncs(arguments: Sequence[str]) -> None:
     from rag_assets.cli.commands.follow import follow
 
-    follow(arguments)
+    follow(int(arguments[0]))
 
 
 if __name__ == "__main__":

@@ -42,13 +42,22 @@ def become(
         send_reply(connection, pid=os.getpid())
         if not confirmed(connection):
             os._exit(1)
-        code = _exit_code(execute, request.arguments)
+        code = _exit_code(execute, _arguments(request, descriptors))
         code = _finish(code)
         send_reply(connection, exit=code)
     except OSError:
         code = 1  # The client went away.
     finally:
         os._exit(code)
+
+
+def _arguments(request: Request, descriptors: Sequence[int]) -> Sequence[str]:
+    """What is executed; descriptors that are no standard streams are named at the end."""
+    return (
+        request.arguments
+        if request.kind == COMMAND
+        else [*request.arguments, *map(str, descriptors)]
+    )
 
 
 def _take_over_streams(streams: Sequence[Stream], descriptors: Sequence[int]) -> None:

@@ -56,6 +56,8 @@ def start(
     arguments: Sequence[str],
     environment: Mapping[str, str],
     started: Callable[[int], None] | None = None,
+    *,
+    descriptors: Sequence[int] = (),
 ) -> socket.socket | None:
     """Start what outlives this process in a fork.
 
@@ -65,6 +67,7 @@ def start(
         arguments: what to execute.
         environment: of the fork.
         started: called with the fork's pid before it begins.
+        descriptors: for the fork, as many as its kind has; they remain open here as well.
 
     Returns:
         the connection, at whose end the fork has ended; None if no fork server can execute it, and
@@ -77,7 +80,8 @@ def start(
     except (OSError, ValueError):
         return None
     try:
-        send_request(connection, Request(kind, list(arguments), dict(environment), _umask()))
+        request = Request(kind, list(arguments), dict(environment), _umask())
+        send_request(connection, request, descriptors)
         pid = Replies(connection).next()["pid"]
         if started is not None:
             started(pid)

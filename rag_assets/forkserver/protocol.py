@@ -17,6 +17,9 @@ SOCKET = os.path.join(".local", "forkserver", "socket")  # noqa: PTH118
 COMMAND, RUN, SYNC = "command", "run", "sync"
 """Kinds of requests: a user's command, which ends with its client; a run that the daemon launched
 and syncs of changed tenants, which do not."""
+DESCRIPTORS = {COMMAND: 4, RUN: 0, SYNC: 1}
+"""How many descriptors come with a request: of a command its working folder and standard streams;
+of syncs a socket, by which they are asked for."""
 
 _LENGTH = struct.Struct("!I")
 _MOST_BYTES = 16 * 1024 * 1024

@@ -18,6 +18,7 @@ from rag_assets.forkserver.child import Execute, become
 from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import (
     COMMAND,
+    DESCRIPTORS,
     Request,
     import_environment,
     receive_request,
@@ -27,8 +28,6 @@ from rag_assets.forkserver.protocol import (
 
 _REQUEST_SECONDS = 2.0
 _BACKLOG = 128
-_COMMAND_DESCRIPTORS = 4
-"""A working folder and the standard streams."""
 _HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 
@@ -157,7 +156,7 @@ class ForkServer:
 
     def _can_follow(self, request: Request, descriptors: Sequence[int]) -> bool:
         known = request.kind in self._executors
-        complete = len(descriptors) == (_COMMAND_DESCRIPTORS if request.kind == COMMAND else 0)
+        complete = len(descriptors) == DESCRIPTORS.get(request.kind)
         same = import_environment(request.environment) == self._imported_with
         return known and complete and (same or request.kind != COMMAND)
 

@@ -59,6 +59,26 @@ def list_documents(
     return total.plus(ListingReport(seconds=time.monotonic() - started))
 
 
+def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
+    """Record that documents are as they were listed, after reading those that might not be.
+
+    Returns:
+        False if anything has changed, which a run must carry through; nothing was recorded then.
+    """
+    plans = list(plan_sources(ctx))
+    kinds = {change.kind for plan in plans if plan.listing for change in plan.listing.changes}
+    removed = any(plan.listing is None or plan.listing.removed for plan in plans)
+    syncs = ctx.catalog.syncs.all(ctx.ref.id)
+    others = any(settings_changed(syncs.get(plan.source.name), plan.settings) for plan in plans)
+    if removed or others or kinds - {"touched"}:
+        return False
+    masker = Masker(scanner)
+    for plan in plans:
+        if plan.listing is not None:
+            _record(ctx, plan, plan.listing, plan.known, MaskedNames(plan.known, masker))
+    return True
+
+
 def _record(
     ctx: TenantContext,
     plan: SourcePlan,

@@ -2,9 +2,10 @@
 
 The file system tells of changes in folders, and the catalog of pushed records and requests to
 reindex; both mark a tenant, and a fork of the fork server syncs those that are marked. An event may
-be lost, and on network file systems there are none: the sensor that lists every source remains the
-truth, and finds what was missed.
+be lost, and on network file systems there are none: the sensor lists what is not watched at every
+tick, everything else in turn, and remains the truth.
 
-`marks` decides what is synced next, `folders` which tenants a path belongs to, and `watcher` does
-the waiting. What a fork executes is the command line's.
+`trees` hears of changes, `mounts` and `source_folders` decide where that can be relied on,
+`folders` knows which tenants a path belongs to, `marks` what is synced next, `lanes` how much at
+once, and `watcher` holds them together. What a fork executes is the command line's.
 """

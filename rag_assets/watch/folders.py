@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from rag_assets.common.errors import ConfigurationError
@@ -10,46 +12,76 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 
-def watched_folders(records: Iterable[TenantRecord], base: Path) -> dict[Path, frozenset[str]]:
-    """The folders of all active tenants' sources that exist, with the tenants of each.
+@dataclass(frozen=True, slots=True)
+class TenantSources:
+    """What a tenant's sources read.
+
+    Attributes:
+        folders: absolute, links in them not followed yet.
+        told: whether changes in all sources are told of: in folders by the kernel, of what is
+            pushed by the catalog. Of other kinds a listing alone knows.
+    """
+
+    folders: tuple[str, ...] = ()
+    told: bool = False
+
+
+def sources_of(record: TenantRecord, base: Path) -> TenantSources:
+    """What a tenant's sources read; nothing where its configuration cannot be read.
 
     Args:
-        records: the tenants; one whose configuration cannot be read has none.
+        record: the tenant.
         base: what relative paths are relative to.
     """
-    found: dict[Path, set[str]] = {}
-    for record in records:
-        if record.state == "ACTIVE":
-            for folder in _folders_of(record, base):
-                found.setdefault(folder, set()).add(record.id)
-    return {folder: frozenset(tenants) for folder, tenants in found.items() if folder.is_dir()}
-
-
-def _folders_of(record: TenantRecord, base: Path) -> list[Path]:
     try:
         tenant = Tenant.from_config(record.config)
     except ConfigurationError:
-        return []
-    folders = [tenant.source_kind(source).folder_of(source) for source in tenant.sources]
-    return [(base / folder.expanduser()).resolve() for folder in folders if folder is not None]
+        return TenantSources()
+    kinds = [(tenant.source_kind(source), source) for source in tenant.sources]
+    folders = [kind.folder_of(source) for kind, source in kinds]
+    return TenantSources(
+        tuple(str(base / folder.expanduser()) for folder in folders if folder is not None),
+        all(kind.pushed or folder for (kind, _), folder in zip(kinds, folders, strict=True)),
+    )
 
 
-def tenants_of(paths: Iterable[str], folders: Mapping[Path, frozenset[str]]) -> set[str]:
+def readers_of_folders(tenants: Mapping[str, TenantSources]) -> dict[str, frozenset[str]]:
+    """The tenants that read each folder, by its path without links.
+
+    Args:
+        tenants: what their sources read, by id.
+    """
+    found: dict[str, set[str]] = {}
+    for tenant_id, sources in tenants.items():
+        for folder in sources.folders:
+            found.setdefault(os.path.realpath(folder), set()).add(tenant_id)
+    return {folder: frozenset(readers) for folder, readers in found.items()}
+
+
+def tenants_of(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) -> set[str]:
     """The tenants that read any of the paths.
 
     Args:
         paths: absolute.
-        folders: see watched_folders.
+        folders: see readers_of_folders.
     """
-    parents = {Path(path).parent for path in paths} | {Path(path) for path in paths}
-    known = {ancestor for parent in parents for ancestor in (parent, *parent.parents)}
+    known: set[str] = set()
+    for path in paths:
+        while path not in known:
+            known.add(path)
+            path = os.path.dirname(path)  # noqa: PTH120, PLW2901
     return {tenant for folder in known & folders.keys() for tenant in folders[folder]}
 
 
-def outermost(folders: Iterable[Path]) -> list[Path]:
+def outermost(folders: Iterable[str]) -> list[str]:
     """The folders without those that lie in another: watching is recursive."""
-    kept: list[Path] = []
-    for folder in sorted(folders):
-        if not any(folder.is_relative_to(other) for other in kept):
+    kept: list[str] = []
+    for folder in sorted(folders, key=lambda path: Path(path).parts):
+        if not kept or not lies_in(folder, kept[-1]):
             kept.append(folder)
     return kept
+
+
+def lies_in(path: str, folder: str) -> bool:
+    """Whether a path is a folder, or below it."""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

@@ -2,68 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from threading import Condition
+from time import monotonic
+
+QUIET_SECONDS = 0.1
+"""An editor saves in several steps: the change is followed when they have ended."""
+LATEST_SECONDS = 1.0
+"""However many steps: so long after the first."""
+
+
+@dataclass
+class _Mark:
+    """When a tenant is due, and how long later changes may delay that."""
+
+    due: float
+    latest: float
 
 
 class Marks:
-    """The marked tenants, in the order of their marks; safe to use from several threads.
+    """The marked tenants; safe to use from several threads.
 
     A tenant that is marked while it is synced is handed out again afterwards: the sync may have
     listed its sources before the change.
+
+    Args:
+        clock: tells the time in seconds.
     """
 
-    def __init__(self) -> None:
-        self._waiting: dict[str, float] = {}
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._waiting: dict[str, _Mark] = {}
         self._under_way: set[str] = set()
         self._resting: dict[str, float] = {}
         self._changed = Condition()
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Hand out nothing any more."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
     def mark(self, tenants: Iterable[str], *, after: float = 0.0) -> None:
         """Mark tenants.
 
         Args:
             tenants: their ids.
-            after: the time before which they are not handed out; an earlier mark stays.
+            after: seconds before which they are not handed out; an earlier mark stays.
         """
+        due = self._clock() + after
         with self._changed:
             for tenant in tenants:
-                self._waiting[tenant] = min(after, self._waiting.get(tenant, after))
-            self._changed.notify()
+                present = self._waiting.get(tenant)
+                if present is None or due < present.due:
+                    self._waiting[tenant] = _Mark(due, due)
+            self._changed.notify_all()
 
-    def take(self, most: int, now: float) -> list[str]:
-        """Hand out tenants that wait and are not under way.
-
-        Args:
-            most: their largest number.
-            now: the time.
-        """
-        with self._changed:
-            taken = [
-                tenant
-                for tenant, after in self._waiting.items()
-                if max(after, self._resting.get(tenant, 0.0)) <= now
-                and tenant not in self._under_way
-            ][:most]
-            for tenant in taken:
-                del self._waiting[tenant]
-            self._under_way.update(taken)
-        return taken
-
-    def finish(self, tenants: Iterable[str], *, rest_until: float = 0.0) -> None:
-        """Take note that the syncs of tenants have ended.
+    def changed(
+        self,
+        tenants: Iterable[str],
+        *,
+        quiet: float = QUIET_SECONDS,
+        latest: float = LATEST_SECONDS,
+    ) -> None:
+        """Mark tenants of whose sources something has changed, and may change once more.
 
         Args:
             tenants: their ids.
-            rest_until: the time before which they are not handed out again.
+            quiet: seconds without a further change before which they are not handed out.
+            latest: seconds after which they are, whatever changes.
         """
+        now = self._clock()
         with self._changed:
             for tenant in tenants:
-                self._under_way.discard(tenant)
-                self._resting[tenant] = rest_until
-            self._changed.notify()
+                present = self._waiting.setdefault(tenant, _Mark(math.inf, math.inf))
+                present.latest = min(present.latest, now + latest)
+                present.due = min(now + quiet, present.latest)
+            self._changed.notify_all()
 
-    def wait(self, timeout: float) -> None:
-        """Wait until something is marked or finished."""
+    def take(self, timeout: float) -> str | None:
+        """Hand out the tenant that is due the longest and not under way.
+
+        Args:
+            timeout: seconds to wait for one; None is returned after them, and once stopped.
+        """
+        deadline = self._clock() + timeout
         with self._changed:
-            self._changed.wait(timeout)
+            while not self._stopped:
+                now = self._clock()
+                tenant, due = self._next()
+                if tenant is not None and due <= now:
+                    del self._waiting[tenant]
+                    self._under_way.add(tenant)
+                    return tenant
+                if now >= deadline:
+                    break
+                self._changed.wait(min(due, deadline) - now)
+        return None
+
+    def finish(self, tenant: str, *, rest: float = 0.0) -> None:
+        """Take note that the sync of a tenant has ended.
+
+        Args:
+            tenant: its id.
+            rest: seconds before which it is not handed out again.
+        """
+        with self._changed:
+            self._under_way.discard(tenant)
+            self._resting[tenant] = self._clock() + rest
+            self._changed.notify_all()
+
+    def waiting(self) -> set[str]:
+        """The tenants that wait or are under way."""
+        with self._changed:
+            return self._under_way | self._waiting.keys()
+
+    def delay(self) -> float:
+        """How many seconds ago the tenant that will be handed out next was due."""
+        with self._changed:
+            return max(0.0, self._clock() - self._next()[1])
+
+    def _next(self) -> tuple[str | None, float]:
+        best: tuple[str | None, float] = None, math.inf
+        for tenant, mark in self._waiting.items():
+            due = max(mark.due, self._resting.get(tenant, 0.0))
+            if due < best[1] and tenant not in self._under_way:
+                best = tenant, due
+        return best

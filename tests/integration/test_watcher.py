@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -13,6 +13,7 @@ import pytest
 
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import SourceMetadata
+from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport, WatchReportFile
 from rag_assets.storage.catalog.records import PushedRecord
 from rag_assets.watch.watcher import Watcher
 from tests.installation import FAST, Installation
@@ -22,24 +23,41 @@ SECONDS = 40.0
 
 @dataclass
 class Watched:
-    """A running watcher, and the tenants that it had synced."""
+    """A running watcher, and the tenants that it had synced.
+
+    Attributes:
+        again: what the next syncs answer.
+    """
 
     installation: Installation
-    synced: list[tuple[str, ...]] = field(default_factory=list)
+    synced: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     available: Event = field(default_factory=Event)
     failures: list[Exception] = field(default_factory=list)
+    again: list[float] = field(default_factory=list)
+    opened: int = 0
 
-    def sync(self, tenants: Sequence[str]) -> bool:
-        """Take note; there is nothing to sync with unless available."""
+    def open(self) -> Watched | None:
+        """A process to sync with, if there is one."""
+        self.opened += self.available.is_set()
+        return self if self.available.is_set() else None
+
+    def follow(self, tenant_id: str) -> float | None:
+        """Take note."""
         if self.failures:
             raise self.failures.pop()
-        if self.available.is_set():
-            self.synced.append(tuple(tenants))
-        return self.available.is_set()
+        self.synced.append(tenant_id)
+        return self.again.pop() if self.again else None
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    @property
+    def report(self) -> WatchReport:
+        return WatchReportFile(Settings.from_environment()).read()
 
     def count(self, tenant_id: str) -> int:
-        return sum(tenant_id in tenants for tenants in self.synced)
+        return self.synced.count(tenant_id)
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + SECONDS
@@ -55,20 +73,17 @@ def watched(installation: Installation) -> Iterator[Watched]:
     (installation.add_tenant("team", **FAST) / "a.md").write_text("# A\n")
     catalog = installation.session().catalog
     settings = Settings.from_environment()
-    watcher = Watcher(catalog, settings, watched.sync, watched.log.append)
+    watcher = Watcher(catalog, settings, watched.open, watched.log.append)
     thread = Thread(target=watcher.run)
     thread.start()
     try:
-        # Until the folders are watched.
-        page = installation.home.parent / "sources" / "team" / "begun.md"
-        watched.wait_for(lambda: bool(page.write_text(f"{time.time()}")) and bool(watched.synced))
-        time.sleep(2)
-        watched.synced.clear()
+        watched.wait_for(lambda: "team" in watched.report.watched)
         yield watched
     finally:
         watcher.stop()
         thread.join(SECONDS)
         assert not thread.is_alive()
+        assert watched.report is NO_WATCHER
 
 
 def folder_of(watched: Watched, tenant_id: str) -> Path:
@@ -85,7 +100,7 @@ def test_one_save_of_an_editor_is_one_sync(watched: Watched) -> None:
     (folder / "a.md~").unlink()
     watched.wait_for(lambda: watched.count("team") == 1)
     time.sleep(2.5)
-    assert watched.synced == [("team",)]
+    assert watched.synced == ["team"]
 
 
 def test_a_new_tenant_and_a_changed_one_are_synced_at_once(watched: Watched) -> None:
@@ -96,6 +111,7 @@ def test_a_new_tenant_and_a_changed_one_are_synced_at_once(watched: Watched) -> 
     (folder_of(watched, "late") / "sub").mkdir()
     (folder_of(watched, "late") / "sub" / "c.md").write_text("# C\n")
     watched.wait_for(lambda: watched.count("late") >= 2)
+    watched.wait_for(lambda: "late" in watched.report.watched)
     before = watched.count("team")
     watched.installation.configure("team", retention_days=9)
     watched.installation.session().catalog  # noqa: B018 - reads tenants.yaml again
@@ -124,13 +140,47 @@ def test_pushed_and_removed_records_are_synced_at_once(watched: Watched) -> None
 def test_a_change_waits_for_a_fork_server_that_is_unavailable(watched: Watched) -> None:
     watched.available.clear()
     (folder_of(watched, "team") / "a.md").write_text("# A\n\nMeanwhile.\n")
-    time.sleep(1)
+    watched.wait_for(lambda: watched.report is NO_WATCHER)
     watched.available.set()
     watched.wait_for(lambda: watched.count("team") == 1)
+    watched.wait_for(lambda: "team" in watched.report.watched)
 
 
 def test_a_sync_that_raises_ends_no_lane(watched: Watched) -> None:
-    watched.failures += [OSError("no process"), ValueError("whatever"), RuntimeError("a third")]
+    watched.failures += [OSError("no process"), ValueError("whatever")]
     (folder_of(watched, "team") / "a.md").write_text("# A\n\nAfter failures.\n")
     watched.wait_for(lambda: watched.count("team") == 1)
-    assert [line for line in watched.log if "OSError" in line]
+    assert [line for line in watched.log if "ValueError" in line]
+    assert watched.opened == 3, "a process that fails is not asked again"
+
+
+def test_a_busy_tenant_keeps_its_mark(watched: Watched) -> None:
+    watched.again += [0.1, 0.2, 2.5]
+    (folder_of(watched, "team") / "a.md").write_text("# A\n\nWhile another run is under way.\n")
+    watched.wait_for(lambda: watched.count("team") == 1)
+    watched.wait_for(lambda: "team" in watched.report.marked)
+    watched.wait_for(lambda: watched.count("team") == 4)
+    time.sleep(1.5)
+    assert watched.count("team") == 4
+    watched.wait_for(lambda: not watched.report.marked)
+
+
+def test_only_tenants_of_whose_changes_it_is_told_are_watched(
+    watched: Watched, tmp_path: Path
+) -> None:
+    installation = watched.installation
+    installation.add_tenant("pushed", sources=[{"name": "pages", "type": "records"}], **FAST)
+    missing = tmp_path / "missing"
+    installation.add_tenant("missing", root=missing, **FAST)
+    missing.rmdir()
+    installation.session().catalog  # noqa: B018 - reads tenants.yaml again
+    watched.wait_for(lambda: watched.report.watched == {"team", "pushed"})
+    missing.mkdir()
+    watched.wait_for(lambda: "missing" in watched.report.watched)
+    watched.wait_for(lambda: watched.count("missing") >= 1)
+    root = folder_of(watched, "team")
+    root.rename(tmp_path / "moved")
+    watched.wait_for(lambda: "team" not in watched.report.watched)
+    root.mkdir()
+    before = watched.count("team")
+    watched.wait_for(lambda: "team" in watched.report.watched and watched.count("team") > before)

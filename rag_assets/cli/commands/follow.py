@@ -1,70 +1,183 @@
 """Follow changes: sync tenants whose sources have changed, as the daemon's sensor would.
 
-It runs one slice for each that is due. What is left, and what fails, is the sensor's: it knows
-when to try again.
+It runs one slice of a tenant that is due, and says when to look at it again: at once where work is
+left, soon where another run is under way or where a file may have changed once more. A failure is
+recorded as the daemon's are, and its next try is the sensor's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import socket
+import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.output import warn
 from rag_assets.cli.commands.session import Session, with_session
-from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.errors import RagAssetsError, ServiceUnavailable, TenantLocked
 
 if TYPE_CHECKING:
-    from rag_assets.cli.commands.runs import Runner
+    from rag_assets.cli.commands.runs import RunResult
+    from rag_assets.storage.catalog.tenants import TenantRecord
+    from rag_assets.tenants.model import Tenant
+    from resources.workbench import Workbench
+    from sensors.due import TenantState
 
 SENSOR = "source_files"
 """Whoever stops this sensor wants no run by itself, of the watcher neither."""
 
+_STATE_SECONDS = 5.0
+_RETRY_SECONDS = 5.0
+_BUSY_SECONDS, _MOST_BUSY_SECONDS = 0.5, 10.0
+_RACY_SECONDS = 2.2
+"""After these a file that was listed as soon as it was saved can be told from one that was not."""
+_UNSETTLED_SECONDS = 30.0
+
 
 @with_session
-def follow(session: Session, tenants: Sequence[str]) -> None:
-    """Run the chain for the tenants that are due."""
-    if _is_stopped(session):
-        return
-    runner: Runner | None = None
-    for tenant_id in tenants:
-        try:
-            reason = _why_due(session, tenant_id)
-            if reason is None:
-                continue
-            if runner is None:
-                from rag_assets.cli.commands.runs import Runner
+def follow(session: Session, descriptor: int) -> None:
+    """Sync the tenants that a connection names, one a line, until it ends.
 
-                runner = Runner(session)
-            result = runner.run("sync_tenant", tenant_id, reason=reason)
+    Args:
+        session: the installation.
+        descriptor: of the connection, which is told after how many seconds to name a tenant again;
+            null: there is no need to.
+    """
+    from resources.stores import close_all
+
+    follower = TenantFollower(session)
+    try:
+        with socket.socket(fileno=descriptor) as connection, connection.makefile("r") as named:
+            for line in named:
+                again = follower.follow(json.loads(line))
+                connection.sendall(json.dumps(again).encode() + b"\n")
+    finally:
+        close_all()
+
+
+class TenantFollower:
+    """Syncs tenants that are due, with everything opened once.
+
+    Args:
+        session: the installation.
+    """
+
+    def __init__(self, session: Session) -> None:
+        from rag_assets.billing.embedders import Embedders
+        from rag_assets.definitions import build_resources
+        from resources.stores import PostgresResource
+
+        self._session = session
+        # The one that runs in this process use, too. tenants.yaml is read by a sensor.
+        self._catalog = PostgresResource().catalog()
+        self._embedders = Embedders(self._catalog, session.settings)
+        self._workbench: Workbench = build_resources()["workbench"]
+        self._stopped: tuple[float, bool] = (-_STATE_SECONDS, False)
+        self._busy: dict[str, int] = {}
+        self._left: dict[str, object] = {}
+
+    def follow(self, tenant_id: str) -> float | None:
+        """Run a slice if the tenant is due.
+
+        Returns:
+            seconds after which to look again; None: there is no need to.
+        """
+        try:
+            return self._follow(tenant_id)
+        except TenantLocked:
+            return self._busy_again(tenant_id)
+        except ServiceUnavailable as error:
+            warn(f"{tenant_id}: {error.message}")
+            return _RETRY_SECONDS
         except RagAssetsError as error:
             warn(f"{tenant_id}: {error.message}")
-        else:
-            if result.failure is not None:
-                warn(f"{tenant_id}: {result.failure.message}")
+            return None
 
+    def _follow(self, tenant_id: str) -> float | None:
+        from sensors.due import why_due
+        from sensors.tenants import has_run_under_way
 
-def _is_stopped(session: Session) -> bool:
-    from dagster._core.definitions.run_request import InstigatorType
-    from dagster._core.scheduler.instigation import InstigatorStatus
+        record = self._catalog.tenants.find(tenant_id)
+        if record is None or record.state != "ACTIVE" or self._is_stopped():
+            return None
+        held = self._catalog.lock.is_held(tenant_id)
+        if held or has_run_under_way(self._session.instance, tenant_id):
+            return self._busy_again(tenant_id)
+        self._busy.pop(tenant_id, None)
+        tenant = self._embedders.tenant(record)
+        state = self._state(record, tenant)
+        now = datetime.now(UTC)
+        reason = why_due(state, now)
+        if reason is None:
+            return None
+        if why_due(replace(state, recently_changed=0), now) is None and self._confirm(record):
+            return self._unsettled(tenant, after=_UNSETTLED_SECONDS)
+        return self._run(record, tenant, reason)
 
-    states = session.instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
-    return any(
-        state.name == SENSOR and state.status is InstigatorStatus.STOPPED for state in states
-    )
+    def _busy_again(self, tenant_id: str) -> float:
+        times = self._busy[tenant_id] = self._busy.get(tenant_id, -1) + 1
+        return float(min(_MOST_BUSY_SECONDS, _BUSY_SECONDS * 1.5 ** min(times, 20)))
 
+    def _is_stopped(self) -> bool:
+        from dagster._core.definitions.run_request import InstigatorType
+        from dagster._core.scheduler.instigation import InstigatorStatus
 
-def _why_due(session: Session, tenant_id: str) -> str | None:
-    """Why the tenant's chain must run now; None if it need not, or if a run is under way."""
-    from sensors.due import why_due
-    from sensors.state import tenant_state
-    from sensors.tenants import partitions_under_way
+        at, stopped = self._stopped
+        if time.monotonic() - at > _STATE_SECONDS:
+            kind = InstigatorType.SENSOR
+            states = self._session.instance.all_instigator_state(instigator_type=kind)
+            stopped = any(
+                state.name == SENSOR and state.status is InstigatorStatus.STOPPED
+                for state in states
+            )
+            self._stopped = time.monotonic(), stopped
+        return stopped
 
-    catalog = session.catalog
-    record = catalog.tenants.find(tenant_id)
-    if record is None or record.state != "ACTIVE":
-        return None
-    if catalog.lock.is_held(tenant_id) or tenant_id in partitions_under_way(session.instance):
-        return None
-    tenant = session.embedders.tenant(record)
-    return why_due(tenant_state(catalog, record, tenant, session.settings), datetime.now(UTC))
+    def _state(self, record: TenantRecord, tenant: Tenant) -> TenantState:
+        from sensors.state import tenant_state
+
+        return tenant_state(self._catalog, record, tenant, self._session.settings)
+
+    def _confirm(self, record: TenantRecord) -> bool:
+        """Read what was listed too soon once more; False if a run is needed."""
+        from rag_assets.pipeline.listing import confirm_documents
+        from rag_assets.storage.catalog.lock import Holder
+        from resources.tenant_lock import fail_abandoned_run
+
+        with self._catalog.lock.hold(
+            record.id,
+            Holder.here("the change watcher"),
+            on_takeover=lambda former: fail_abandoned_run(self._session.instance, former),
+        ) as held:
+            ctx = self._workbench.context(record.id, guard=held.check, log=warn)
+            return confirm_documents(ctx, self._workbench.scanner())
+
+    def _unsettled(self, tenant: Tenant, *, after: float) -> float | None:
+        """The seconds to wait, where documents may have changed since they were listed."""
+        names = [source.name for source in tenant.sources]
+        return after if self._catalog.documents.reread_count(tenant.id, names) else None
+
+    def _run(self, record: TenantRecord, tenant: Tenant, reason: str) -> float | None:
+        from sensors.failures import record_failure
+
+        result = self._session.runner.run("sync_tenant", record.id, reason=reason)
+        if result.failure is not None:
+            warn(f"{record.id}: {result.failure.message}")
+            done = "search_index" in result.stages
+            record_failure(self._catalog, record, result.failure.message, all_done=done)
+            return None
+        if self._has_progressed(record.id, result):
+            return 0.0
+        return self._unsettled(tenant, after=_RACY_SECONDS)
+
+    def _has_progressed(self, tenant_id: str, result: RunResult) -> bool:
+        """Whether work is left, and less than after the run before."""
+        counts = {name: stage.counts for name, stage in result.stages.items()}
+        left = counts.get("search_index", {}).get("pending", 0)
+        now = left, counts.get("embeddings", {}).get("remaining", 0)
+        before = self._left.pop(tenant_id, None)
+        if left:
+            self._left[tenant_id] = now
+        return bool(left) and (now != before or bool(counts["embeddings"].get("embedded")))

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cached_property, wraps
+from functools import cache, cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
@@ -173,9 +173,19 @@ class Session:
         instance.optimize_for_webserver(
             statement_timeout=_STATEMENT_MILLISECONDS, pool_recycle=_RECYCLE_SECONDS, max_overflow=8
         )
+        _remember_tables(instance)
         self._opened.callback(instance.dispose)
         self._opened.callback(_close_pools, instance)
         return instance
+
+
+def _remember_tables(instance: dg.DagsterInstance) -> None:
+    """Have the event log look for a table once.
+
+    It would connect anew to do so before each materialization and each check.
+    """
+    storage = instance.event_log_storage
+    storage.has_table = cache(storage.has_table)  # type: ignore[attr-defined]
 
 
 def _close_pools(instance: dg.DagsterInstance) -> None:

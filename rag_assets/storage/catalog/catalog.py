@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_assets.storage.catalog.access import AccessTable
 from rag_assets.storage.catalog.batches import BatchTable
-from rag_assets.storage.catalog.changes import ChangeListener
+from rag_assets.storage.catalog.changes import ChangeChannel
 from rag_assets.storage.catalog.check_results import CheckResultTable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.documents import DocumentTable
@@ -26,6 +26,7 @@ from rag_assets.storage.catalog.service_tokens import ServiceTokenTable
 from rag_assets.storage.catalog.syncs import SyncTable
 from rag_assets.storage.catalog.tenants import TenantTable
 from rag_assets.storage.catalog.usage import UsageTable
+from rag_assets.storage.catalog.work_left import WorkQuery
 
 
 class Catalog:
@@ -53,7 +54,8 @@ class Catalog:
         self.usage = UsageTable(database)
         self.freshness = FreshnessQuery(database)
         self.overview = Overview(database)
-        self.changes = ChangeListener(database)
+        self.work = WorkQuery(database)
+        self.changes = ChangeChannel(database)
         self.lock = TenantLock(database)
 
     @classmethod

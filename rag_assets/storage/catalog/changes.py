@@ -1,4 +1,4 @@
-"""Notifications about what the catalog itself brings: pushed records, requests to reindex.
+"""Notifications about what the catalog brings: pushed records, requests to reindex, tenants.
 
 They travel by Postgres's NOTIFY, with the commit of the change. A listener that is away misses
 them: whoever listens also has to look from time to time.
@@ -6,7 +6,7 @@ them: whoever listens also has to look from time to time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import psycopg
 from sqlalchemy import Connection, func, select
@@ -14,6 +14,8 @@ from sqlalchemy import Connection, func, select
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.storage.catalog.database import Database, connect_arguments
 
+TENANTS = ""
+"""Notified in place of a tenant: tenants were added or configured otherwise."""
 _CHANNEL = "rag_assets_changes"
 
 
@@ -22,14 +24,22 @@ def notify(connection: Connection, tenant_id: str) -> None:
     connection.execute(select(func.pg_notify(_CHANNEL, tenant_id)))
 
 
-class ChangeListener:
-    """Listens for notifications on a connection of its own."""
+class ChangeChannel:
+    """Tells of changes, and listens on a connection of its own."""
 
     def __init__(self, database: Database) -> None:
-        self._url = database.driver_url
+        self._database = database
+
+    def tell(self, tenant_ids: Iterable[str]) -> None:
+        """Tell listeners that tenants have something to sync."""
+        ids = list(tenant_ids)
+        if ids:
+            with self._database.begin() as connection:
+                for tenant_id in ids:
+                    notify(connection, tenant_id)
 
     def notifications(self, timeout: float) -> Iterator[str | None]:
-        """Yield the tenants of notifications; None whenever none came for some time.
+        """Yield the tenants of notifications, or TENANTS; None whenever none came for some time.
 
         Args:
             timeout: seconds without a notification.
@@ -37,9 +47,11 @@ class ChangeListener:
         Raises:
             ServiceUnavailable: Postgres does not answer, or the connection broke.
         """
+        url = self._database.driver_url
         try:
-            with psycopg.connect(self._url, autocommit=True, **connect_arguments()) as connection:
+            with psycopg.connect(url, autocommit=True, **connect_arguments()) as connection:
                 connection.execute(f"LISTEN {_CHANNEL}")
+                yield None
                 while True:
                     came = list(connection.notifies(timeout=timeout, stop_after=1))
                     yield from (notification.payload for notification in came)

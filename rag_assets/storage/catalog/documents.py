@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import and_, delete, exists, or_, select
+from sqlalchemy import ColumnElement, and_, delete, exists, or_, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
@@ -117,15 +117,6 @@ class DocumentTable:
         with self._database.begin() as connection:
             return [document_of(row) for row in connection.execute(query)]
 
-    def oldest_change(self, tenant_id: str) -> datetime | None:
-        """The earliest last change of a document that is not deleted."""
-        query = select(func.min(documents.c.changed_at)).where(
-            documents.c.tenant == tenant_id, documents.c.status != "DELETED"
-        )
-        with self._database.begin() as connection:
-            oldest: datetime | None = connection.scalar(query)
-        return oldest
-
     def reread_count(self, tenant_id: str, sources: Collection[str]) -> int:
         """The number of documents to read again, after a possible unnoticed change or on request.
 
@@ -139,16 +130,7 @@ class DocumentTable:
             .where(
                 documents.c.tenant == tenant_id,
                 among(documents.c.source, sources),
-                documents.c.status != "DELETED",
-                # Every listing reads unreadable documents again anyway.
-                documents.c.content_sha256.is_not(None),
-                or_(
-                    documents.c.listed_at_ns == READ_AGAIN_NS,
-                    and_(
-                        documents.c.mtime_ns + RACY_NS > documents.c.listed_at_ns,
-                        documents.c.mtime_ns <= documents.c.listed_at_ns + FUTURE_NS,
-                    ),
-                ),
+                must_be_read_again(),
             )
         )
         with self._database.begin() as connection:
@@ -200,3 +182,19 @@ class DocumentTable:
                     ~held,
                 )
             ).rowcount
+
+
+def must_be_read_again() -> ColumnElement[bool]:
+    """The condition that a document may have changed unnoticed, or that it was asked for."""
+    return and_(
+        documents.c.status != "DELETED",
+        # Every listing reads unreadable documents again anyway.
+        documents.c.content_sha256.is_not(None),
+        or_(
+            documents.c.listed_at_ns == READ_AGAIN_NS,
+            and_(
+                documents.c.mtime_ns + RACY_NS > documents.c.listed_at_ns,
+                documents.c.mtime_ns <= documents.c.listed_at_ns + FUTURE_NS,
+            ),
+        ),
+    )

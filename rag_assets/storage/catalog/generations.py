@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqlalchemy import Row, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.tables import generations, serving
 
 _KEY_BYTES = 32
@@ -61,6 +61,19 @@ class GenerationTable:
         )
         with self._database.begin() as connection:
             return [generation_of(row) for row in connection.execute(query)]
+
+    def live_of(self, tenant_ids: Iterable[str]) -> dict[str, list[Generation]]:
+        """Every generation of these tenants that may have entries, oldest first, by tenant."""
+        query = (
+            select(generations)
+            .where(among(generations.c.tenant, tenant_ids))
+            .order_by(generations.c.tenant, generations.c.generation)
+        )
+        found: dict[str, list[Generation]] = {}
+        with self._database.begin() as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.tenant, []).append(generation_of(row))
+        return found
 
     def tenants(self) -> set[str]:
         """Tenants that have a generation."""

@@ -188,7 +188,7 @@ def valid_versions(
     )
 
 
-def is_behind(config_key: str) -> ColumnElement[bool]:
+def is_behind(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
     """The condition that the indexed version is missing or was built from other inputs."""
     held = document_index.c
     return or_(
@@ -214,7 +214,7 @@ def is_pushed_again() -> ColumnElement[bool]:
     )
 
 
-def is_pending(config_key: str) -> ColumnElement[bool]:
+def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
     """The condition that the document can be processed now.
 
     It is behind or not yet marked ready. A quarantined or deferred document only counts after its

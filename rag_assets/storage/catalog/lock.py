@@ -89,7 +89,7 @@ class TenantLock:
         *,
         wait_seconds: float = 0.0,
         on_wait: Callable[[Holder], None] | None = None,
-        on_takeover: Callable[[Holder], None] | None = None,
+        on_takeover: Callable[[Holder], object] | None = None,
     ) -> Iterator[HeldLock]:
         """Hold a tenant's lock.
 

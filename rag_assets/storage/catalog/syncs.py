@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.tables import slices, syncs
 
 
@@ -63,6 +63,22 @@ class SyncTable:
         query = select(*columns).where(syncs.c.tenant == tenant_id)
         with self._database.begin() as connection:
             return {row["source"]: Sync(**row) for row in connection.execute(query).mappings()}
+
+    def of_tenants(self, tenant_ids: Iterable[str]) -> dict[str, dict[str, Sync]]:
+        """The last sync of each source of these tenants, by tenant and by the source's name."""
+        query = select(syncs).where(among(syncs.c.tenant, tenant_ids))
+        found: dict[str, dict[str, Sync]] = {}
+        with self._database.begin() as connection:
+            for row in connection.execute(query).mappings():
+                columns = {name: value for name, value in row.items() if name != "tenant"}
+                found.setdefault(row["tenant"], {})[row["source"]] = Sync(**columns)
+        return found
+
+    def retried_between(self, after: datetime, until: datetime) -> set[str]:
+        """Tenants that failed, and whose next attempt may begin since a time between these two."""
+        query = select(syncs.c.tenant).where(syncs.c.retry_at > after, syncs.c.retry_at <= until)
+        with self._database.begin() as connection:
+            return set(connection.scalars(query))
 
     def record_listing(
         self, ref: TenantRef, source: str, *, digest: str, at_ns: int, held_deletions: int

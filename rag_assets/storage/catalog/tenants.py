@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from sqlalchemy import Row, delete, select, update
@@ -11,7 +12,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
 from rag_assets.common.errors import UnknownTenant
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.changes import TENANTS, notify
+from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.tables import incarnations, tenants
 
 State = Literal["ACTIVE", "DISABLED", "REMOVING"]
@@ -44,6 +46,19 @@ class TenantTable:
         """Every tenant, by id."""
         with self._database.begin() as connection:
             return [_record(row) for row in connection.execute(select(tenants).order_by("id"))]
+
+    def active_versions(self) -> dict[str, tuple[int, datetime]]:
+        """The incarnation of each active tenant and the time of its last change, by id."""
+        query = select(tenants.c.id, tenants.c.incarnation, tenants.c.updated_at)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.where(tenants.c.state == "ACTIVE").order_by("id"))
+            return {id_: (incarnation, changed) for id_, incarnation, changed in rows}
+
+    def named(self, tenant_ids: Iterable[str]) -> list[TenantRecord]:
+        """Those of the named tenants that exist, by id."""
+        query = select(tenants).where(among(tenants.c.id, tenant_ids)).order_by("id")
+        with self._database.begin() as connection:
+            return [_record(row) for row in connection.execute(query)]
 
     def find(self, tenant_id: str) -> TenantRecord | None:
         """One tenant, or None."""
@@ -92,6 +107,7 @@ class TenantTable:
                     index_elements=["id"], set_=changed, where=tenants.c.state != "REMOVING"
                 )
             )
+            notify(connection, TENANTS)
         return self.get(tenant_id)
 
     def set_state(self, tenant_id: str, state: State) -> None:
@@ -106,6 +122,7 @@ class TenantTable:
                 .where(tenants.c.id == tenant_id)
                 .values(state=state, updated_at=func.now())
             )
+            notify(connection, TENANTS)
         if not changed.rowcount:
             raise unknown_tenant(tenant_id)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.storage.catalog.syncs import Sync
-from sensors.due import TenantState, backoff_seconds, from_cursor, why_due
+from sensors.due import TenantState, backoff_seconds, why_due
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -98,13 +98,3 @@ def test_backing_off_grows_to_an_hour(attempts: int) -> None:
 
 def test_backing_off_begins_with_half_a_minute() -> None:
     assert [backoff_seconds(n) for n in range(4)] == [30, 60, 120, 240]
-
-
-@pytest.mark.slow
-@given(ids=st.lists(st.sampled_from("abcdef"), unique=True).map(sorted), data=st.data())
-def test_every_tenant_has_its_turn(ids: list[str], data: st.DataObject) -> None:
-    cursor = data.draw(st.none() | st.sampled_from("abcdefg"))
-    turn = from_cursor(ids, cursor)
-    assert sorted(turn) == ids
-    if cursor is not None and ids and max(ids) > cursor:
-        assert turn[0] == min(id_ for id_ in ids if id_ > cursor)

@@ -6,44 +6,59 @@ from pathlib import Path
 from typing import Any
 
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.watch.folders import outermost, tenants_of, watched_folders
+from rag_assets.watch.folders import (
+    TenantSources,
+    outermost,
+    readers_of_folders,
+    sources_of,
+    tenants_of,
+)
 
 
-def record(id_: str, *roots: Path | str, state: Any = "ACTIVE", **fields: Any) -> TenantRecord:
+def record(id_: str, *roots: Path | str, **fields: Any) -> TenantRecord:
     sources = [
         {"name": f"s{n}", "type": "files", "root": str(root)} for n, root in enumerate(roots)
     ]
     config = {"id": id_, "profile": "documents", "sources": sources, **fields}
-    return TenantRecord(id_, 1, state, "file", config)
+    return TenantRecord(id_, 1, "ACTIVE", "file", config)
 
 
-def test_active_tenants_existing_folders_are_watched(tmp_path: Path) -> None:
-    for name in ("one", "two", "shared"):
-        (tmp_path / name).mkdir()
-    records = [
-        record("a", tmp_path / "one", tmp_path / "shared"),
-        record("b", "two", tmp_path / "shared"),
-        record("gone", tmp_path / "missing"),
-        record("off", tmp_path / "one", state="DISABLED"),
-        record("broken", tmp_path / "one", chunker={"max_tokens": "many"}),
-    ]
-    assert watched_folders(records, tmp_path) == {
-        tmp_path / "one": frozenset("a"),
-        tmp_path / "two": frozenset("b"),
-        tmp_path / "shared": frozenset("ab"),
+def test_the_folders_of_a_tenant_and_whether_all_its_changes_are_told_of(tmp_path: Path) -> None:
+    both = record("a", tmp_path / "one", "two")
+    expected = TenantSources((str(tmp_path / "one"), str(tmp_path / "two")), told=True)
+    assert sources_of(both, tmp_path) == expected
+    pushed = record("b", sources=[{"name": "pages", "type": "records"}])
+    assert sources_of(pushed, tmp_path) == TenantSources((), told=True)
+    broken = record("c", tmp_path / "one", chunker={"max_tokens": "many"})
+    assert sources_of(broken, tmp_path) == TenantSources((), told=False)
+
+
+def test_tenants_share_folders_by_whatever_path(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "shared")
+    readers = readers_of_folders(
+        {
+            "a": TenantSources((str(tmp_path / "shared"), str(tmp_path / "one"))),
+            "b": TenantSources((str(tmp_path / "link"),)),
+        }
+    )
+    assert readers == {
+        str(tmp_path / "shared"): frozenset("ab"),
+        str(tmp_path / "one"): frozenset("a"),
     }
 
 
-def test_a_path_belongs_to_every_tenant_above_it(tmp_path: Path) -> None:
-    folders = {tmp_path: frozenset({"all"}), tmp_path / "docs": frozenset({"docs"})}
-    deep = str(tmp_path / "docs" / "a" / "b.md")
-    assert tenants_of([deep], folders) == {"all", "docs"}
-    assert tenants_of([str(tmp_path / "other.md")], folders) == {"all"}
-    assert tenants_of([str(tmp_path / "docs")], folders) == {"all", "docs"}, "the folder itself"
-    assert tenants_of([str(tmp_path.parent / "elsewhere.md")], folders) == set()
-    assert tenants_of([str(tmp_path / "docs2" / "a.md")], folders) == {"all"}
+def test_a_path_belongs_to_every_tenant_above_it() -> None:
+    folders = {"/srv": frozenset({"all"}), "/srv/docs": frozenset({"docs"})}
+    assert tenants_of(["/srv/docs/a/b.md"], folders) == {"all", "docs"}
+    assert tenants_of(["/srv/other.md"], folders) == {"all"}
+    assert tenants_of(["/srv/docs"], folders) == {"all", "docs"}, "the folder itself"
+    assert tenants_of(["/elsewhere.md", "/"], folders) == set()
+    assert tenants_of(["/srv/docs2/a.md"], folders) == {"all"}
+    assert tenants_of(["/any"], {"/": frozenset({"root"})}) == {"root"}
 
 
-def test_what_lies_in_a_watched_folder_is_not_watched_twice(tmp_path: Path) -> None:
-    folders = [tmp_path / "b" / "c", tmp_path / "a", tmp_path / "b", tmp_path / "b2"]
-    assert outermost(folders) == [tmp_path / "a", tmp_path / "b", tmp_path / "b2"]
+def test_what_lies_in_a_watched_folder_is_not_watched_twice() -> None:
+    folders = ["/r/b/c", "/r/a", "/r/b", "/r/b2", "/r/b-c", "/r/b/c/d"]
+    assert sorted(outermost(folders)) == ["/r/a", "/r/b", "/r/b-c", "/r/b2"]
+    assert outermost(["/r", "/"]) == ["/"]

@@ -1,0 +1,129 @@
+"""The work that the catalog knows to be left, of many tenants in a few queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ARRAY, Integer, Row, Select, Text, and_, func, literal, select
+
+from rag_assets.storage.catalog.database import Database, among
+from rag_assets.storage.catalog.documents import must_be_read_again
+from rag_assets.storage.catalog.index_rows import is_pending, same_document
+from rag_assets.storage.catalog.tables import document_index, documents
+
+
+@dataclass(frozen=True, slots=True)
+class WantedBuild:
+    """What a tenant's documents should be in.
+
+    Attributes:
+        generation: 0: a build that has not begun yet lacks every document.
+        config_key: of the present configuration.
+    """
+
+    tenant_id: str
+    generation: int
+    config_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLeft:
+    """The work that is left of a tenant.
+
+    Attributes:
+        pending: documents whose entries are not the desired ones and may be tried now.
+        removals: deleted documents that a generation may still hold, counted in each.
+        partly_replaced: documents that may have entries of several versions, likewise.
+        read_again: documents that must be read again, by source.
+        oldest_change: the earliest last change of a document that is not deleted.
+    """
+
+    pending: int = 0
+    removals: int = 0
+    partly_replaced: int = 0
+    read_again: Mapping[str, int] = field(default_factory=dict)
+    oldest_change: datetime | None = None
+
+
+class WorkQuery:
+    """Queries on the documents of many tenants."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def left(self, builds: Sequence[WantedBuild]) -> dict[str, WorkLeft]:
+        """The work left of each of these tenants, by id."""
+        ids = [build.tenant_id for build in builds]
+        with self._database.begin() as connection:
+            listed: dict[str, list[Row[Any]]] = {}
+            for row in connection.execute(_by_source(builds)):
+                listed.setdefault(row.tenant, []).append(row)
+            removals = _counts(connection.execute(_removals(ids)))
+            partly_replaced = _counts(connection.execute(_partly_replaced(ids)))
+        return {
+            id_: _left(listed.get(id_, ()), removals.get(id_, 0), partly_replaced.get(id_, 0))
+            for id_ in ids
+        }
+
+
+def _counts(rows: Iterable[Row[Any]]) -> dict[str, int]:
+    return {row.tenant: row.documents for row in rows}
+
+
+def _left(rows: Iterable[Row[Any]], removals: int, partly_replaced: int) -> WorkLeft:
+    found = list(rows)
+    changes = [row.oldest_change for row in found if row.oldest_change is not None]
+    return WorkLeft(
+        pending=sum(row.pending for row in found),
+        removals=removals,
+        partly_replaced=partly_replaced,
+        read_again={row.source: row.read_again for row in found if row.read_again},
+        oldest_change=min(changes, default=None),
+    )
+
+
+def _by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
+    wanted = (
+        func.unnest(
+            literal([build.tenant_id for build in builds], ARRAY(Text)),
+            literal([build.generation for build in builds], ARRAY(Integer)),
+            literal([build.config_key for build in builds], ARRAY(Text)),
+        )
+        .table_valued("tenant", "generation", "config_key", name="wanted")
+        .render_derived()
+    )
+    indexed = and_(same_document(), document_index.c.generation == wanted.c.generation)
+    living = documents.c.status != "DELETED"
+    return (
+        select(
+            documents.c.tenant,
+            documents.c.source,
+            func.count().filter(is_pending(wanted.c.config_key)).label("pending"),
+            func.count().filter(must_be_read_again()).label("read_again"),
+            func.min(documents.c.changed_at).filter(living).label("oldest_change"),
+        )
+        .select_from(wanted)
+        .join(documents, documents.c.tenant == wanted.c.tenant)
+        .outerjoin(document_index, indexed)
+        .group_by(documents.c.tenant, documents.c.source)
+    )
+
+
+def _removals(tenant_ids: Sequence[str]) -> Select[Any]:
+    return (
+        select(documents.c.tenant, func.count().label("documents"))
+        .join(document_index, same_document())
+        .where(among(documents.c.tenant, tenant_ids), documents.c.status == "DELETED")
+        .group_by(documents.c.tenant)
+    )
+
+
+def _partly_replaced(tenant_ids: Sequence[str]) -> Select[Any]:
+    return (
+        select(document_index.c.tenant, func.count().label("documents"))
+        .where(among(document_index.c.tenant, tenant_ids), document_index.c.dirty)
+        .group_by(document_index.c.tenant)
+    )

@@ -1,0 +1,54 @@
+"""File systems: on which of them every change is told of."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from rag_assets.watch.folders import lies_in
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_LOCAL = frozenset(
+    (
+        *("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "bcachefs", "f2fs", "jfs", "reiserfs"),
+        *("tmpfs", "ramfs", "overlay", "aufs", "vfat", "exfat", "msdos", "ntfs", "ntfs3"),
+        *("nilfs2", "hfsplus", "erofs", "squashfs", "iso9660", "udf"),
+    )
+)
+"""Only this machine changes what is on these; others, as NFS, are changed from elsewhere too."""
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+class Mounts:
+    """Mounted file systems.
+
+    Args:
+        listed: as proc_pid_mountinfo(5) describes it; this process's by default.
+    """
+
+    def __init__(self, listed: str | None = None) -> None:
+        if listed is None:
+            listed = _MOUNTS.read_text(errors="surrogateescape") if _MOUNTS.exists() else ""
+        # Of several mounts over one another the last one counts.
+        self._kinds = dict(_mount(line) for line in listed.splitlines())
+        self._others = [at for at, kind in self._kinds.items() if kind not in _LOCAL]
+
+    def tell_of_changes(self, folder: str) -> bool:
+        """Whether all changes in a folder are made by this machine, whose kernel tells of them.
+
+        Args:
+            folder: absolute, without links.
+        """
+        own = folder
+        while own not in self._kinds and own != os.sep:
+            own = os.path.dirname(own)  # noqa: PTH120
+        local = self._kinds.get(own) in _LOCAL
+        return local and not any(lies_in(other, folder) for other in self._others)
+
+
+def _mount(line: str) -> tuple[str, str]:
+    """Where a file system is mounted, and its kind."""
+    before, _, after = line.partition(" - ")
+    point = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 8)), before.split(" ")[4])
+    return point, after.split(" ", 1)[0]
