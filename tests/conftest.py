@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
 
+from tests.databases import drop_template
 from tests.installation import Installation, new_installation
+from tests.rules import SHARED_RULES
 from tests.servers import (
     SHARED_ELASTICSEARCH,
     SHARED_POSTGRES,
@@ -21,21 +25,36 @@ from tests.servers import (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give the processes of a session one Postgres and one Elasticsearch, started at need."""
+    """Give the processes of a session one Postgres, one Elasticsearch, and one set of rules."""
+    heed_signals()
     # A deadline of an example measures the machine: other tests, and others, load it.
     settings.register_profile("project", deadline=None)
     settings.load_profile("project")
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         servers = ExitStack()
         config.add_cleanup(servers.close)
+        os.environ[SHARED_RULES] = servers.enter_context(TemporaryDirectory(prefix="rag-assets-"))
         for variable in (SHARED_POSTGRES, SHARED_ELASTICSEARCH):
             os.environ[variable] = str(servers.enter_context(server_directory()))
+
+
+def heed_signals() -> None:
+    """Heed the signals that servers are stopped with, which what started us may have ignored.
+
+    Processes inherit it: each server of each test would be killed only when its time to stop is
+    over, half a minute later.
+    """
+    usual = {signal.SIGINT: signal.default_int_handler}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual.get(number, signal.SIG_DFL))
 
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     with postgres_server() as url:
         yield url
+        drop_template(url)
 
 
 @pytest.fixture(scope="session")

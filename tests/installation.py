@@ -19,9 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import urlsplit, urlunsplit
 
-import psycopg
 import pytest
 from ruamel.yaml import YAML
 
@@ -32,6 +30,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Hit, SearchRequest
 from rag_assets.tenants.file import TenantsFile
+from tests.databases import create_database, drop_database
 from tests.parsers import share_parsers
 
 FAST = {"embedder": {"provider": "deterministic"}}
@@ -104,6 +103,19 @@ class Installation:
             stderr=stderr,
             text=True,
         )
+
+    @contextmanager
+    def fork_server(self, **env: str) -> Iterator[None]:
+        """Have `cli` run commands as forks meanwhile, as after `up`: none imports for seconds."""
+        server = self.session().stack.fork_server
+        try:
+            with pytest.MonkeyPatch.context() as environment:
+                for name, value in env.items():
+                    environment.setenv(name, value)
+                server.start()
+            yield
+        finally:
+            server.process.stop()
 
     # -- in this process
 
@@ -208,13 +220,10 @@ def new_installation(
     home.mkdir(parents=True)
     share_parsers(home)
     name = f"t{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
-    parts = urlsplit(postgres_url)
     environment = {
         "RAG_ASSETS_HOME": str(home),
         "RAG_ASSETS_INDEX_PREFIX": name,
-        "DATABASE_URL": urlunsplit(parts._replace(path=f"/{name}")),
+        "DATABASE_URL": create_database(postgres_url, name),
         "ELASTICSEARCH_URL": elasticsearch_url,
         "RAG_ASSETS_MASTER_KEY_FILE": str(home.parent / "master.key"),
         "RAG_ASSETS_DEBUG": "1",
@@ -228,5 +237,4 @@ def new_installation(
         installation.close()
         os.environ.clear()
         os.environ.update(before)
-        with psycopg.connect(postgres_url, autocommit=True) as connection:
-            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+        drop_database(postgres_url, name)

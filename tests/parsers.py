@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from rag_assets.ingest.workers.process import fork_server_socket, scrubbed_environment
+from tests.rules import with_rules
 
 _PROGRAM = "rag_assets.ingest.workers.fork_server"
 _START_SECONDS = 120
@@ -38,7 +39,7 @@ def share_parsers(home: Path) -> None:
 def _cache_dir() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="rag-assets-parsers-"))
     cache_dir = folder / "cache"
-    cache_dir.mkdir(mode=0o700)
+    with_rules(cache_dir)
     socket = fork_server_socket(cache_dir)
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", _PROGRAM, socket, cache_dir],

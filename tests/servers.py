@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
+
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.postgres import EmbeddedPostgres
 
@@ -47,7 +49,17 @@ def postgres_server() -> Iterator[str]:
         yield given
         return
     with _session_directory(SHARED_POSTGRES) as directory:
-        yield EmbeddedPostgres(directory).start()
+        url = EmbeddedPostgres(directory).start()
+        _trust_the_machine(url)
+        yield url
+
+
+def _trust_the_machine(url: str) -> None:
+    """Have Postgres not wait for the disk: what it holds need not outlive the machine's end."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off".encode())
+        connection.execute("SELECT pg_reload_conf()")
 
 
 @contextmanager

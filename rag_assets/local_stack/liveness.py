@@ -56,9 +56,13 @@ def _session_members(leader: int) -> list[int]:
 
 def birth_of(pid: int) -> str | None:
     """The start time of a live process; None if it does not exist or is a zombie."""
-    child = _children.get(pid)
-    if child is not None and child.poll() is not None:
+    birth = _birth_of(pid)
+    if birth is None and (child := _children.get(pid)) is not None and child.poll() is not None:
         del _children[pid]
+    return birth
+
+
+def _birth_of(pid: int) -> str | None:
     boot = _boot_id()
     if boot is None:
         return _birth_by_psutil(pid)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +15,7 @@ import dagster as dg
 import pytest
 from dagster._core.storage.dagster_run import RunRecord
 
+from rag_assets.local_stack.processes import silent
 from rag_assets.storage.catalog.catalog import Catalog
 from tests.installation import Installation
 
@@ -129,19 +129,22 @@ class Daemon:
 
 
 @contextmanager
-def running_daemon(installation: Installation, *, forks: bool) -> Iterator[Daemon]:
-    """Start the webserver and the daemon as `rag-assets up` does, and stop them again.
+def running_daemon(installation: Installation, *, watched: bool) -> Iterator[Daemon]:
+    """Start the webserver, the daemon and the fork server, and stop them again.
 
     Args:
         installation: theirs.
-        forks: whether to start the fork server and the change watcher as well.
+        watched: whether to start the change watcher as well, as `rag-assets up` does.
     """
-    os.environ["RAG_ASSETS_FORK_SERVER"] = "1" if forks else "0"
     session = installation.session()
     session.prepare_home()
     catalog = session.catalog
     assert installation.retriever is not None
-    session.stack.up()
+    if watched:
+        session.stack.up()
+    else:
+        session.stack.fork_server.start()
+        session.stack.dagster.start(session.endpoints.database_url, silent)
     try:
         url = session.stack.dagster.url
         assert url is not None
@@ -158,5 +161,5 @@ def wait_for(condition: Callable[[], bool], within: float, what: str) -> float:
     while not condition():
         if time.monotonic() - started > within:
             pytest.fail(f"not within {within} s: {what}")
-        time.sleep(0.5)
+        time.sleep(0.2)
     return time.monotonic() - started

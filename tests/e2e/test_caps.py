@@ -21,7 +21,7 @@ from tests.installation import Installation
 
 PRICED = {"provider": "deterministic", "price": {"per_million": 1_000}}
 """A thousandth of a dollar a token."""
-SLICE = 40
+SLICE = 16
 
 
 @pytest.fixture

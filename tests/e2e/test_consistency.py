@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
-VERSIONS = 26
+VERSIONS = 18
 PARTS = 8
 SMALL_CHUNKS = {"chunker": {"max_tokens": 64, "overlap": 0}}
 VERSION = r"version (\d+)"

@@ -1,5 +1,8 @@
 """The daemon at work: what a change in a file, in tenants.yaml or in a server leads to.
 
+No change watcher runs: what is followed is found by the daemon's sensors. Its runs are forks, which
+take a tenth of the time; that they can be processes of the code server is tested in test_forks.py.
+
 Nothing is called here that the daemon should do by itself. One daemon serves the module; what
 takes it long (backing off, repairing) begins in a fixture and is looked at in the last tests.
 """
@@ -27,6 +30,7 @@ from tests.installation import FAST, Installation
 
 SLOW = {"embedder": {"provider": "deterministic", "seconds_per_text": 0.2}}
 """An embedder like a provider's: 500 texts take it some 25 s."""
+pytestmark = pytest.mark.timeout(600)
 SUCCESS, FAILURE = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE
 PROMISED_SECONDS = 60
 """From a change to searchable; other work of the machine may hold up one of several changes."""
@@ -60,7 +64,7 @@ def trouble(shared_installation: Installation) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def daemon(shared_installation: Installation, trouble: dict[str, Path]) -> Iterator[Daemon]:
-    with running_daemon(shared_installation, forks=False) as running:
+    with running_daemon(shared_installation, watched=False) as running:
         running.launch("detect_drift")
         yield running
 
@@ -95,7 +99,8 @@ def test_edits_overtake_an_import_and_outlive_its_process(daemon: Daemon) -> Non
     folder = installation.add_tenant("importing", **SLOW)
     for number in range(2_000):
         (folder / f"{number:04d}.md").write_text(f"# Page {number}\n\nWords of page {number}.\n")
-    command = installation.start("sync", "importing")
+    # No fork: the process that is killed is the one that writes.
+    command = installation.start("sync", "importing", RAG_ASSETS_FORK_SERVER="0")
     wait_for(lambda: _count(daemon, "importing", "READY") > 0, PATIENCE, "documents are ready")
     _edit(daemon, folder, "READY", "an indexed page, edited")
     _edit(daemon, folder, "PROCESSING", "a waiting page, edited")

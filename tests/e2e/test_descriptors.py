@@ -34,7 +34,7 @@ def others_with(pipes: set[str], *known: int) -> set[str]:
 
 def test_children_of_a_sync_hold_none_of_its_output(installation: Installation) -> None:
     folder = installation.add_tenant("team", **SLOW)
-    for number in range(300):
+    for number in range(100):
         (folder / f"{number}.md").write_text(f"# Page {number}\n\nWords of page {number}.\n")
     command = installation.start("sync", "team")
     pipes = outputs(command.pid)
@@ -45,7 +45,7 @@ def test_children_of_a_sync_hold_none_of_its_output(installation: Installation) 
         holders |= others_with(pipes, command.pid, os.getpid())
         if catalog.documents.counts("team").get("READY", 0) > 0:
             break
-        time.sleep(0.02)
+        time.sleep(0.05)
     os.kill(command.pid, signal.SIGKILL)
     command.communicate(timeout=5)
     assert holders == set()

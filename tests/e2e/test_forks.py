@@ -27,7 +27,7 @@ TERMINATE = """mutation Terminate($id: String!) { terminateRun(runId: $id) {
 
 @pytest.fixture(scope="module")
 def daemon(shared_installation: Installation) -> Iterator[Daemon]:
-    with running_daemon(shared_installation, forks=True) as running:
+    with running_daemon(shared_installation, watched=True) as running:
         yield running
 
 

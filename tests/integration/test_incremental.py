@@ -20,8 +20,9 @@ from sensors.due import why_due
 from sensors.state import tenant_state
 from tests.driving import Driver
 from tests.installation import FAST, Installation
+from tests.rules import shared_scanner
 
-MANY = 2_000
+MANY = 500
 SHORT = {"chunker": {"chunker": "heading", "max_tokens": 40, "overlap": 8}}
 
 
@@ -75,7 +76,7 @@ def due(installation: Installation, tenant_id: str) -> str | None:
 
 @pytest.fixture(scope="module")
 def many(shared_installation: Installation, driver: Driver) -> Path:
-    """A synced tenant of 2,000 files."""
+    """A synced tenant of many files."""
     folder = shared_installation.add_tenant("many", **FAST, **SHORT)
     for number in range(MANY):
         write_old(folder / f"{number:04}.md", page(number))
@@ -84,7 +85,7 @@ def many(shared_installation: Installation, driver: Driver) -> Path:
 
 
 @pytest.mark.timeout(240)
-def test_a_no_op_on_2000_files_embeds_and_writes_nothing(
+def test_a_no_op_embeds_and_writes_nothing(
     shared_installation: Installation, driver: Driver, many: Path
 ) -> None:
     assert shared_installation.sync("many").nothing_to_do
@@ -198,10 +199,9 @@ def test_an_interruption_after_the_listing_is_completed_later(
     driver.sync("listed")
     path.rename(folder / "a.bak")  # no longer included
     from rag_assets.pipeline.listing import list_documents
-    from rag_assets.privacy.secrets.scanner import SecretScanner
 
     with driver.locked("listed") as ctx:
-        list_documents(ctx, SecretScanner())
+        list_documents(ctx, shared_scanner())
     assert not shared_installation.search("listed", "Document 1", mode="text")
     assert "removals wait" in (due(shared_installation, "listed") or "")
     (folder / "a.bak").rename(path)

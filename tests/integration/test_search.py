@@ -14,12 +14,12 @@ from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.ingest.chunking.model import embedding_text
 from rag_assets.pipeline.listing import list_documents
-from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.retrieval.question_vectors import QuestionVectors
 from tests.driving import Driver
 from tests.installation import FAST, Installation
+from tests.rules import shared_scanner
 
 BODY = "The text of page {} names handleHTTPError and nothing else."
 
@@ -94,7 +94,7 @@ def test_a_deletion_holds_as_soon_as_it_is_listed(
 ) -> None:
     (folder / "9.md").unlink()
     with driver.locked("asked") as ctx:
-        list_documents(ctx, SecretScanner())
+        list_documents(ctx, shared_scanner())
     assert "files/9.md" in {uri for uri, _, _ in shared_installation.entries("asked").values()}
     hits = shared_installation.search("asked", as_embedded(9), mode="knn", top_k=50)
     assert "files/9.md" not in {hit.uri for hit in hits}

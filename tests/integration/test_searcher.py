@@ -13,7 +13,6 @@ from anyio import to_thread
 from elasticsearch import Elasticsearch
 
 from rag_assets.pipeline.listing import list_documents
-from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.retrieval.steps import plan
@@ -22,6 +21,7 @@ from rag_assets.storage.index.model import Owner, RankingRequest
 from rag_assets.tenants.modes import SearchMode
 from tests.driving import Driver
 from tests.installation import FAST, Installation
+from tests.rules import shared_scanner
 
 T = TypeVar("T")
 TENANT = "searcher"
@@ -194,7 +194,7 @@ def test_what_is_deleted_while_texts_are_read_slowly_is_not_shown(
     def delete() -> None:
         (folder / "gone.md").unlink()
         with driver.locked("slow") as ctx:
-            list_documents(ctx, SecretScanner())
+            list_documents(ctx, shared_scanner())
 
     async def slowly(self: ElasticsearchSearcher, *given: object) -> dict[str, object]:
         found = await read(self, *given)

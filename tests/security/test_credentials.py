@@ -10,6 +10,7 @@ from typing import get_args
 
 import pytest
 
+from tests.cost import untraced
 from tests.security.credentials.contexts import contexts_of
 from tests.security.credentials.dataset import samples
 from tests.security.credentials.measure import Verdict, measure, project_mask, project_scan
@@ -31,7 +32,8 @@ def _no_document(data: bytes, media_type: str) -> tuple[str, Sequence[Span]]:
 
 @pytest.mark.parametrize("half", ["tuning", "held_out"])
 def test_the_set_is_large_and_varied_enough(half: Half) -> None:
-    judged = list(samples(half))
+    with untraced():
+        judged = list(samples(half))
     kinds = {s.kind for s in judged if s.spans}
     contexts = {s.context for s in judged if s.spans and s.kind != "mixed"}
     assert len(judged) > 2_000
@@ -42,7 +44,8 @@ def test_the_set_is_large_and_varied_enough(half: Half) -> None:
 
 def test_no_context_and_no_clean_text_is_in_both_halves() -> None:
     def texts(half: Half) -> set[str]:
-        return {s.text for s in samples(half)}
+        with untraced():
+            return {s.text for s in samples(half)}
 
     def templates(half: Half) -> set[str]:
         families = get_args(Family)
@@ -67,7 +70,8 @@ def test_the_measure_distinguishes_a_perfect_scanner_from_a_blind_and_a_greedy_o
 @pytest.fixture(scope="module", params=["tuning", "held_out"])
 def verdict(request: pytest.FixtureRequest) -> Verdict:
     half: Half = request.param
-    return measure(samples(half), project_scan(), project_mask())
+    with untraced():
+        return measure(samples(half), project_scan(), project_mask())
 
 
 def test_credentials_are_found(verdict: Verdict) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rag_assets.privacy.secrets.masking import mask
 from rag_assets.privacy.secrets.scanner import SecretScanner
+from tests.rules import shared_scanner
 from tests.security.credentials.kinds import KINDS
 from tests.security.credentials.model import Credential, Kind, Span
 
@@ -38,10 +39,8 @@ _BETWEEN = (
 
 
 @pytest.fixture(scope="module")
-def scanner(tmp_path_factory: pytest.TempPathFactory) -> SecretScanner:
-    made = SecretScanner(tmp_path_factory.mktemp("rules"))
-    made.load()
-    return made
+def scanner() -> SecretScanner:
+    return shared_scanner()
 
 
 Placed = tuple[Kind, int, str, str]
@@ -53,6 +52,7 @@ _PLACED = st.tuples(
 )
 
 
+@pytest.mark.no_cover
 @settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(st.lists(_PLACED, min_size=2, max_size=5))
 def test_all_are_masked_and_nothing_else_is_changed(

@@ -260,7 +260,8 @@ def done(shared_installation: Installation) -> Iterator[Done]:
             },
             chat_model={"provider": "openai-compatible", "model": "m", "prices": prices, **given},
         )
-        run(done)
+        with installation.fork_server():
+            run(done)
         yield done
 
 

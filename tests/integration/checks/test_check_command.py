@@ -15,7 +15,7 @@ def refuse(constant: str) -> None:
 
 
 def printed_checks(tenant: CheckedTenant) -> dict[str, Any]:
-    result = tenant.installation.cli("check", tenant.name, "--json")
+    result = tenant.installation.command("check", tenant.name, "--json")
     assert (result.code, "Traceback" in result.err) == (1, False), result.err
     answer: dict[str, Any] = json.loads(result.out, parse_constant=refuse)
     assert (answer["tenant"], answer["passed"]) == (tenant.name, False)

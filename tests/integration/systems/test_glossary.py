@@ -86,16 +86,17 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def glossary(shared_installation: Installation, packages: Path) -> Installed:
+def glossary(shared_installation: Installation, packages: Path) -> Iterator[Installed]:
     """A tenant of the system's profile, synced."""
     home = shared_installation.home
     (home / "tenants.yaml").write_text(TENANTS)
     (home / "terms.txt").write_text(TERMS)
     installed = Installed(shared_installation, packages)
-    synced = installed.result("sync", "words")
-    assert synced["error"] is None
-    assert synced["stages"]["raw_documents"]["added"] == 3
-    return installed
+    with shared_installation.fork_server(PYTHONPATH=str(packages)):
+        synced = installed.result("sync", "words")
+        assert synced["error"] is None
+        assert synced["stages"]["raw_documents"]["added"] == 3
+        yield installed
 
 
 @pytest.fixture(scope="module")

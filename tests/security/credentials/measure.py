@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tests.rules import shared_scanner
 from tests.security.credentials.clean import speaks_of_credentials
 from tests.security.credentials.dataset import samples
 from tests.security.credentials.documents import file_of, spans_in
@@ -168,9 +169,7 @@ def _count_lines(verdict: Verdict, text: str, covered: bytearray, may: bytearray
 
 def project_scan() -> Scan:
     """What the project masks of a plain text."""
-    from rag_assets.privacy.secrets.scanner import SecretScanner
-
-    scanner = SecretScanner()
+    scanner = shared_scanner()
     return lambda text: [(found.start, found.end) for found in scanner.scan(text)]
 
 
@@ -178,9 +177,8 @@ def project_mask() -> Mask:
     """What the project masks of a document, parsed in this process."""
     from rag_assets.ingest.parsing.document_masker import masked
     from rag_assets.ingest.parsing.parse import parse
-    from rag_assets.privacy.secrets.scanner import SecretScanner
 
-    scanner = SecretScanner()
+    scanner = shared_scanner()
 
     def mask(data: bytes, media_type: str) -> tuple[str, Sequence[Span]]:
         parsed = parse(data, media_type)

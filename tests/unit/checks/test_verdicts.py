@@ -26,12 +26,12 @@ from checks.secrets import verdict_of as verdict_of_secrets
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.pipeline.drift import Drift, IndexState
-from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import Owner, Presence, ScannedEntry, TenantView, entry_id
 from rag_assets.storage.lake.model import ChunkSetRow
 from tests.chunking import lines
+from tests.rules import shared_scanner
 from tests.unit.privacy.secrets import planted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -90,9 +90,8 @@ def test_a_heading_over_many_chunks_is_scanned_once() -> None:
 
 @pytest.mark.slow
 def test_a_part_is_scanned_as_the_gate_scans_the_whole() -> None:
-    scanner = SecretScanner()
     text = "| field | type |\n|---|---|\n| password | hash-of-v1x9 |\n\nToken: " + planted.GITHUB
-    gate = Gate(lambda: ParsedText(text, ()), scanner)
+    gate = Gate(lambda: ParsedText(text, ()), shared_scanner())
     assert gate.confirms(planted.GITHUB)
     assert not gate.confirms("| field | type |")
     assert gate.confirms("what stands in no document of ours")

@@ -13,13 +13,14 @@ from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.workers.pool import WorkerPool
 from rag_assets.ingest.workers.tasks import ParseTask
 from rag_assets.privacy.secrets.scanner import SecretScanner
+from tests.rules import with_rules
 
 Parse = Callable[..., ParsedText | RagAssetsError]
 
 
 @pytest.fixture(scope="session")
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("rules")
+    return with_rules(tmp_path_factory.mktemp("rules"))
 
 
 @pytest.fixture(scope="session")

@@ -111,6 +111,7 @@ def test_a_failed_start_quotes_the_log_without_stack_frames(server: BackgroundPr
     assert not server.pid_file.exists()
 
 
+@pytest.mark.slow
 def test_one_that_never_answers_is_ended(server: BackgroundProcess) -> None:
     with pytest.raises(ServiceUnavailable, match=r"did not answer within 1 s; its log ends"):
         start(server, "import time; print('waiting', flush=True); time.sleep(60)", timeout=1)

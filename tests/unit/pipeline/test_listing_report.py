@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from rag_assets.ingest.sources.model import NO_METADATA, ListedDocument, SourceMetadata, uri_of
 from rag_assets.pipeline.listing_report import MaskedNames
 from rag_assets.privacy.masker import Masker
-from rag_assets.privacy.secrets.scanner import SecretScanner
+from tests.rules import shared_scanner
 
 TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 
 
 @pytest.fixture(scope="module")
-def names(tmp_path_factory: pytest.TempPathFactory) -> MaskedNames:
-    cache: Path = tmp_path_factory.mktemp("rules")
-    return MaskedNames([], Masker(SecretScanner(cache)))
+def names() -> MaskedNames:
+    return MaskedNames([], Masker(shared_scanner()))
 
 
 @pytest.mark.slow

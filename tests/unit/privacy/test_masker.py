@@ -12,6 +12,7 @@ from rag_assets.privacy.masker import Masker, might_hold_credential
 from rag_assets.privacy.percent_encoding import decodings
 from rag_assets.privacy.secrets.rules import SecretSpan
 from rag_assets.privacy.secrets.scanner import SecretScanner
+from tests.rules import with_rules
 from tests.unit.privacy.secrets import planted
 
 NAMES = [f"guide/part {n}/notes of the harbour {n}.md" for n in range(500)]
@@ -19,7 +20,7 @@ NAMES = [f"guide/part {n}/notes of the harbour {n}.md" for n in range(500)]
 
 @pytest.fixture(scope="module")
 def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("rules")
+    return with_rules(tmp_path_factory.mktemp("rules"))
 
 
 @pytest.fixture(scope="module")

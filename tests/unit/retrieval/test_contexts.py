@@ -125,6 +125,7 @@ def test_no_marker_is_left_whatever_stands_around_it(text: str) -> None:
     assert not MARKERS.search(seen(neutralised(text)))
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 def test_time_grows_as_the_text_does() -> None:
     for unit in (

@@ -8,6 +8,7 @@ import pytest
 
 from rag_assets.cli.commands.output import harmless, print_error, progress, warn
 from rag_assets.common.errors import RagAssetsError
+from tests.rules import with_rules
 from tests.unit.privacy.secrets import planted
 
 
@@ -19,9 +20,11 @@ def test_escape_sequences_do_not_reach_the_terminal() -> None:
     assert shown.endswith("d\te\nf")
 
 
+@pytest.mark.slow
 def test_an_error_shows_no_typed_credential(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    with_rules(tmp_path / ".local" / "cache")
     error = RagAssetsError(f"no tenant {planted.GITHUB!r}", hint=f"see {planted.SLACK}")
     for home in (tmp_path, tmp_path / "none"):
         monkeypatch.setenv("RAG_ASSETS_HOME", str(home))

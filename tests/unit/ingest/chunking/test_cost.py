@@ -50,6 +50,7 @@ def work(text: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int,
     return calls, chars
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.parametrize("chunker", CHUNKERS)
 @pytest.mark.parametrize("shape", SHAPES)

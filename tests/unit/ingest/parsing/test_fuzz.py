@@ -67,6 +67,7 @@ def test_every_parser_has_a_seed_that_it_reads(fuzzed: WorkerPool) -> None:
             assert MARKER in parsed.text
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.parametrize("parser", IDS)
 @fuzz
@@ -86,6 +87,7 @@ def test_damaged_documents(
     check(fuzzed, document, seed.media_type)
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.parametrize("parser", TEXTS)
 @fuzz

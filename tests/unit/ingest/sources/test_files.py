@@ -137,7 +137,7 @@ def test_swapping_in_a_tight_loop_never_leaks(tmp_path: Path) -> None:
     swapper.start()
     seen: dict[str, int] = {}
     try:
-        for _ in range(2_000):
+        for _ in range(1_000):
             try:
                 content = source(root).read("sub/a.md", max_bytes=100).decode()
             except DocumentRejected as rejected:

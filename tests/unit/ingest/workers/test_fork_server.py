@@ -22,6 +22,7 @@ from rag_assets.ingest.workers.process import (
     fork_server_socket,
     scrubbed_environment,
 )
+from tests.rules import with_rules
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses pidfd and SO_PEERCRED")
 
@@ -31,7 +32,7 @@ DOCUMENT = b"# Hello\n\npassword: hunter2hunter22\n"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, subprocess.Popen]]:
     """A fork server of parsers, and the cache folder beside which it is found."""
-    cache = tmp_path_factory.mktemp("parsers") / "cache"
+    cache = with_rules(tmp_path_factory.mktemp("parsers") / "cache")
     socket = fork_server_socket(cache)
     process = subprocess.Popen(
         [
@@ -64,6 +65,7 @@ def parse(worker: WorkerProcess, document: bytes) -> object:
     return worker.parse(document, "text/markdown", ParseOptions())
 
 
+@pytest.mark.slow
 def test_a_fork_parses_and_masks(server: tuple[Path, subprocess.Popen]) -> None:
     worker = worker_of(server[0])
     parsed = parse(worker, DOCUMENT)

@@ -34,6 +34,7 @@ def test_masking_keeps_offsets_and_masks_all_spans(drawn: tuple[str, list[Secret
             assert new in "*·█🔒"
 
 
+@pytest.mark.slow
 def test_a_title_a_file_name_and_a_query_are_redacted(scanner: SecretScanner) -> None:
     for text in ["Notes on {}", "keys/{}.md", "files:repo/{}/x.md", "why does {} fail?"]:
         for token in planted.TOKENS.values():

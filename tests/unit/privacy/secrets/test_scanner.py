@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.privacy.secrets.spans import SecretSpan, merged
+from tests.cost import assert_linear
 from tests.unit.privacy.secrets import planted
 
 BEFORE = "é🔒 naïve text: "
@@ -168,18 +168,7 @@ UNITS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_time_is_linear_whatever_the_text_repeats(scanner: SecretScanner, unit: str) -> None:
-    def cost(characters: int) -> float:
-        text = unit * (characters // len(unit))
-        started = time.process_time()
-        scanner.scan(text)
-        return time.process_time() - started
-
-    def best(characters: int) -> float:
-        # A garbage collection or a busy neighbour adds to a measurement, and takes from none.
-        return min(cost(characters) for _ in range(3))
-
-    cost(10_000)
-    assert best(80_000) < 32 * max(best(10_000), 0.01), "quadratic time would be 64 times it"
+    assert_linear(lambda size: scanner.scan(unit * (size // len(unit))), 5_000)
 
 
 def test_overlapping_spans_are_joined() -> None:

@@ -46,6 +46,7 @@ def everything_in(folder: Path) -> str:
     return "\n".join(contents)
 
 
+@pytest.mark.slow
 def test_compaction_keeps_every_row(
     acme: TenantLake, parsed_row: ParsedMaker, chunk_set: ChunkSetMaker
 ) -> None:
@@ -98,6 +99,7 @@ def test_duplicates_are_dropped(acme: TenantLake, parsed_row: ParsedMaker) -> No
     assert acme.parsed_keys() == {row.key for row in rows}
 
 
+@pytest.mark.slow
 def test_dead_rows_leave_no_bytes_in_any_file(
     acme: TenantLake, folder: Path, parsed_row: ParsedMaker, chunk_set: ChunkSetMaker
 ) -> None:
@@ -157,6 +159,7 @@ def test_a_table_can_lose_all_its_rows(acme: TenantLake, parsed_row: ParsedMaker
     assert acme.parsed_keys() == {parsed_row("a").key}
 
 
+@pytest.mark.slow
 def test_the_log_contains_no_text_or_vectors(
     acme: TenantLake, folder: Path, parsed_row: ParsedMaker, chunk_set: ChunkSetMaker
 ) -> None:

@@ -278,6 +278,7 @@ def test_passwords_open_what_is_encrypted(kind: str) -> None:
     assert "kept text" in opened.text
 
 
+@pytest.mark.slow
 def test_all_formats_are_read_in_a_confined_process(parse: Parse) -> None:
     made = EmailMessage()
     made["Subject"] = "all"

@@ -48,6 +48,7 @@ def test_without_a_valid_password_it_is_refused_and_none_is_quoted() -> None:
     assert "sesame" not in f"{tried.message} {tried.hint}"
 
 
+@pytest.mark.slow
 def test_a_password_travels_to_the_worker(parse: Parse) -> None:
     result = parse(LOCKED, PDF, passwords=("opensesame",))
     assert isinstance(result, ParsedText)

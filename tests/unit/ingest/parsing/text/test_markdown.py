@@ -186,6 +186,7 @@ def test_the_title(text: str, title: str | None) -> None:
     assert parse_markdown(text).title == title
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",

@@ -124,6 +124,7 @@ def test_every_visible_character_is_in_exactly_one_block(text: str) -> None:
     assert not text[at:].strip()
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",

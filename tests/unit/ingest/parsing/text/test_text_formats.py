@@ -139,6 +139,7 @@ def test_every_visible_character_is_in_exactly_one_block(kind: str, text: str) -
         assert _whole(parse(b"x\n" + text.encode(), kind))
 
 
+@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [media_types.MDX, media_types.PLAIN, PYTHON])
 @pytest.mark.parametrize(

@@ -1,0 +1,48 @@
+"""The rules for credentials, compiled once for all processes of a test session.
+
+Kingfisher compiles them for six seconds unless it finds them in its folder. What is kept there,
+and that a scanner uses it, is tested in tests/unit/privacy/secrets/test_scanner.py.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from rag_assets.local_stack.processes import exclusive
+from rag_assets.privacy.secrets.scanner import SecretScanner
+
+SHARED_RULES = "RAG_ASSETS_TEST_RULES"
+"""Environment variable: the folder of the rules of a session with several processes."""
+
+
+@cache
+def shared_scanner() -> SecretScanner:
+    """The scanner of this process."""
+    return SecretScanner(_compiled())
+
+
+def with_rules(folder: Path) -> Path:
+    """A folder, empty or not there yet, with the compiled rules in it."""
+    shutil.copytree(_compiled(), folder, dirs_exist_ok=True)
+    return folder
+
+
+@cache
+def _compiled() -> Path:
+    root = os.environ.get(SHARED_RULES)
+    if root is None:
+        root = tempfile.mkdtemp(prefix="rag-assets-rules-")
+        atexit.register(shutil.rmtree, root, ignore_errors=True)
+    folder = Path(root) / "rules"
+    with exclusive(Path(root) / "lock"):
+        if not folder.exists():
+            draft = Path(root) / "draft"
+            draft.mkdir(mode=0o700)
+            SecretScanner(draft).load()
+            draft.rename(folder)
+    return folder
