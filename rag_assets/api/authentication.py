@@ -26,6 +26,7 @@ class Authenticator:
     def __init__(self, tokens: TokenReader, settings: JwtSettings | None) -> None:
         self._tokens = TokenLookups(tokens)
         self._jwt = None if settings is None else JwtVerifier(settings, keys_of(settings))
+        self._fetches_keys = settings is not None and settings.jwks is not None
 
     async def identity(self, authorization: str | None) -> Identity:
         """The identity of this header's token.
@@ -46,8 +47,10 @@ class Authenticator:
             raise Unauthenticated(
                 "only service tokens are taken here", hint="`rag-assets tokens create` makes one"
             )
-        # It may fetch keys.
-        return await run_sync(self._jwt.identity, token)
+        # Checking a signature takes less time than a thread does; keys may have to be fetched.
+        if self._fetches_keys:
+            return await run_sync(self._jwt.identity, token)
+        return self._jwt.identity(token)
 
 
 def require_authentication(host: str, settings: JwtSettings | None, catalog: Catalog) -> None:

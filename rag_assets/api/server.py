@@ -61,7 +61,10 @@ def listening_together(host: str, port: int, workers: int) -> list[socket.socket
         ConfigurationError: the address cannot be listened at.
     """
     # Sockets of one user that share an address do not notice another service there; this does.
-    _listening(host, port).close()
+    alone = _listening(host, port)
+    if workers == 1:
+        return [alone]
+    alone.close()
     return [_listening(host, port, shared=True) for _ in range(workers)]
 
 
