@@ -23,7 +23,8 @@ _COLUMNS = (
     "its p50",
 )
 _RAW = "total_vec_size_bytes"
-"""Vectors as they were written: on disk, read to rescore candidates."""
+"""Vectors as they were written; where there are quantized ones, candidates only are read."""
+_QUANTIZED = ("total_veb_size_bytes", "total_veq_size_bytes")
 
 
 def graphs_table(result: Mapping[str, Any]) -> str:
@@ -55,8 +56,10 @@ def _memory(row: Mapping[str, Any]) -> str:
     sizes = row["off_heap"]
     if not sizes:
         return _NOTHING
-    quantized = sizes["total_size_bytes"] - sizes.get(_RAW, 0)
-    return f"{(quantized or sizes['total_size_bytes']) / 1e6:.0f} MB"
+    read = sizes["total_size_bytes"]
+    if any(sizes[name] for name in _QUANTIZED):
+        read -= sizes[_RAW]
+    return f"{read / 1e6:.0f} MB"
 
 
 def _milliseconds(seconds: float) -> str:
