@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from statistics import quantiles
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from elasticsearch import ApiError, Elasticsearch
@@ -47,6 +47,7 @@ from rag_assets.storage.index.model import (
     IndexSpec,
     Owner,
     RankingRequest,
+    VectorIndex,
     entry_id,
 )
 
@@ -84,9 +85,11 @@ class Case:
 
     def body(self) -> dict[str, Any]:
         """Settings and mapping of the index."""
-        spec = IndexSpec(DIMENSIONS, self.kind)  # type: ignore[arg-type]
-        body = index_body(spec)
+        # A kind that the project does not know has the options of the one that it is like.
+        alike = next((kind for kind in get_args(VectorIndex) if kind == self.kind), "bbq_hnsw")
+        body = index_body(IndexSpec(DIMENSIONS, alike))
         options = body["mappings"]["properties"]["vector"]["index_options"]
+        options["type"] = self.kind
         if self.flat_to is not None:
             options["flat_index_threshold"] = round(self.flat_to / math.log(self.flat_to))
         options |= self.options
