@@ -167,7 +167,7 @@ UNITS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
-def test_time_is_linear_whatever_the_text_repeats(scanner: SecretScanner, unit: str) -> None:
+def test_time_is_linear_in_what_a_text_repeats(scanner: SecretScanner, unit: str) -> None:
     assert_linear(lambda size: scanner.scan(unit * (size // len(unit))), 5_000)
 
 
