@@ -98,7 +98,5 @@ def test_a_kept_pool_ends_its_workers_after_an_error(cache_dir: Path) -> None:
     pool = opened.__enter__()
     worker = pool.take()
     pool.give_back(worker)
-    error = ZeroDivisionError()
-    with pytest.raises(ZeroDivisionError):
-        opened.__exit__(ZeroDivisionError, error, None)
+    assert not opened.__exit__(ZeroDivisionError, ZeroDivisionError(), None), "it goes on"
     assert not worker.alive

@@ -55,7 +55,7 @@ class Pinned(NamedTuple):
 
 PINNED = Pinned(
     "1+kingfisher-1.5.0",
-    tables="460a5d77473294f6",
+    tables="78b69fec0f748982",
     corpus="3e4689274966a401",
     findings="db59c4408ff7a604",
 )
