@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -17,6 +16,7 @@ from rag_assets.forkserver.client import DISABLED
 from rag_assets.forkserver.process import ForkedProcess
 from rag_assets.forkserver.protocol import SOCKET
 
+_STANDARD_ERROR = 2
 _MOST_TENANTS = 8
 _FORKS_A_LANE = 4
 """At least so many, so that no lane idles for long while another works off its last."""
@@ -86,7 +86,7 @@ class SyncLanes:
                 arguments,
                 os.environ,
                 str(Path.cwd()),
-                error=sys.stderr.fileno(),
+                error=_STANDARD_ERROR,
             )
             if process is not None:
                 self._processes.add(process)
