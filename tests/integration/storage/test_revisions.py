@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import psycopg
@@ -41,6 +42,8 @@ def test_the_migration_preserves_documents_and_causes_no_rereading(
     files = {"name": "files", "type": "files", "root": str(folder)}
     installation.configure("acme", sources=[files, {"name": "pushed", "type": "records"}])
     (folder / "pump.md").write_text("# Pump\n\nPrime the pump.\n")
+    # One saved right before it is listed is read once more.
+    os.utime(folder / "pump.md", (1_600_000_000, 1_600_000_000))
     session = installation.session()
     reconcile_tenants(session.catalog, session.settings)
     ref = session.catalog.tenants.get("acme").ref
