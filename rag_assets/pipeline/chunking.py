@@ -11,6 +11,7 @@ from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
 from rag_assets.ingest.chunking.location import describe
 from rag_assets.ingest.workers.tasks import ChunkTask
+from rag_assets.ingest.workers.unchunked_text import UnchunkedText
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
@@ -19,6 +20,7 @@ from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
 
 _READ_DOCUMENTS = 200
 _WRITTEN_DOCUMENTS = 500
+_TASK_TEXTS, _TASK_CHARACTERS = 32, 256_000
 _WORKERS_BYTES = 1024 * 1024
 """Chunking less than this takes less time than starting workers."""
 _SAMPLE = 15
@@ -109,22 +111,26 @@ def _sample(
 
 def _chunk_sets(ctx: TenantContext, todo: list[ParsedDocument]) -> Iterator[ChunkSetRow]:
     """The chunk sets of documents, made by worker processes where there is work for several."""
-    tasks = _tasks(ctx, todo)
+    texts = _texts(ctx, todo)
     if sum(item.document.facts.size for item in todo) < _WORKERS_BYTES:
-        yield from (_row(task.chunk()) for task in tasks)
+        yield from (_row(text.chunk()) for text in texts)
         return
+    batches = batched(
+        texts, _TASK_TEXTS, weight=lambda text: len(text.parsed.text), most=_TASK_CHARACTERS
+    )
     with ctx.worker_pool() as pool:
-        yield from map(_row, pool.map(tasks))
+        for made in pool.map(map(ChunkTask, batches)):
+            yield from map(_row, made)
 
 
-def _tasks(ctx: TenantContext, todo: list[ParsedDocument]) -> Iterator[ChunkTask]:
+def _texts(ctx: TenantContext, todo: list[ParsedDocument]) -> Iterator[UnchunkedText]:
     # In the order of the lake's files: neighbours share row groups.
     todo = sorted(todo, key=lambda item: ctx.parse_key(item.document))
     for batch, texts in prefetched(_with_texts(ctx, todo)):
         for item in batch:
             row = texts[ctx.parse_key(item.document)]
             chosen = ctx.chunk_parameters(item.document, item.media_type)
-            yield ChunkTask(row.parsed, row.digest, chosen)
+            yield UnchunkedText(row.parsed, row.digest, chosen)
 
 
 def _with_texts(

@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_assets.ingest.chunking.chunk_set import ChunkSet, DroppedChunk
-from rag_assets.ingest.chunking.model import Chunk, chunk_of, chunk_record
+from rag_assets.ingest.chunking.location import (
+    LOCATION_FIELDS,
+    UNKNOWN_LOCATION,
+    Location,
+    location_fields,
+)
+from rag_assets.ingest.chunking.model import NO_FACTS, Chunk
+
+_FIELDS = (
+    *("ordinal", "start", "end", "byte_start"),
+    *("heading_path", "token_count", "text_sha256"),
+)
 
 
 def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
@@ -14,7 +25,7 @@ def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
     return {
         "key": chunk_set.key,
         "digest": chunk_set.digest,
-        "chunks": [_without_text(chunk) for chunk in chunk_set.chunks],
+        "chunks": [_values(chunk) for chunk in chunk_set.chunks],
         "language": chunk_set.language,
         "dropped": [[d.ordinal, d.start, d.end, d.rules] for d in chunk_set.dropped],
     }
@@ -30,10 +41,7 @@ def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
     return ChunkSet(
         key=record["key"],
         digest=record["digest"],
-        chunks=tuple(
-            chunk_of({**chunk, "text": text[chunk["start"] : chunk["end"]]})
-            for chunk in record["chunks"]
-        ),
+        chunks=tuple(_chunk(text, values) for values in record["chunks"]),
         language=record["language"],
         dropped=tuple(
             DroppedChunk(ordinal, start, end, tuple(rules))
@@ -42,7 +50,23 @@ def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
     )
 
 
-def _without_text(chunk: Chunk) -> dict[str, Any]:
-    record = chunk_record(chunk)
-    del record["text"]
-    return record
+def _values(chunk: Chunk) -> list[Any]:
+    location = location_fields(chunk.location)
+    place = [location[name] for name in LOCATION_FIELDS] if any(location.values()) else None
+    values = [getattr(chunk, name) for name in _FIELDS]
+    return [*values, place, dict(chunk.facts) or None]
+
+
+def _chunk(text: str, values: list[Any]) -> Chunk:
+    *rest, place, facts = values
+    known = dict(zip(_FIELDS, rest, strict=True))
+    known["heading_path"] = tuple(known["heading_path"])
+    location = UNKNOWN_LOCATION
+    if place is not None:
+        location = Location(**dict(zip(LOCATION_FIELDS, place, strict=True)))
+    return Chunk(
+        text=text[known["start"] : known["end"]],
+        location=location,
+        facts=facts or NO_FACTS,
+        **known,
+    )

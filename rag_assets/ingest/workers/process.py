@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -22,13 +22,13 @@ from rag_assets.common.errors import (
 )
 from rag_assets.forkserver.process import ForkedProcess
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
-from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.records import from_record as chunk_set_of
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.records import from_record, to_record
 from rag_assets.ingest.workers.messages import read_message, write_message
+from rag_assets.ingest.workers.unchunked_text import UnchunkedText
 
 _WORKER = "rag_assets.ingest.workers.worker"
 _STARTUP_SECONDS = 120.0
@@ -86,25 +86,28 @@ class WorkerProcess:
             return self._cause_of_death(deadline)
         return self._result(*answer)
 
-    def chunk(
-        self, parsed: ParsedText, parsed_digest: str, parameters: ChunkParameters
-    ) -> ChunkSet | None:
-        """Chunk one parsed text with a built-in chunker; None if the process could not.
+    def chunk(self, texts: Sequence[UnchunkedText]) -> list[ChunkSet] | None:
+        """Chunk parsed texts with built-in chunkers; None if the process could not.
 
         Raises:
             WorkerUnavailable: it did not start.
         """
         self._await_ready()
-        record = to_record(parsed)
-        text = record.pop("text")
-        chunker = [parameters.kind.name, parameters.limit, parameters.overlap]
-        header = {"chunker": chunker, "parsed_digest": parsed_digest, "parsed": record}
+        wanted, encoded = [], []
+        for text in texts:
+            record, chosen = to_record(text.parsed), text.parameters
+            encoded.append(record.pop("text").encode())
+            chunker = [chosen.kind.name, chosen.limit, chosen.overlap]
+            wanted.append([*chunker, text.parsed_digest, len(encoded[-1]), record])
         with _Deadline(self._limits.seconds, self) as deadline:
-            answer = self._answer(header, text.encode(), deadline)
-        if answer is None or "chunk_set" not in answer[0]:
+            answer = self._answer({"chunk": wanted}, b"".join(encoded), deadline)
+        if answer is None or "chunk_sets" not in answer[0]:
             self.kill()
             return None
-        return chunk_set_of(answer[0]["chunk_set"], text)
+        return [
+            chunk_set_of(record, text.parsed.text)
+            for record, text in zip(answer[0]["chunk_sets"], texts, strict=True)
+        ]
 
     def kill(self) -> None:
         """End it now; safe from any thread, and more than once."""

@@ -1,18 +1,17 @@
-"""The work on one document that a worker process does: parsing it, or chunking it."""
+"""The work that a worker process does at a time: parsing a document, or chunking a few texts."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.ingest.chunking.chunk_set import ChunkSet, chunk_document
-from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.registry import CHUNKERS
+from rag_assets.ingest.chunking.chunk_set import ChunkSet
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.workers.process import WorkerProcess, WorkerUnavailable
+from rag_assets.ingest.workers.unchunked_text import UnchunkedText
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +65,13 @@ class ParseTask:
 
 @dataclass(frozen=True, slots=True)
 class ChunkTask:
-    """One parsed text to chunk.
+    """Parsed texts to chunk, a few at a time: a message costs as much as chunking a small one."""
 
-    Attributes:
-        parsed: the text.
-        parsed_digest: its hash.
-        parameters: the chunker and its limits.
-    """
+    texts: Sequence[UnchunkedText]
 
-    parsed: ParsedText
-    parsed_digest: str
-    parameters: ChunkParameters
-
-    def execute(self, worker: WorkerProcess) -> ChunkSet:
-        """Chunk it; in this process where the worker cannot."""
-        chunk_set = None
-        if self.parameters.kind is CHUNKERS.get(self.parameters.kind.name):
-            chunk_set = worker.chunk(self.parsed, self.parsed_digest, self.parameters)
-        return chunk_set or self.chunk()
-
-    def chunk(self) -> ChunkSet:
-        """Chunk it in this process."""
-        return chunk_document(self.parsed, self.parameters, parsed_digest=self.parsed_digest)
+    def execute(self, worker: WorkerProcess) -> list[ChunkSet]:
+        """Chunk them; in this process where the worker cannot."""
+        made = None
+        if all(text.is_known_to_workers for text in self.texts):
+            made = worker.chunk(self.texts)
+        return made or [text.chunk() for text in self.texts]

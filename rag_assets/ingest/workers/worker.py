@@ -3,8 +3,8 @@
 Started by the pool as `python -m rag_assets.ingest.workers.worker`. It takes documents from
 standard input and answers on standard output, one message each (see messages.py): first its
 settings, then `{"ready": true}` back once the scanner is loaded, then one answer per document,
-before which it may ask for time (`{"more_seconds": 40}`). A message with a chunker holds a parsed
-text instead of a document. It ends when standard input closes,
+before which it may ask for time (`{"more_seconds": 40}`). A message to chunk holds parsed texts
+instead of a document. It ends when standard input closes,
 thus also when its parent is killed, even while it parses a document.
 """
 
@@ -65,10 +65,10 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
     write_message(out, {"ready": True})
     while True:
         header, data = documents.get()
-        if "chunker" in header:
+        if "chunk" in header:
             limit_document(limits)
             with confinement:
-                answer = _chunk_set(header, data)
+                answer = _chunk_sets(header["chunk"], data)
             write_packed(out, answer, b"")
             continue
         options = ParseOptions.from_record(header["options"])
@@ -82,19 +82,22 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
         write_packed(out, answer, text)
 
 
-def _chunk_set(header: dict[str, Any], text: bytes) -> bytes:
-    """The answer to one parsed text: its chunks, or nothing where they could not be made."""
+def _chunk_sets(wanted: list[list[Any]], texts: bytes) -> bytes:
+    """The answer to parsed texts: their chunk sets, or nothing where those could not be made."""
     from rag_assets.ingest.chunking import records
     from rag_assets.ingest.chunking.chunk_set import chunk_document
     from rag_assets.ingest.chunking.kinds import ChunkParameters
     from rag_assets.ingest.chunking.registry import CHUNKERS
 
+    made, at = [], 0
     try:
-        name, limit, overlap = header["chunker"]
-        parameters = ChunkParameters(CHUNKERS[name], limit, overlap)
-        parsed = from_record({**header["parsed"], "text": text.decode()})
-        made = chunk_document(parsed, parameters, parsed_digest=header["parsed_digest"])
-        return packed({"chunk_set": records.to_record(made)})
+        for chunker, limit, overlap, digest, length, record in wanted:
+            parsed = from_record({**record, "text": texts[at : at + length].decode()})
+            parameters = ChunkParameters(CHUNKERS[chunker], limit, overlap)
+            chunk_set = chunk_document(parsed, parameters, parsed_digest=digest)
+            made.append(records.to_record(chunk_set))
+            at += length
+        return packed({"chunk_sets": made})
     except Exception:  # whoever asked tries it in its own process, and meets the error there
         return packed({})
 

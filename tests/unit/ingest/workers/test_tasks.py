@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.ingest.chunking import heading
+from rag_assets.ingest.chunking.chunk_set import ChunkSet
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters, ChunkRequest
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.registry import CHUNKERS
@@ -15,6 +16,7 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.records import parsed_digest
 from rag_assets.ingest.workers.pool import KeptPool, WorkerPool
 from rag_assets.ingest.workers.tasks import ChunkTask
+from rag_assets.ingest.workers.unchunked_text import UnchunkedText
 from tests.unit.ingest.conftest import Parse
 
 DOCUMENTS = {
@@ -32,20 +34,23 @@ def texts(parse: Parse) -> list[ParsedText]:
     return parsed
 
 
-def tasks(texts: list[ParsedText], kind: ChunkerKind) -> list[ChunkTask]:
+def task(texts: list[ParsedText], kind: ChunkerKind) -> ChunkTask:
     parameters = ChunkParameters(kind, kind.smallest * 4, kind.smallest if kind.overlaps else 0)
-    return [ChunkTask(parsed, parsed_digest(parsed), parameters) for parsed in texts]
+    return ChunkTask([UnchunkedText(one, parsed_digest(one), parameters) for one in texts])
+
+
+def chunked_here(todo: ChunkTask) -> list[ChunkSet]:
+    return [text.chunk() for text in todo.texts]
 
 
 @pytest.mark.parametrize("name", CHUNKERS)
 def test_a_worker_makes_the_same_chunks(
     pool: WorkerPool, texts: list[ParsedText], name: str
 ) -> None:
-    todo = tasks(texts, CHUNKERS[name])
-    here = {made.key: made for made in (task.chunk() for task in todo)}
-    there = {made.key: made for made in pool.map(todo)}
-    assert there == here
-    assert any(made.chunks for made in there.values())
+    todo = task(texts, CHUNKERS[name])
+    [made] = pool.map([todo])
+    assert made == chunked_here(todo)
+    assert any(one.chunks for one in made)
 
 
 def test_a_chunker_that_workers_do_not_know_works_here(
@@ -55,10 +60,10 @@ def test_a_chunker_that_workers_do_not_know_works_here(
         return heading.split(request)[:1]
 
     kind = ChunkerKind("heading", "another by a built-in name", whole, "tokens", 100)
-    todo = tasks(texts[:1], kind)
-    [made] = pool.map(todo)
-    assert made == todo[0].chunk()
-    assert len(made.chunks) == 1
+    todo = task(texts[:1], kind)
+    [made] = pool.map([todo])
+    assert made == chunked_here(todo)
+    assert len(made[0].chunks) == 1
 
 
 def test_a_worker_that_ends_leaves_the_text_to_this_process(
@@ -69,8 +74,8 @@ def test_a_worker_that_ends_leaves_the_text_to_this_process(
         worker._await_ready()
         worker._process.kill()
         worker._process.wait()
-        task = tasks(texts[:1], CHUNKERS["heading"])[0]
-        assert task.execute(worker) == task.chunk()
+        todo = task(texts, CHUNKERS["heading"])
+        assert todo.execute(worker) == chunked_here(todo)
         assert not worker.alive
         pool.give_back(worker)
 

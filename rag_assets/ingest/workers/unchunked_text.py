@@ -1,0 +1,34 @@
+"""A parsed text that is to be chunked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rag_assets.ingest.chunking.chunk_set import ChunkSet, chunk_document
+from rag_assets.ingest.chunking.kinds import ChunkParameters
+from rag_assets.ingest.chunking.registry import CHUNKERS
+from rag_assets.ingest.parsing.model import ParsedText
+
+
+@dataclass(frozen=True, slots=True)
+class UnchunkedText:
+    """A parsed text that is to be chunked.
+
+    Attributes:
+        parsed: the text.
+        parsed_digest: its hash.
+        parameters: the chunker and its limits.
+    """
+
+    parsed: ParsedText
+    parsed_digest: str
+    parameters: ChunkParameters
+
+    @property
+    def is_known_to_workers(self) -> bool:
+        """Whether its chunker is built in, so that workers find it by its name."""
+        return self.parameters.kind is CHUNKERS.get(self.parameters.kind.name)
+
+    def chunk(self) -> ChunkSet:
+        """Chunk it in this process."""
+        return chunk_document(self.parsed, self.parameters, parsed_digest=self.parsed_digest)
