@@ -67,6 +67,19 @@ def _filled(mark: re.Match[str]) -> str:
     return f"{mark[1]}\n{text}\n{mark[3]}"
 
 
+def _saved(result: _Result) -> str:
+    cpu = sum(result["cpu"].values()) / result["trials"]
+    row = [
+        str(result["trials"]),
+        in_seconds(result["p50"]),
+        in_seconds(result["p95"]),
+        in_seconds(result["max"]),
+        in_seconds(cpu),
+    ]
+    columns = ["files saved, one by one", "p50", "p95", "longest", "CPU a file, all processes"]
+    return f"{as_table(columns, [row])}\n{origin({'rounds': 1, **result})}"
+
+
 def _chain(result: _Result) -> str:
     costs: _Costs = result["costs"]
     rows = [_phase_row(costs, phase, name) for phase, name in _PHASES.items()]
@@ -259,6 +272,7 @@ def _throughput(result: _Result) -> str:
 
 
 _TABLES: Mapping[str, Callable[[_Result], str]] = {
+    "saved-to-searchable": _saved,
     "chain": _chain,
     "chain-20000": _linear,
     "rivals": _rivals,
