@@ -82,6 +82,13 @@ def test_the_printed_result_is_that_of_one_process(forking: Installation) -> Non
     assert printed.out.count("upserted 1  deleted 0") == 3
 
 
+def test_a_tenant_that_alone_has_work_reports_it(forking: Installation) -> None:
+    (forking.home.parent / "sources" / TENANTS[0] / "last.md").write_text("# Last\n\nWork.\n")
+    results = json.loads(forking.cli("sync", *TENANTS, "--json").out)["tenants"]
+    assert [result["nothing_to_do"] for result in results] == [False, True, True, True, True]
+    assert results[0]["stages"]["search_index"]["upserted"] == 1
+
+
 def test_ctrl_c_ends_all_of_them(forking: Installation) -> None:
     slow = {"embedder": {"provider": "deterministic", "seconds_per_text": 2.0}}
     for name in ("slow-1", "slow-2"):

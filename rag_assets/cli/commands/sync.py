@@ -68,9 +68,9 @@ def _sync_all(
             due.append(tenant_id)
     flags = {"--repair": repair, "--allow-deletes": allow_deletes}
     lanes = SyncLanes(session.settings.home, [name for name, given in flags.items() if given])
-    results |= {
-        answer["tenant"]: TenantSync.from_json(answer) for answer in lanes.sync(due) if len(due) > 1
-    }
+    if len(due) > 1:
+        answers = lanes.sync(due)
+        results |= {answer["tenant"]: TenantSync.from_json(answer) for answer in answers}
     return [results.get(tenant_id) or here(tenant_id) for tenant_id in tenants]
 
 
