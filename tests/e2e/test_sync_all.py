@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -35,6 +36,12 @@ def forking(shared_installation: Installation) -> Iterator[Installation]:
         os.environ["RAG_ASSETS_FORK_SERVER"] = "0"
 
 
+def write(path: Path, text: str) -> None:
+    """Write a file that is not listed right after it was saved: such a one is read once more."""
+    path.write_text(text)
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+
+
 def runs_of(installation: Installation, tenant_id: str) -> list[dg.DagsterRun]:
     wanted = dg.RunsFilter(tags={PARTITION_TAG: tenant_id}, job_name="sync_tenant")
     return list(installation.session().instance.get_runs(wanted))
@@ -44,7 +51,7 @@ def test_tenants_are_synced_side_by_side(forking: Installation) -> None:
     for number, tenant_id in enumerate(TENANTS):
         folder = forking.add_tenant(tenant_id, **FAST)
         for file in range(number + 1):
-            (folder / f"{file}.md").write_text(f"# Page\n\nPage {file} of {tenant_id}.\n")
+            write(folder / f"{file}.md", f"# Page\n\nPage {file} of {tenant_id}.\n")
     broken = forking.add_tenant("broken", **FAST)
     broken.rmdir()
 
@@ -72,7 +79,7 @@ def test_tenants_are_synced_side_by_side(forking: Installation) -> None:
 def test_the_printed_result_is_that_of_one_process(forking: Installation) -> None:
     for tenant_id in TENANTS[:3]:
         folder = forking.home.parent / "sources" / tenant_id
-        (folder / "more.md").write_text(f"# More\n\nMore of {tenant_id}.\n")
+        write(folder / "more.md", f"# More\n\nMore of {tenant_id}.\n")
     printed = forking.cli("sync", *TENANTS[:3])
     assert printed.code == 0
     for tenant_id in TENANTS[:3]:
@@ -83,7 +90,7 @@ def test_the_printed_result_is_that_of_one_process(forking: Installation) -> Non
 
 
 def test_a_tenant_that_alone_has_work_reports_it(forking: Installation) -> None:
-    (forking.home.parent / "sources" / TENANTS[0] / "last.md").write_text("# Last\n\nWork.\n")
+    write(forking.home.parent / "sources" / TENANTS[0] / "last.md", "# Last\n\nWork.\n")
     results = json.loads(forking.cli("sync", *TENANTS, "--json").out)["tenants"]
     assert [result["nothing_to_do"] for result in results] == [False, True, True, True, True]
     assert results[0]["stages"]["search_index"]["upserted"] == 1
@@ -94,7 +101,7 @@ def test_ctrl_c_ends_all_of_them(forking: Installation) -> None:
     for name in ("slow-1", "slow-2"):
         folder = forking.add_tenant(name, **slow)
         for file in range(30):
-            (folder / f"{file}.md").write_text(f"# Page\n\nSlow page {file} of {name}.\n")
+            write(folder / f"{file}.md", f"# Page\n\nSlow page {file} of {name}.\n")
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # A shell's background job ignores it.
     try:
         command = subprocess.Popen(
