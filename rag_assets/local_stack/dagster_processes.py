@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.net import LOOPBACK, get_json, next_free_port, port_is_free
+from rag_assets.local_stack.net import LOOPBACK, get_json, listening_socket
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 
-_PORTS_TRIED = 3
 _START_SECONDS = 180
 # The daemon's log line once it has read the instance and starts its loops.
 _DAEMON_IS_UP = "Instance is configured with the following daemons"
@@ -104,27 +104,22 @@ class DagsterProcesses:
             if self.webserver.reuse(self.webserver_answers, timeout=_START_SECONDS):
                 return
             progress("Dagster webserver: starting")
-            for tries_left in reversed(range(_PORTS_TRIED)):
-                port = next_free_port(self._settings.dagster_port)
-                try:
-                    self._serve_on(port, environment)
-                except ServiceUnavailable:
-                    # It binds the port seconds later: another process may have taken it.
-                    if port_is_free(port) or not tries_left:
-                        raise
-                    continue
-                progress(f"Dagster webserver: running on port {port}")
-                return
+            with listening_socket(self._settings.dagster_port) as listener:
+                port = self._serve_on(listener, environment)
+            progress(f"Dagster webserver: running on port {port}")
 
-    def _serve_on(self, port: int, environment: dict[str, str]) -> None:
+    def _serve_on(self, listener: socket.socket, environment: dict[str, str]) -> int:
+        descriptor, port = listener.fileno(), int(listener.getsockname()[1])
         self.webserver.start(
-            self._command("rag_assets.web", "--host", LOOPBACK, "--port", str(port)),
+            self._command("rag_assets.web", "--host", LOOPBACK, "--descriptor", str(descriptor)),
             env=environment,
-            healthy=lambda: _serves(port) and self.webserver.find() is not None,
+            healthy=lambda: _serves(port),
             timeout=_START_SECONDS,
             port=port,
             cwd=self._settings.home,
+            descriptors=(descriptor,),
         )
+        return port
 
     def _start_daemon(self, environment: dict[str, str], progress: Progress) -> None:
         with self.daemon.lock():

@@ -6,7 +6,7 @@ import json
 import random
 import re
 import socket
-from collections.abc import Iterable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -16,6 +16,7 @@ LOOPBACK = "127.0.0.1"
 # Below the range of ports of outgoing connections (from 32768 on Linux), so that a
 # remembered port is still free after the next start.
 _OWN_PORTS = range(20_000, 32_000)
+_PORTS_TRIED = 200
 
 _PASSWORD_IN_USERINFO = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
 _SECRET_IN_QUERY = re.compile(r"(?i)([?&](?:ssl)?password=|[?&]api_?key=|[?&]token=)[^&]*")
@@ -39,19 +40,25 @@ def free_port(preferred: int | None = None) -> int:
     """The preferred loopback port while it is free, else any free one."""
     if preferred is not None and port_is_free(preferred):
         return preferred
-    return _first_free(random.sample(_OWN_PORTS, k=200))
-
-
-def next_free_port(first: int) -> int:
-    """The first free loopback port from ``first`` upwards."""
-    return _first_free(range(first, min(first + 200, 65_536)))
-
-
-def _first_free(candidates: Iterable[int]) -> int:
-    for port in candidates:
+    for port in random.sample(_OWN_PORTS, k=_PORTS_TRIED):
         if port_is_free(port):
             return port
     raise OSError("no free port on the loopback interface")
+
+
+def listening_socket(first: int) -> socket.socket:
+    """A socket that listens at the first free loopback port from ``first`` upwards.
+
+    A server that is given this socket owns its port from the moment it is chosen: nothing else can
+    take the port while the server starts, nor answer in its place.
+
+    Raises:
+        OSError: none of 200 ports is free.
+    """
+    for port in range(first, min(first + _PORTS_TRIED, 65_536)):
+        with suppress(OSError):
+            return socket.create_server((LOOPBACK, port))
+    raise OSError(f"no free port on the loopback interface from {first} on")
 
 
 def get_json(

@@ -130,6 +130,7 @@ class BackgroundProcess:
         port: int | None = None,
         cwd: Path | None = None,
         account: Account | None = None,
+        descriptors: Sequence[int] = (),
     ) -> ProcessRecord:
         """Start the server and wait until it is healthy. Call it with the lock held.
 
@@ -141,11 +142,12 @@ class BackgroundProcess:
             port: recorded in the pid file.
             cwd: its working folder; by default that of its pid file.
             account: the account it runs as; by default that of this process.
+            descriptors: open files that it inherits under the same numbers.
 
         Raises:
             ServiceUnavailable: it ended or did not become healthy in time; nothing is left running.
         """
-        self.launch(command, env=env, port=port, cwd=cwd, account=account)
+        self.launch(command, env=env, port=port, cwd=cwd, account=account, descriptors=descriptors)
         try:
             return self.wait_until(healthy, timeout=timeout)
         except ServiceUnavailable:
@@ -160,6 +162,7 @@ class BackgroundProcess:
         port: int | None = None,
         cwd: Path | None = None,
         account: Account | None = None,
+        descriptors: Sequence[int] = (),
     ) -> ProcessRecord:
         """Start the server without waiting for it. Call it with the lock held."""
         self._rotate_log()
@@ -178,6 +181,7 @@ class BackgroundProcess:
                     group=account.gid if account else None,
                     extra_groups=[] if account else None,
                     umask=0o077,
+                    pass_fds=descriptors,
                 )
         except OSError as error:
             raise ServiceUnavailable(f"{self.name} could not be started: {error}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Sequence
 
 from rag_assets.systems.registry import installed_systems
@@ -23,18 +24,25 @@ def main() -> None:
     """Parse the arguments and serve."""
     parser = argparse.ArgumentParser(prog="rag_assets.web")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument(
+        "--descriptor", type=int, required=True, help="the number of a socket that listens"
+    )
     parser.add_argument("--workspace", required=True, help="the workspace.yaml to load")
     given = parser.parse_args()
     pages = installed_systems().load("pages")
-    serve(given.host, given.port, given.workspace, [*pages.values()])
+    with socket.socket(fileno=given.descriptor) as listener:
+        serve(given.host, listener, given.workspace, [*pages.values()])
 
 
-def serve(host: str, port: int, workspace_file: str, pages: Sequence[PageFactory] = ()) -> None:
+def serve(
+    host: str, listener: socket.socket, workspace_file: str, pages: Sequence[PageFactory] = ()
+) -> None:
     """Run Dagster's own application with our routes in front of its catch-all.
 
     Args:
-        host, port: where to listen; on loopback no other site's pages are answered.
+        host: the listener's; on loopback no other site's pages are answered.
+        listener: the socket that listens. It comes from the process that starts this one, so that
+            the port is this server's before the imports begin.
         workspace_file: path of the workspace.yaml.
         pages: further pages.
     """
@@ -59,7 +67,8 @@ def serve(host: str, port: int, workspace_file: str, pages: Sequence[PageFactory
             app.add_middleware(OpenLineage)
             if host in LOOPBACK_NAMES:
                 app.add_middleware(LoopbackGuard)
-            uvicorn.run(FramePolicy(app), host=host, port=port, log_level="warning")
+            config = uvicorn.Config(FramePolicy(app), log_level="warning")
+            uvicorn.Server(config).run(sockets=[listener])
 
 
 @contextlib.asynccontextmanager

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_guard import Access
-from rag_assets.local_stack.net import next_free_port
+from rag_assets.local_stack.net import free_port
 from rag_assets.local_stack.stack import LocalStack
 from tests.browser import REBOUND, OtherSite, chromium, other_site
 from tests.guarded import INDEX, access_to, guarded_server, require_untouched
@@ -80,7 +80,7 @@ def ui(
         home=home,
         database_url=urlsplit(postgres_url)._replace(path=f"/{database}").geturl(),
         elasticsearch_url="http://127.0.0.1:9",
-        dagster_port=next_free_port(14_000),
+        dagster_port=free_port(),
     )
     stack = LocalStack(settings)
     try:

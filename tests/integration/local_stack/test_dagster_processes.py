@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import itertools
 import json
 import os
 import socket
@@ -18,8 +17,7 @@ import pytest
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack import dagster_processes
-from rag_assets.local_stack.net import next_free_port
+from rag_assets.local_stack.net import free_port
 from rag_assets.local_stack.stack import LocalStack
 
 DEFINITIONS = """
@@ -53,7 +51,7 @@ def settings(tmp_path: Path, postgres_url: str) -> Iterator[Settings]:
         home=tmp_path,
         database_url=urlsplit(postgres_url)._replace(path=f"/{database}").geturl(),
         elasticsearch_url="http://127.0.0.1:9",
-        dagster_port=next_free_port(13_000),
+        dagster_port=free_port(),
     )
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
@@ -76,14 +74,9 @@ def body(port: int, path: str) -> str:
     return text
 
 
-def test_the_ui_and_the_daemon_live_and_end_together(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None:
     stack = LocalStack(settings)
     messages: list[str] = []
-    # The first port was free when it was asked for, and is taken when the server gets to it.
-    ports = itertools.chain([settings.dagster_port], map(next_free_port, itertools.repeat(13_000)))
-    monkeypatch.setattr(dagster_processes, "next_free_port", lambda _first: next(ports))
     with socket.create_server(("127.0.0.1", settings.dagster_port)):
         stack.up(progress=messages.append)
     try:

@@ -12,8 +12,8 @@ from rag_assets.local_stack.net import (
     accepts_connections,
     free_port,
     get_json,
+    listening_socket,
     masked,
-    next_free_port,
     port_is_free,
 )
 
@@ -26,7 +26,6 @@ def listener() -> Iterator[int]:
 
 def test_a_port_in_use_is_not_free(listener: int) -> None:
     assert not port_is_free(listener)
-    assert next_free_port(listener) > listener
     assert free_port(listener) != listener
 
 
@@ -38,6 +37,13 @@ def test_a_port_is_free_again_right_after_its_server_has_gone() -> None:
             accepted.close()  # the server closes first: its side stays in TIME_WAIT
     assert port_is_free(port)
     assert free_port(port) == port
+
+
+def test_listening_sockets_asked_for_at_once_have_ports_of_their_own(listener: int) -> None:
+    with listening_socket(listener) as one, listening_socket(listener) as other:
+        ports = [socket_.getsockname()[1] for socket_ in (one, other)]
+        assert listener < ports[0] < ports[1]
+        assert not any(map(port_is_free, ports))
 
 
 def test_own_ports_lie_below_those_of_outgoing_connections() -> None:
@@ -60,7 +66,7 @@ def test_passwords_are_masked(url: str, shown: str) -> None:
 
 
 def test_connections_are_tried_on_every_host_named(listener: int, tmp_path: Path) -> None:
-    closed = next_free_port(30_000)
+    closed = free_port()
     assert accepts_connections(f"http://127.0.0.1:{listener}")
     assert accepts_connections(
         f"postgresql+psycopg://u:p@127.0.0.1:{closed},127.0.0.1:{listener}/x"

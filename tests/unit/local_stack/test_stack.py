@@ -9,7 +9,7 @@ import pytest
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import dagster_storage_url
-from rag_assets.local_stack.net import next_free_port
+from rag_assets.local_stack.net import free_port
 from rag_assets.local_stack.stack import LocalStack
 
 DATABASE = "postgresql://me:s3cret@127.0.0.1:{port}/x"
@@ -43,7 +43,7 @@ def test_stopped_servers_are_named_with_the_remedy(tmp_path: Path) -> None:
 def test_status_distinguishes_stopped_from_unreachable_and_shows_no_password(
     tmp_path: Path,
 ) -> None:
-    closed = next_free_port(30_000)
+    closed = free_port()
     settings = Settings(home=tmp_path, database_url=DATABASE.format(port=closed))
     states = {status.name: status for status in LocalStack(settings).status()}
     assert list(states) == [
