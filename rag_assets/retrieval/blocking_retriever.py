@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from anyio.from_thread import start_blocking_portal
@@ -44,9 +45,12 @@ class Retriever:
         self._running = ExitStack()
         self._portal: BlockingPortal | None = None
 
-    def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
-        """Search one tenant's knowledge; see AsyncRetriever.search for what it raises."""
-        return self._loop().call(self._retriever.search, tenant_id, request)
+    def search(
+        self, tenant_id: str, request: SearchRequest, *, generation: int | None = None
+    ) -> SearchAnswer:
+        """Search one tenant's knowledge; see AsyncRetriever.search."""
+        search = partial(self._retriever.search, generation=generation)
+        return self._loop().call(search, tenant_id, request)
 
     def close(self) -> None:
         """Close connections, and wait until searches and their cost are recorded."""

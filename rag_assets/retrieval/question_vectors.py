@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,20 @@ class _CachedEmbedder:
     embedder: Embedder
     price: Price | None
     renewed_at: float = 0.0
+
+
+class VectorsOfQuestions(Protocol):
+    """Makes or finds the vectors of questions."""
+
+    async def of(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
+    ) -> Vector:
+        """The question's vector, by exactly the embedder that built the generation."""
+        ...
+
+    async def close(self) -> None:
+        """Close connections, in the event loop that used them."""
+        ...
 
 
 class QuestionVectors:

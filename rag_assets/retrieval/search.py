@@ -18,7 +18,7 @@ from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.hits import scores_of
 from rag_assets.retrieval.journal import SearchJournal
 from rag_assets.retrieval.model import Caller, Debug, SearchAnswer, SearchRequest, SkippableStep
-from rag_assets.retrieval.question_vectors import QuestionVectors
+from rag_assets.retrieval.question_vectors import QuestionVectors, VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
 from rag_assets.retrieval.resolved_search import ResolvedSearch
 from rag_assets.retrieval.search_progress import SearchProgress
@@ -47,6 +47,8 @@ class AsyncRetriever:
         embedders: makes the embedder that built a generation.
         policy: what callers may read.
         steps: the steps of searches, by profile; those of the installed systems by default.
+        vectors: of questions; by default each is embedded when it is asked.
+        journaled: whether searches are recorded as events.
     """
 
     def __init__(
@@ -57,15 +59,17 @@ class AsyncRetriever:
         *,
         policy: AccessPolicy | None = None,
         steps: StepLists | None = None,
+        vectors: VectorsOfQuestions | None = None,
+        journaled: bool = True,
     ) -> None:
         self._meter = Meter(catalog)
-        self._journal = SearchJournal(catalog)
+        self._journal = SearchJournal(catalog, recorded=journaled)
         self._masker = masker_of(embedders.settings.local)
         self._services = SearchServices(
             catalog=catalog,
             reader=SearchStateReader(catalog.database),
             searcher=store.searcher(),
-            vectors=QuestionVectors(embedders, self._meter),
+            vectors=vectors or QuestionVectors(embedders, self._meter),
             rerankers=RerankerPool(Rerankers(catalog, embedders.settings)),
             policy=policy or FlatScopes(),
         )
@@ -74,11 +78,19 @@ class AsyncRetriever:
         # Equal text is equal configuration, which is validated once.
         self._tenant_of = lru_cache(_MAX_TENANTS)(_tenant_of)
 
-    async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
+    async def search(
+        self, tenant_id: str, request: SearchRequest, *, generation: int | None = None
+    ) -> SearchAnswer:
         """Search one tenant's knowledge.
+
+        Args:
+            tenant_id: the tenant.
+            request: the question, and who asks it.
+            generation: the build that answers, complete or not; the serving one by default.
 
         Raises:
             UnknownTenant: there is none of that id.
+            UnknownGeneration: the tenant has no such build.
             NoReranker: the request wants reranking, and the tenant has no reranker.
             ProviderError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
@@ -87,7 +99,7 @@ class AsyncRetriever:
         timings = Timings()
         principals = self.policy.principals(request.caller)
         with timings.part("catalog"):
-            tenant = await self._services.reader.search_state(tenant_id, principals)
+            tenant = await self._state(tenant_id, principals, generation)
         if tenant.state != "ACTIVE":
             return SearchAnswer(disabled=True)
         masked = await self.masked(request.query)
@@ -163,6 +175,14 @@ class AsyncRetriever:
         await self._services.reader.close()
         await run_sync(self._meter.close)
         await run_sync(self._journal.close)
+
+    async def _state(
+        self, tenant_id: str, principals: tuple[str, ...], generation: int | None
+    ) -> SearchState:
+        reader = self._services.reader
+        if generation is None:
+            return await reader.search_state(tenant_id, principals)
+        return await reader.state_of_build(tenant_id, principals, generation)
 
     def _begun(
         self,

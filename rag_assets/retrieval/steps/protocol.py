@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 from rag_assets.retrieval.access import AccessPolicy
 from rag_assets.retrieval.altered_entries import AlteredEntries
-from rag_assets.retrieval.question_vectors import QuestionVectors
+from rag_assets.retrieval.question_vectors import VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.storage.catalog.catalog import Catalog
@@ -41,7 +41,7 @@ class SearchServices:
     catalog: Catalog
     reader: SearchStateReader
     searcher: EntrySearcher
-    vectors: QuestionVectors
+    vectors: VectorsOfQuestions
     rerankers: RerankerPool
     policy: AccessPolicy
     altered: AlteredEntries = field(default_factory=AlteredEntries)

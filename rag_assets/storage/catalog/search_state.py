@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Integer, Select, Text, bindparam, cast, func, select
+from sqlalchemy import ColumnElement, Integer, Select, Text, bindparam, cast, func, select
 
+from rag_assets.common.errors import UnknownGeneration
 from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.database import Database, TenantRef, among, texts_parameter
 from rag_assets.storage.catalog.generations import Generation, generation_of
@@ -30,7 +32,8 @@ class SearchState:
 
     Attributes:
         config: its configuration as JSON: equal text is equal configuration.
-        serving: the serving generation; None before the first is complete.
+        serving: the generation that answers: the serving one, None before the first is complete;
+            or the one that was named.
         scopes: all access scopes that the caller may read, including the public one.
     """
 
@@ -53,7 +56,9 @@ class SearchStateReader:
 
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
-        self._search_state = Statement.of(_search_state_statement())
+        self._search_state = Statement.of(_search_state_statement(serving.c.generation))
+        named = bindparam("generation", type_=Integer)
+        self._named_state = Statement.of(_search_state_statement(named))
         self._readable = Statement.of(_readable_statement())
 
     async def search_state(self, tenant_id: str, principals: Collection[str]) -> SearchState:
@@ -63,8 +68,37 @@ class SearchStateReader:
             UnknownTenant: no tenant has that id.
             ServiceUnavailable: Postgres does not answer.
         """
+        return await self._state(self._search_state, tenant_id, principals)
+
+    async def state_of_build(
+        self, tenant_id: str, principals: Collection[str], generation: int
+    ) -> SearchState:
+        """As search_state, with a named generation in place of the serving one.
+
+        Raises:
+            UnknownTenant: no tenant has that id.
+            UnknownGeneration: it has no generation of that number, or it is being removed.
+            ServiceUnavailable: Postgres does not answer.
+        """
+        state = await self._state(
+            self._named_state, tenant_id, principals, {"generation": generation}
+        )
+        if state.serving is None or state.serving.state == "REMOVING":
+            raise UnknownGeneration(
+                f"tenant {tenant_id!r} has no build {generation}",
+                hint="take the number of one that is kept",
+            )
+        return state
+
+    async def _state(
+        self,
+        statement: Statement,
+        tenant_id: str,
+        principals: Collection[str],
+        more: Mapping[str, object] = MappingProxyType({}),
+    ) -> SearchState:
         rows = await self._statements.rows(
-            self._search_state, {"tenant": tenant_id, "principals": [*principals]}
+            statement, {"tenant": tenant_id, "principals": [*principals], **more}
         )
         if not rows:
             raise unknown_tenant(tenant_id)
@@ -105,7 +139,7 @@ class SearchStateReader:
         await self._statements.close()
 
 
-def _search_state_statement() -> Select[Any]:
+def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
     tenant = tenants_table.c
     scopes = (
         select(func.array_agg(access_scopes.c.scope.distinct()))
@@ -127,8 +161,7 @@ def _search_state_statement() -> Select[Any]:
         .outerjoin(serving, serving.c.tenant == tenant.id)
         .outerjoin(
             generations,
-            (generations.c.tenant == serving.c.tenant)
-            & (generations.c.generation == serving.c.generation),
+            (generations.c.tenant == tenant.id) & (generations.c.generation == generation),
         )
         .where(tenant.id == bindparam("tenant", type_=Text))
     )
