@@ -20,35 +20,22 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import PROJECT, load, machine, save
-from benchmarks.quality_metrics import (
-    DEPTH,
-    MEASURES,
-    best_separating,
-    difference_of,
-    harmless,
-    judged_share,
-    kept_by,
-    mean_of,
-    values_of,
-)
+from benchmarks.quality_metrics import best_separating, harmless, kept_by
 from benchmarks.servers import Servers, benchmark_servers
 from examples.judge import HANDBOOK
-from examples.judged.judgements import (
-    ANNEX,
-    JudgedQuestion,
-    halves,
-    judged_questions,
-    passage_hash,
-    save_pool,
-)
+from examples.judged.judgements import ANNEX, halves, judged_questions, save_pool
 from rag_assets.cli.commands.demo import INCLUDE, SETTINGS
 from rag_assets.cli.commands.session import Session
 from rag_assets.common.formatting import counted
+from rag_assets.quality.intervals import difference_of, mean_of
+from rag_assets.quality.judgements import JudgedQuestion, passage_hash
+from rag_assets.quality.measures import DEPTH, MEASURES, judged_share, values_of
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Hit, SearchRequest
 
@@ -222,7 +209,7 @@ def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers])
         "questions": {kind: len(ids) for kind, ids in kinds.items()},
         "modes": {
             mode: {
-                kind: {measure: mean_of(of[measure], ids) for measure in MEASURES}
+                kind: {measure: asdict(mean_of(of[measure], ids)) for measure in MEASURES}
                 for kind, ids in kinds.items()
             }
             for mode, of in values.items()
@@ -233,7 +220,8 @@ def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers])
                 "of": one,
                 "to": other,
                 **{
-                    name: difference_of(values[one][name], values[other][name]) for name in MEASURES
+                    name: asdict(difference_of(values[one][name], values[other][name]))
+                    for name in MEASURES
                 },
             }
             for one, other in COMPARED

@@ -13,7 +13,7 @@ import typer
 from click import ClickException
 from click.exceptions import NoArgsIsHelpError
 
-from rag_assets.cli import access, chain, keys, search, servers, tenants, tokens
+from rag_assets.cli import access, chain, judgements, keys, search, servers, tenants, tokens
 from rag_assets.cli.system_commands import SystemCommands
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 
@@ -35,6 +35,7 @@ app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")
 app.add_typer(access.app, name="access")
 app.add_typer(tokens.app, name="tokens")
+app.add_typer(judgements.app, name="judgements")
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import click
 import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
@@ -61,6 +62,33 @@ def check(tenant: TenantArgument, json: Json = False) -> None:
     from rag_assets.cli.commands.check import check as run
 
     raise typer.Exit(0 if run(tenant, as_json=json) else 1)
+
+
+@app.command("eval")
+def evaluate(
+    tenant: TenantArgument,
+    generation: Annotated[
+        int | None, typer.Option(metavar="N", help="Build to ask; by default the serving one.")
+    ] = None,
+    against: Annotated[
+        int | None, typer.Option(metavar="M", help="Build to compare it with.")
+    ] = None,
+    mode: Annotated[
+        list[str] | None,
+        typer.Option(
+            click_type=click.Choice(["knn", "text", "hybrid"]),
+            help="Vectors, words, or both; repeat for several. By default the tenant's.",
+        ),
+    ] = None,
+    rerank: Annotated[
+        bool, typer.Option("--rerank", help="Rerank the top hits with a cross-encoder.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Measure how well a build answers a tenant's judged questions."""
+    from rag_assets.cli.commands.evaluate import evaluate as run
+
+    run(tenant, generation, against, modes=mode or [], rerank=rerank, as_json=json)
 
 
 @app.command()

@@ -9,8 +9,10 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── ConfigurationError        settings, tenants.yaml, arguments
     │   ├── UnknownTenant
     │   ├── UnknownSource
+    │   ├── UnknownGeneration
     │   ├── NoRecordsSource       not exactly one source accepts a tenant's records
     │   ├── UnknownProfile
+    │   ├── WrongJudgements       lines of a file of judgements are wrong
     │   ├── NoReranker            the tenant has none, and a search requires it
     │   └── NoChatModel           the tenant has no usable one
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
@@ -47,13 +49,17 @@ hold a secret or the text of a document. The command line prints both and never 
     │   └── ChatFailed            its answer is malformed
     ├── PassagesWithdrawn         a source of an answer is no longer readable
     ├── SearchRejected            a search exceeds the index's limit of words and filters
+    ├── BuildNotAskable           a build cannot be searched until a person acts
     └── IndexInconsistent         the serving index is not the one that the catalog records
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, TypeAlias
+
+_SHOWN_LINES = 10
 
 Fault: TypeAlias = Literal["key", "model", "quota"]
 """Why a provider refuses a request, if its response has the reason."""
@@ -103,12 +109,33 @@ class UnknownSource(ConfigurationError):
     """The tenant has no source of that name."""
 
 
+class UnknownGeneration(ConfigurationError):
+    """The tenant has no build of that number, or it is being removed."""
+
+
 class NoRecordsSource(ConfigurationError):
     """The tenant has no source that records can be pushed to, or several and none was named."""
 
 
 class UnknownProfile(ConfigurationError):
     """No profile has that name."""
+
+
+class WrongJudgements(ConfigurationError):
+    """Lines of files of judgements are wrong; nothing of these files was stored.
+
+    Args:
+        lines: each with its file, its number and the reason; at least one.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        more = len(lines) - _SHOWN_LINES
+        rest = f"; and {more:,} more" if more > 0 else ""
+        super().__init__(
+            f"{'; '.join(lines[:_SHOWN_LINES])}{rest}",
+            hint="correct these lines and import again: nothing was stored",
+        )
+        self.lines = tuple(lines)
 
 
 class NoReranker(ConfigurationError):
@@ -317,6 +344,19 @@ class PassagesWithdrawn(RagAssetsError):
 
 class SearchRejected(RagAssetsError):
     """A search exceeds the index's limit of words and filters."""
+
+
+class BuildNotAskable(RagAssetsError):
+    """A build cannot be searched until a person acts: its model, its key or its index is gone.
+
+    Args:
+        generation: its number.
+        cause: the error of the search.
+    """
+
+    def __init__(self, generation: int, cause: RagAssetsError) -> None:
+        super().__init__(f"build {generation} cannot be searched: {cause.message}", hint=cause.hint)
+        self.generation = generation
 
 
 class IndexInconsistent(RagAssetsError):

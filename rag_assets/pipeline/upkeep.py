@@ -91,6 +91,7 @@ def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, 
     compacted = ctx.lake.compact(live)
     if live.embedders is not None:
         ctx.catalog.probes.keep_only(ctx.ref, live.embedders)
+        ctx.catalog.question_vectors.keep_only(ctx.ref, live.embedders)
     return compacted
 
 

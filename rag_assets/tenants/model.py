@@ -169,6 +169,19 @@ class CapsConfig(_Model):
     per_month: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
+class QualityConfig(_Model):
+    """What the judged questions of a tenant decide about a new build.
+
+    Attributes:
+        tolerance: by how much nDCG@10 or recall@5 of a new build may be lower than those of the
+            serving one.
+        least: judged questions below which nothing is decided: there is a warning.
+    """
+
+    tolerance: float = Field(default=0.02, ge=0, le=1, allow_inf_nan=False)
+    least: int = Field(default=20, ge=1)
+
+
 class Tenant(_Model):
     """One tenant with its profile's defaults filled in.
 
@@ -205,6 +218,7 @@ class Tenant(_Model):
     access: AccessConfig = AccessConfig()
     privacy: PrivacyConfig = PrivacyConfig()
     caps: CapsConfig = CapsConfig()
+    quality: QualityConfig = QualityConfig()
     retention_days: int | None = Field(default=None, ge=1)
     freshness_minutes: int = Field(default=60, ge=1)
     canary_distance: float = Field(default=0.01, gt=0, le=2)

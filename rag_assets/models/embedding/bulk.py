@@ -32,7 +32,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.models.embedding.batches import Batch, EmbedItem, Packer
 from rag_assets.models.embedding.outcome import EmbedOutcome
-from rag_assets.models.embedding.protocol import Answer, Budget, Charge, Embedder
+from rag_assets.models.embedding.protocol import Answer, Budget, Charge, Embedder, Purpose
 from rag_assets.models.embedding.vector_buffer import Keep, VectorBuffer
 from rag_assets.models.embedding.vectors import checked_vectors
 
@@ -44,6 +44,7 @@ async def embed_all(
     items: Iterable[EmbedItem],
     *,
     keep: Keep,
+    purpose: Purpose = "document",
     flush_items: int = 512,
     flush_seconds: float = 3.0,
     deadline: float | None = None,
@@ -60,6 +61,7 @@ async def embed_all(
         items: texts to embed; all are held in memory: a slice, not a corpus.
         keep: stores keys and their vectors, shape (len(keys), dimensions); called in a thread,
             never concurrently, while embedding continues.
+        purpose: the use of the vectors.
         flush_items: number of vectors at which `keep` is called, and its limit for one call.
         flush_seconds: longest time that a vector waits for others.
         deadline: time.monotonic() after which no further call begins; those in progress may end,
@@ -77,6 +79,7 @@ async def embed_all(
         embedder, items, VectorBuffer(keep, group_size=flush_items, seconds=flush_seconds)
     )
     drive.deadline, drive.progress, drive.budget = deadline, progress, budget
+    drive.purpose = purpose
     try:
         await drive.run()
     except BaseException as error:  # also if cancelled: its vectors are charged
@@ -102,6 +105,7 @@ class _BulkRun:
         self.deadline: float | None = None
         self.progress: Callable[[int], None] | None = None
         self.budget: Budget | None = None
+        self.purpose: Purpose = "document"
         self._embedder = embedder
         self._keeper = keeper
         self._items = list({item.key: item for item in items}.values())
@@ -202,11 +206,11 @@ class _BulkRun:
     async def _pay_for(self, texts: Sequence[str], tokens: int, deadline: float | None) -> Answer:
         """Make one call, with its price reserved before it and its charge recorded after it."""
         if self.budget is None:
-            return await self._embedder.embed(texts, deadline=deadline)
+            return await self._embedder.embed(texts, purpose=self.purpose, deadline=deadline)
         self.budget.reserve(tokens)
         charge = Charge()
         try:
-            answer = await self._embedder.embed(texts, deadline=deadline)
+            answer = await self._embedder.embed(texts, purpose=self.purpose, deadline=deadline)
             charge = Charge(answer.tokens, answer.requests, len(texts))
         except ProviderError as error:
             charge = Charge(error.tokens, error.requests)

@@ -12,12 +12,14 @@ from rag_assets.storage.catalog.events import EventTable
 from rag_assets.storage.catalog.freshness import FreshnessQuery
 from rag_assets.storage.catalog.generations import GenerationTable
 from rag_assets.storage.catalog.index import IndexTable
+from rag_assets.storage.catalog.judgements import JudgementTable
 from rag_assets.storage.catalog.lock import TenantLock
 from rag_assets.storage.catalog.migrate import migrate
 from rag_assets.storage.catalog.overview import Overview
 from rag_assets.storage.catalog.probes import ProbeTable
 from rag_assets.storage.catalog.provider_keys import ProviderKeyTable
 from rag_assets.storage.catalog.quarantine import QuarantineTable
+from rag_assets.storage.catalog.question_vectors import QuestionVectorTable
 from rag_assets.storage.catalog.readable import ReadableDocuments
 from rag_assets.storage.catalog.records import RecordTable
 from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
@@ -47,6 +49,8 @@ class Catalog:
         self.syncs = SyncTable(database)
         self.batches = BatchTable(database)
         self.probes = ProbeTable(database)
+        self.judgements = JudgementTable(database)
+        self.question_vectors = QuestionVectorTable(database)
         self.check_results = CheckResultTable(database)
         self.events = EventTable(database)
         self.provider_keys = ProviderKeyTable(database)

@@ -157,6 +157,25 @@ class EventTable:
             rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
             return [Event(row.id, row.kind, row.at, row.payload) for row in rows]
 
+    def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
+        """The tenants with an event of a kind since another event, of any tenant.
+
+        Args:
+            last: the id of that event; None: no tenant is reported.
+            kind: of the events.
+
+        Returns:
+            the id of the latest event of all, and the tenants.
+        """
+        with self._database.begin() as connection:
+            newest = connection.scalar(select(func.max(events.c.id))) or 0
+            if last is None:
+                return newest, set()
+            query = select(events.c.tenant).where(
+                events.c.id > last, events.c.id <= newest, events.c.kind == kind
+            )
+            return newest, set(connection.scalars(query.distinct()))
+
     def latest(self, tenant_id: str, *, kind: str | None = None, limit: int = 100) -> list[Event]:
         """A tenant's latest events, the newest first."""
         query = select(events).where(events.c.tenant == tenant_id)

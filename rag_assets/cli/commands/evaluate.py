@@ -1,0 +1,217 @@
+"""eval: how well a tenant's builds answer its judged questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, cast
+
+from rag_assets.cli.commands.output import print_json, print_table, say, warn
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import ConfigurationError, NoReranker, UnknownGeneration
+from rag_assets.common.formatting import counted
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.quality.asking import Manner
+from rag_assets.quality.evaluation import Comparison, Evaluation, Part, compare
+from rag_assets.quality.evaluation import evaluate as evaluate_build
+from rag_assets.quality.intervals import Estimate
+from rag_assets.quality.measures import MEASURES
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.tenants.modes import SearchMode
+
+_LEAST_P = 0.001
+
+
+@with_session
+def evaluate(
+    session: Session,
+    tenant_id: str,
+    generation: int | None,
+    against: int | None,
+    *,
+    modes: Sequence[str],
+    rerank: bool,
+    as_json: bool,
+) -> None:
+    """Ask the judged questions, in each mode, and print what the rankings are worth."""
+    ctx = session.reader(tenant_id)
+    _require_questions(ctx)
+    if rerank and ctx.tenant.retrieval.rerank is None:
+        raise NoReranker(
+            f"tenant {tenant_id!r} has no reranker", hint="give it one as retrieval.rerank"
+        )
+    build = _build(ctx, generation)
+    other = None if against is None else _build(ctx, against)
+    found: list[Evaluation | Comparison] = []
+    for mode in dict.fromkeys(modes or [ctx.tenant.retrieval.mode]):
+        manner = Manner(cast("SearchMode", mode), rerank)
+        found.append(
+            evaluate_build(ctx, build, manner)
+            if other is None
+            else compare(ctx, build, other, manner)
+        )
+    if as_json:
+        print_json({"tenant": tenant_id, "evaluations": [_as_json(one) for one in found]})
+        return
+    for one in found:
+        _print(tenant_id, one)
+
+
+def _require_questions(ctx: TenantContext) -> None:
+    if not ctx.catalog.judgements.counts(ctx.ref.id):
+        raise ConfigurationError(
+            f"tenant {ctx.ref.id!r} has no judged questions",
+            hint=f"`rag-assets judgements import {ctx.ref.id} PATH`, or `judgements propose`",
+        )
+
+
+def _build(ctx: TenantContext, number: int | None) -> Generation:
+    if number is None:
+        serving = ctx.catalog.generations.serving(ctx.ref.id)
+        if serving is None:
+            raise ConfigurationError(
+                f"tenant {ctx.ref.id!r} has no build that serves",
+                hint=f"`rag-assets sync {ctx.ref.id}` first",
+            )
+        return serving
+    live = [one for one in ctx.catalog.generations.live(ctx.ref.id) if one.state != "REMOVING"]
+    for one in live:
+        if one.number == number:
+            return one
+    kept = ", ".join(str(one.number) for one in live)
+    raise UnknownGeneration(
+        f"tenant {ctx.ref.id!r} has no build {number}", hint=f"it has these: {kept or 'none'}"
+    )
+
+
+def _print(tenant_id: str, found: Evaluation | Comparison) -> None:
+    builds = [found] if isinstance(found, Evaluation) else [found.new, found.serving]
+    _print_questions(builds)
+    say()
+    for one in builds:
+        _print_overall(tenant_id, one)
+    if isinstance(found, Comparison):
+        _print_difference(found)
+    _print_notes(builds[0])
+
+
+def _print_questions(builds: Sequence[Evaluation]) -> None:
+    """Each question with its values; with two builds, those of both."""
+    rows = []
+    for part in ("people", "synthetic"):
+        first: Part = getattr(builds[0], part)
+        for id_ in first.ids:
+            values = [
+                f"{getattr(build, part).values[measure][id_]:.2f}"
+                for measure in MEASURES
+                for build in builds
+            ]
+            rows.append([id_, *values])
+    columns = [
+        measure if len(builds) == 1 else f"{measure}, {build.generation}"
+        for measure in MEASURES
+        for build in builds
+    ]
+    print_table(["question", *columns], rows)
+
+
+def _print_overall(tenant_id: str, found: Evaluation) -> None:
+    manner = f"{found.manner.mode}{', reranked' if found.manner.rerank else ''}"
+    say(f"{tenant_id}, build {found.generation} ({found.embedder_id}), {manner}")
+    parts = {"judged": found.people, "synthetic": found.synthetic}
+    print_table(
+        ["questions", "", *MEASURES, "judged of the first 10"],
+        [
+            [
+                name,
+                str(len(part.ids)),
+                *(_interval(part.estimate(measure)) for measure in MEASURES),
+                "" if part.judged is None else f"{part.judged:.0%}",
+            ]
+            for name, part in parts.items()
+            if part.ids or name == "judged"
+        ],
+    )
+    say()
+
+
+def _print_difference(found: Comparison) -> None:
+    differences = {measure: found.difference(measure) for measure in MEASURES}
+    shown = [
+        f"{measure} {one.mean:+.3f} ({one.low:+.3f} to {one.high:+.3f}, p {_chance(one.p)})"
+        for measure, one in differences.items()
+        if one is not None
+    ]
+    if shown:
+        builds = f"build {found.new.generation} against {found.serving.generation}"
+        say(f"{builds}: {'; '.join(shown)}")
+    if found.apart:
+        warn(
+            f"{counted(len(found.apart), 'question')} left out, since the builds hold different"
+            f" versions of what answers: {', '.join(found.apart)}"
+        )
+
+
+def _print_notes(found: Evaluation) -> None:
+    for id_, paths in found.gone.items():
+        unmeasured = " (not measured)" if id_ in found.unmeasured else ""
+        warn(f"{id_}{unmeasured}: gone: {', '.join(paths)}")
+    if found.unranked:
+        warn(f"{counted(found.unranked, 'question')} not reranked: the reranker failed")
+    if found.unanswerable:
+        say(f"{counted(found.unanswerable, 'question')} that nothing answers, not measured")
+    if found.embedded:
+        say(f"{counted(found.embedded, 'question')} embedded; the vectors are kept")
+
+
+def _interval(found: Estimate | None) -> str:
+    return "" if found is None else f"{found.mean:.3f} ({found.low:.2f} to {found.high:.2f})"
+
+
+def _chance(p: float) -> str:
+    return f"= {p:.3f}" if p >= _LEAST_P else f"< {_LEAST_P}"
+
+
+def _as_json(found: Evaluation | Comparison) -> dict[str, Any]:
+    if isinstance(found, Evaluation):
+        return _evaluation(found)
+    differences = {measure: found.difference(measure) for measure in MEASURES}
+    return {
+        "build": _evaluation(found.new),
+        "against": _evaluation(found.serving),
+        "differences": {
+            measure: None if one is None else asdict(one) for measure, one in differences.items()
+        },
+        "left_out": list(found.apart),
+    }
+
+
+def _evaluation(found: Evaluation) -> dict[str, Any]:
+    return {
+        "generation": found.generation,
+        "embedder": found.embedder_id,
+        "mode": found.manner.mode,
+        "reranked": found.manner.rerank,
+        "judged": _part(found.people),
+        "synthetic": _part(found.synthetic),
+        "gone": found.gone,
+        "unmeasured": list(found.unmeasured),
+        "unanswerable": found.unanswerable,
+        "not_reranked": found.unranked,
+        "embedded": found.embedded,
+    }
+
+
+def _part(part: Part) -> Mapping[str, Any]:
+    estimates = {measure: part.estimate(measure) for measure in MEASURES}
+    return {
+        "questions": len(part.ids),
+        "judged_share": part.judged,
+        "overall": {
+            measure: None if one is None else asdict(one) for measure, one in estimates.items()
+        },
+        "by_question": {
+            id_: {measure: round(part.values[measure][id_], 4) for measure in MEASURES}
+            for id_ in part.ids
+        },
+    }

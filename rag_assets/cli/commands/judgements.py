@@ -1,0 +1,166 @@
+"""judgements: import, export, list and propose judged questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rag_assets.cli.commands.output import print_json, print_table, say, warn
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.formatting import counted
+from rag_assets.privacy.masker import masker_of
+from rag_assets.quality.beir import write_beir
+from rag_assets.quality.files import SUFFIXES, ReadQuestions, read_judgements
+from rag_assets.quality.judgements import JudgedQuestion
+from rag_assets.quality.store import documents_of, store_questions, stored_questions
+from rag_assets.quality.yaml_files import as_mapping, as_yaml
+
+_SHOWN = 5
+
+
+@with_session
+def import_files(
+    session: Session,
+    tenant_id: str,
+    paths: Sequence[Path],
+    *,
+    split: str | None,
+    replace: bool,
+    as_json: bool,
+) -> None:
+    """Store the questions of files, all or none."""
+    ref = session.catalog.tenants.get(tenant_id).ref
+    read = read_judgements(
+        paths,
+        stored_questions(session.catalog, tenant_id),
+        split=split,
+        is_refused=masker_of(session.settings.local).holds_credential,
+    )
+    removed = store_questions(
+        session.catalog, ref, read.questions, others="replace judged" if replace else "keep"
+    )
+    unknown = _unknown(session, tenant_id, read)
+    judgements = sum(len(question.relevant) for question in read.questions)
+    if as_json:
+        print_json(
+            {
+                "tenant": tenant_id,
+                "questions": len(read.questions),
+                "judgements": judgements,
+                "removed": removed,
+                "unknown_documents": unknown,
+            }
+        )
+        return
+    gone = f"; {removed:,} others removed" if removed else ""
+    say(
+        f"{tenant_id}: {counted(len(read.questions), 'question')} with"
+        f" {counted(judgements, 'judgement')} stored{gone}"
+    )
+
+
+@with_session
+def export(session: Session, tenant_id: str, path: Path | None, *, as_json: bool) -> None:
+    """Write a tenant's questions."""
+    session.catalog.tenants.get(tenant_id)
+    questions = stored_questions(session.catalog, tenant_id)
+    if path is None:
+        if as_json:
+            print_json({"questions": [as_mapping(question) for question in questions]})
+        else:
+            say(as_yaml(questions).rstrip("\n"))
+        return
+    try:
+        quotes = _write(path, questions)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path.name} cannot be written: {error.strerror or type(error).__name__}",
+            hint="choose another path",
+        ) from None
+    if quotes:
+        warn(f"{counted(quotes, 'quote')} left out: qrels judge documents, not passages")
+    if as_json:
+        print_json({"tenant": tenant_id, "questions": len(questions), "path": path})
+        return
+    say(f"{counted(len(questions), 'question')} of {tenant_id} written to {path}")
+
+
+@with_session
+def list_questions(session: Session, tenant_id: str, *, as_json: bool) -> None:
+    """List a tenant's questions."""
+    session.catalog.tenants.get(tenant_id)
+    questions = stored_questions(session.catalog, tenant_id)
+    present = documents_of(session.catalog, tenant_id, questions)
+    gone = {
+        question.id: sorted({one.path for one in question.relevant} - present.keys())
+        for question in questions
+    }
+    if as_json:
+        rows = [
+            {
+                "id": question.id,
+                "kind": question.kind,
+                "question": question.question,
+                "synthetic": question.synthetic,
+                "judgements": len(question.relevant),
+                "gone": gone[question.id],
+            }
+            for question in questions
+        ]
+        print_json({"questions": rows})
+        return
+    print_table(
+        ["id", "kind", "question", "judgements", "documents gone"],
+        [
+            (
+                question.id,
+                "synthetic" if question.synthetic else question.kind,
+                question.question,
+                len(question.relevant),
+                ", ".join(gone[question.id]),
+            )
+            for question in questions
+        ],
+    )
+
+
+@with_session
+def propose(session: Session, tenant_id: str, count: int, *, as_json: bool) -> None:
+    """Make synthetic questions, and remove former ones."""
+    from rag_assets.quality.proposals import proposed
+
+    ctx = session.reader(tenant_id)
+    questions = proposed(ctx, count)
+    store_questions(ctx.catalog, ctx.ref, questions, others="replace synthetic")
+    if as_json:
+        print_json(
+            {"tenant": tenant_id, "questions": [as_mapping(question) for question in questions]}
+        )
+        return
+    say(
+        f"{tenant_id}: {counted(len(questions), 'synthetic question')} made from headings;"
+        " `eval` reports them apart, and they hold no build back"
+    )
+
+
+def _write(path: Path, questions: Sequence[JudgedQuestion]) -> int:
+    """Write a file or a folder; returns how many quotes were left out."""
+    if path.suffix not in SUFFIXES:
+        return write_beir(path, questions)
+    path.write_text(as_yaml(questions), encoding="utf-8")
+    return 0
+
+
+def _unknown(session: Session, tenant_id: str, read: ReadQuestions) -> list[str]:
+    """Warn of paths that name no document of the tenant; they may be synced later."""
+    present = documents_of(session.catalog, tenant_id, read.questions)
+    paths = {one.path for question in read.questions for one in question.relevant}
+    unknown = sorted(paths - present.keys())
+    places = [str(read.places[path]) for path in unknown if path in read.places]
+    if unknown:
+        rest = "; …" if len(places) > _SHOWN else ""
+        where = f" ({'; '.join(places[:_SHOWN])}{rest})" if places else ""
+        named = counted(len(unknown), "path names no document", "paths name no documents")
+        warn(f"{named} of {tenant_id} now{where}: what they answer is not measured")
+    return unknown

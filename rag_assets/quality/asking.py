@@ -1,0 +1,153 @@
+"""Asks the builds of a tenant its judged questions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rag_assets.billing.embedders import Embedders
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.privacy.masker import masker_of
+from rag_assets.quality.judgements import JudgedQuestion
+from rag_assets.quality.question_vectors import KeptVectors
+from rag_assets.retrieval.access import ScopedDocument
+from rag_assets.retrieval.model import Caller, Hit, SearchAnswer, SearchRequest
+from rag_assets.retrieval.search import AsyncRetriever
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.tenants.modes import SearchMode
+
+_AT_ONCE = 4
+"""Searches in progress: those of users go on meanwhile."""
+
+
+class WholeTenant:
+    """Reads every document that anybody may read, for measures that are told to operators alone.
+
+    Args:
+        principals: of all grants of a tenant.
+    """
+
+    def __init__(self, principals: Iterable[str]) -> None:
+        self._principals = tuple(dict.fromkeys(principals))
+
+    def principals(self, caller: Caller) -> tuple[str, ...]:
+        """See AccessPolicy."""
+        return self._principals
+
+    def scopes(self, caller: Caller, granted: frozenset[str]) -> frozenset[str]:
+        """See AccessPolicy."""
+        return granted
+
+    def permits(self, caller: Caller, document: ScopedDocument) -> bool:
+        """See AccessPolicy."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How questions are asked.
+
+    Attributes:
+        mode: by vectors, by words, or by both.
+        rerank: whether the first hits are reranked.
+    """
+
+    mode: SearchMode
+    rerank: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was found.
+
+    Attributes:
+        hits: by question id, best first.
+        unranked: questions that the reranker left as they were found, since it failed.
+        embedded: questions that were embedded for it, and paid for.
+    """
+
+    hits: Mapping[str, Sequence[Hit]] = field(default_factory=dict)
+    unranked: int = 0
+    embedded: int = 0
+
+
+class Asker:
+    """Asks questions of a tenant's builds, as its searches ask them, but without a record of each.
+
+    Args:
+        ctx: of the tenant, for reading.
+    """
+
+    def __init__(self, ctx: TenantContext) -> None:
+        self._ctx = ctx
+        self._embedders = Embedders(ctx.catalog, ctx.settings)
+        self._vectors = KeptVectors(ctx.catalog, self._embedders)
+
+    def ask(
+        self,
+        generation: Generation,
+        questions: Sequence[JudgedQuestion],
+        manner: Manner,
+        *,
+        top_k: int,
+    ) -> Asked:
+        """The first hits of each question in one build.
+
+        Raises:
+            RagAssetsError: see KeptVectors.prepare and AsyncRetriever.search.
+        """
+        if not questions:
+            return Asked()
+        ctx, embedded = self._ctx, 0
+        if manner.mode != "text" or ctx.tenant.min_score(generation.embedder_id) is not None:
+            texts = [self._as_sent(question.question) for question in questions]
+            embedded = self._vectors.prepare(ctx.ref, ctx.tenant, generation, texts)
+        answers = asyncio.run(self._answers(generation.number, questions, manner, top_k))
+        return Asked(
+            {id_: answer.hits for id_, answer in answers.items()},
+            sum(bool(answer.degraded) for answer in answers.values()),
+            embedded,
+        )
+
+    def _as_sent(self, question: str) -> str:
+        if self._ctx.tenant.privacy.send_unmasked_questions:
+            return question
+        return masker_of(self._ctx.settings.local).text(question)
+
+    async def _answers(
+        self, generation: int, questions: Sequence[JudgedQuestion], manner: Manner, top_k: int
+    ) -> dict[str, SearchAnswer]:
+        ctx, turns = self._ctx, asyncio.Semaphore(_AT_ONCE)
+        grants = ctx.catalog.access.grants(ctx.ref.id).values()
+        retriever = AsyncRetriever(
+            ctx.catalog,
+            ctx.store,
+            self._embedders,
+            policy=WholeTenant(principal for named in grants for principal in named),
+            vectors=self._vectors,
+            journaled=False,
+        )
+
+        async def answer(question: JudgedQuestion) -> SearchAnswer:
+            request = SearchRequest(
+                query=question.question, top_k=top_k, mode=manner.mode, rerank=manner.rerank
+            )
+            async with turns:
+                return await retriever.search(ctx.ref.id, request, generation=generation)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = {one.id: group.create_task(answer(one)) for one in questions}
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        finally:
+            await retriever.close()
+        answers = {id_: task.result() for id_, task in tasks.items()}
+        if any(found.disabled for found in answers.values()):
+            raise ConfigurationError(
+                f"tenant {ctx.ref.id!r} was disabled meanwhile",
+                hint=f"enable it with `rag-assets tenants enable {ctx.ref.id}`",
+            )
+        return answers

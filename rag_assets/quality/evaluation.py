@@ -1,0 +1,259 @@
+"""How well a build answers a tenant's judged questions, and how two builds differ."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rag_assets.common.errors import (
+    BuildNotAskable,
+    ConfigurationError,
+    IndexInconsistent,
+    RequestRefused,
+)
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.quality.asking import Asked, Asker, Manner
+from rag_assets.quality.intervals import Difference, Estimate, difference_of, mean_of
+from rag_assets.quality.judgements import JudgedQuestion
+from rag_assets.quality.measures import DEPTH, MEASURES, Values, judged_share, values_of
+from rag_assets.quality.store import Documents, documents_of, limited, stored_questions
+from rag_assets.retrieval.model import MAX_TOP_K, Hit
+from rag_assets.storage.catalog.generations import Generation
+
+_DOCUMENT_DEPTH = 50
+"""Passages that are read where documents are ranked: the first ten may be of one."""
+
+Found = Mapping[str, Sequence[Hit]]
+"""Hits by question id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What rankings are worth, for the questions of people or for synthetic ones.
+
+    Attributes:
+        values: by measure, by question id.
+        judged: the share of the first ten that was judged; None if nothing was found.
+    """
+
+    values: Values = field(default_factory=dict)
+    judged: float | None = None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The questions that were measured."""
+        return tuple(self.values.get(MEASURES[0], ()))
+
+    def estimate(self, measure: str) -> Estimate | None:
+        """The mean of a measure with its interval; None without a question."""
+        return mean_of(self.values[measure]) if self.ids else None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How well one build answers.
+
+    Attributes:
+        generation, embedder_id: of the build.
+        manner: how it was asked.
+        people: for the questions that people judged.
+        synthetic: for those that were made from headings.
+        gone: paths that name no present document, by question id.
+        unmeasured: questions of which every document that answers is gone.
+        unanswerable: questions that nothing answers.
+        unranked: questions that the reranker left as they were found, since it failed.
+        embedded: questions that were embedded for it, and paid for.
+    """
+
+    generation: int
+    embedder_id: str
+    manner: Manner
+    people: Part
+    synthetic: Part
+    gone: Mapping[str, tuple[str, ...]]
+    unmeasured: tuple[str, ...]
+    unanswerable: int
+    unranked: int = 0
+    embedded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two builds, asked the same questions about the same documents.
+
+    Attributes:
+        new, serving: either build; the second is the one to compare with.
+        apart: questions that were left out, since the builds hold other versions of all documents
+            that answer them.
+    """
+
+    new: Evaluation
+    serving: Evaluation
+    apart: tuple[str, ...]
+
+    def difference(self, measure: str) -> Difference | None:
+        """By how much the new build is better; None without a question."""
+        ours, theirs = self.new.people, self.serving.people
+        if not ours.ids:
+            return None
+        return difference_of(ours.values[measure], theirs.values[measure])
+
+
+def evaluate(ctx: TenantContext, generation: Generation, manner: Manner) -> Evaluation:
+    """Ask a build, complete or not, every judged question of its tenant.
+
+    Raises:
+        BuildNotAskable: a build cannot be searched until a person acts.
+        RequestsStopped: questions could not be embedded: a cap is reached, the provider is away.
+        ServiceUnavailable: a server does not answer.
+    """
+    questions = _Questions.of(ctx)
+    found = _ask(Asker(ctx), generation, questions.asked, manner)
+    return questions.evaluation(generation, manner, found, questions.present)
+
+
+def compare(ctx: TenantContext, new: Generation, serving: Generation, manner: Manner) -> Comparison:
+    """Ask two builds the same questions; only documents of which both hold one version count.
+
+    Raises:
+        BuildNotAskable: a build cannot be searched until a person acts.
+        RequestsStopped: questions could not be embedded: a cap is reached, the provider is away.
+        ServiceUnavailable: a server does not answer.
+    """
+    questions, asker = _Questions.of(ctx), Asker(ctx)
+    builds = (new, serving)
+    found = [_ask(asker, build, questions.asked, manner) for build in builds]
+    same = _in_both(ctx, new, serving, questions, found)
+    if short := [one for one in questions.asked if _is_short(one, found, same)]:
+        deeper = [asker.ask(build, short, manner, top_k=MAX_TOP_K) for build in builds]
+        found = [_joined(*pair) for pair in zip(found, deeper, strict=True)]
+        same = _in_both(ctx, new, serving, questions, found)
+    kept = limited(questions.all, questions.documents, same)
+    left = {one.id for one in kept if one.answerable}
+    apart = tuple(one.id for one in questions.asked if one.id not in left)
+    ours, theirs = (
+        questions.evaluation(build, manner, _only(asked, same), kept)
+        for build, asked in zip(builds, found, strict=True)
+    )
+    return Comparison(ours, theirs, apart)
+
+
+@dataclass(frozen=True, slots=True)
+class _Questions:
+    """A tenant's questions.
+
+    Attributes:
+        all: as they are stored.
+        documents: that their judgements stand for.
+        present: with judgements on present documents alone.
+    """
+
+    all: Sequence[JudgedQuestion]
+    documents: Documents
+    present: Sequence[JudgedQuestion]
+
+    @classmethod
+    def of(cls, ctx: TenantContext) -> _Questions:
+        """The questions of a tenant."""
+        found = stored_questions(ctx.catalog, ctx.ref.id)
+        documents = documents_of(ctx.catalog, ctx.ref.id, found)
+        return cls(found, documents, limited(found, documents))
+
+    @property
+    def asked(self) -> list[JudgedQuestion]:
+        """Those that a present document answers."""
+        return [question for question in self.present if question.answerable]
+
+    def evaluation(
+        self,
+        generation: Generation,
+        manner: Manner,
+        asked: Asked,
+        judged: Sequence[JudgedQuestion],
+    ) -> Evaluation:
+        """What was found of a build, measured.
+
+        Args:
+            generation: that was asked.
+            manner: how.
+            asked: what was found.
+            judged: the questions with the judgements that count.
+        """
+        measured = [question for question in judged if question.answerable]
+        answered = {question.id for question in self.asked}
+        answerable = [question.id for question in self.all if question.answerable]
+        return Evaluation(
+            generation.number,
+            generation.embedder_id,
+            manner,
+            _part([question for question in measured if not question.synthetic], asked.hits),
+            _part([question for question in measured if question.synthetic], asked.hits),
+            self._gone(),
+            tuple(id_ for id_ in answerable if id_ not in answered),
+            len(self.all) - len(answerable),
+            asked.unranked,
+            asked.embedded,
+        )
+
+    def _gone(self) -> dict[str, tuple[str, ...]]:
+        gone = {
+            question.id: tuple(
+                dict.fromkeys(j.path for j in question.relevant if j.path not in self.documents)
+            )
+            for question in self.all
+        }
+        return {id_: paths for id_, paths in gone.items() if paths}
+
+
+def _part(questions: Sequence[JudgedQuestion], found: Found) -> Part:
+    if not questions:
+        return Part()
+    return Part(values_of(questions, found), judged_share(questions, found))
+
+
+def _ask(
+    asker: Asker, generation: Generation, questions: Sequence[JudgedQuestion], manner: Manner
+) -> Asked:
+    passages = [question for question in questions if not question.is_of_documents]
+    documents = [question for question in questions if question.is_of_documents]
+    try:
+        return _joined(
+            asker.ask(generation, passages, manner, top_k=DEPTH),
+            asker.ask(generation, documents, manner, top_k=_DOCUMENT_DEPTH),
+        )
+    except (ConfigurationError, RequestRefused, IndexInconsistent) as error:
+        raise BuildNotAskable(generation.number, error) from error
+
+
+def _joined(one: Asked, other: Asked) -> Asked:
+    """Both; where a question is in both, its second hits count."""
+    return Asked(
+        {**one.hits, **other.hits},
+        one.unranked + other.unranked,
+        one.embedded + other.embedded,
+    )
+
+
+def _in_both(
+    ctx: TenantContext,
+    new: Generation,
+    serving: Generation,
+    questions: _Questions,
+    found: Iterable[Asked],
+) -> set[str]:
+    """The documents that were found or judged and that both builds hold in one version."""
+    ids = {hit.document_id for asked in found for hits in asked.hits.values() for hit in hits}
+    ids |= {one.document_id for named in questions.documents.values() for one in named}
+    return ctx.catalog.judgements.in_both(ctx.ref.id, new.number, serving.number, ids)
+
+
+def _is_short(question: JudgedQuestion, found: Iterable[Asked], same: Container[str]) -> bool:
+    """Whether hits of a question do not count, so that others take their places."""
+    return any(hit.document_id not in same for asked in found for hit in asked.hits[question.id])
+
+
+def _only(asked: Asked, same: Container[str]) -> Asked:
+    hits = {
+        id_: [hit for hit in found if hit.document_id in same] for id_, found in asked.hits.items()
+    }
+    return replace(asked, hits=hits)

@@ -1,0 +1,46 @@
+"""The guard of a publish: whether a build answers judged questions as well as the serving one."""
+
+from __future__ import annotations
+
+from rag_assets.common.errors import BuildNotAskable
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.quality.asking import Manner
+from rag_assets.quality.evaluation import compare
+from rag_assets.quality.verdict import QualityVerdict, judge
+from rag_assets.storage.catalog.generations import Generation
+
+
+def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> QualityVerdict:
+    """Judge a build, which need not serve, beside the serving one, as the tenant's searches ask.
+
+    What a reranker would make of the hits does not count: it is no part of a build.
+
+    Args:
+        ctx: of the tenant, for reading.
+        new: the build to be judged.
+        serving: the one to compare it with.
+
+    Raises:
+        BuildNotAskable: the new build cannot be searched until a person acts.
+        RequestsStopped: questions could not be embedded: a cap is reached, the provider is away.
+        ServiceUnavailable: a server does not answer.
+    """
+    least = ctx.tenant.quality.least
+    if not ctx.catalog.judgements.counts(ctx.ref.id).get(False):
+        return QualityVerdict("pass", no_questions(ctx.ref.id), 0, least)
+    try:
+        comparison = compare(ctx, new, serving, Manner(ctx.tenant.retrieval.mode))
+    except BuildNotAskable as error:
+        if error.generation != serving.number:
+            raise
+        note = f"there is nothing to compare with: {error.advice}"
+        return QualityVerdict("warn", note, 0, least)
+    return judge(comparison, ctx.tenant.quality)
+
+
+def no_questions(tenant_id: str) -> str:
+    """What to say of a tenant without judged questions."""
+    return (
+        "no questions are judged, so that no build is held back for its answers;"
+        f" `rag-assets judgements import {tenant_id} PATH` adds some"
+    )

@@ -1,0 +1,134 @@
+"""The lines of files of judgements: what was read of them, and what is wrong with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rag_assets.quality.judgements import JudgedQuestion, Judgement
+from rag_assets.retrieval.model import MAX_QUERY
+
+MAX_NAME = 8_000
+MAX_GRADE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a file, counted from 1."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadJudgement:
+    """A judgement, and where it stands."""
+
+    judgement: Judgement
+    place: Place
+
+
+@dataclass(slots=True)
+class Entry:
+    """What a file says of one question.
+
+    Attributes:
+        id: of the question.
+        question: the question itself, without judgements; None where these are added to a question
+            that is known from elsewhere.
+        pool: hashes of passages that were read.
+        is_whole: whether none of its judgements was wrong.
+    """
+
+    id: str
+    place: Place
+    question: JudgedQuestion | None
+    judgements: list[ReadJudgement] = field(default_factory=list)
+    pool: set[str] = field(default_factory=set)
+    is_whole: bool = True
+
+
+class Lines:
+    """What is wrong with a file, line by line.
+
+    Args:
+        file: its name, as it is shown.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.wrong: list[tuple[int, str]] = []
+
+    def add(self, line: int, reason: str) -> None:
+        """Add that a line is wrong; the reason quotes neither a question nor a document."""
+        self.wrong.append((line, reason))
+
+    def place(self, line: int) -> Place:
+        """The place of a line."""
+        return Place(self.file, line)
+
+    def text_of(self, path: Path) -> str:
+        """The text of a file in UTF-8; nothing if it cannot be read."""
+        try:
+            return path.read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            self.add(error.object[: error.start].count(b"\n") + 1, "it is not UTF-8")
+        except OSError as error:
+            self.add(1, f"the file cannot be read: {error.strerror or type(error).__name__}")
+        return ""
+
+    @property
+    def described(self) -> list[str]:
+        """Every wrong line with its number and reason, in order."""
+        return [f"{self.file}, line {line}: {reason}" for line, reason in sorted(self.wrong)]
+
+
+def text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
+    """Why a value is no text that can be kept; None if it is one.
+
+    Args:
+        value: as it was read.
+        what: its name.
+        most: characters.
+    """
+    if not isinstance(value, str):
+        return f"{what} is missing" if value is None else f"{what} must be a text"
+    if not value.strip():
+        return f"{what} is empty"
+    if "\0" in value or not _is_encodable(value):
+        return f"{what} has characters that cannot be stored"
+    if len(value) > most:
+        return f"{what} is longer than {most:,} characters"
+    return None
+
+
+def grade_fault(value: object, most: int = MAX_GRADE) -> str | None:
+    """Why a value is no grade; None if it is one."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return "the grade must be a whole number"
+    if not 0 <= value <= most:
+        return f"the grade must be between 0 and {most}"
+    return None
+
+
+def least_fault(value: object) -> str | None:
+    """Why a value is not the lowest grade that counts as found; None if it is one."""
+    if (fault := grade_fault(value)) is None and value == 0:
+        fault = "grade 0 is worth nothing, and cannot count as found"
+    return fault
+
+
+def question_fault(value: object) -> str | None:
+    """Why a value is no question; None if it is one."""
+    return text_fault(value, "the question", MAX_QUERY)
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,74 @@
+"""What rankings are worth by judgements, in the measures of trec_eval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rag_assets.quality.judgements import JudgedQuestion, Passage
+
+DEPTH = 10
+"""Passages of a ranking that count."""
+NDCG, RECALL_5, RECALL_10, MRR = "nDCG@10", "recall@5", "recall@10", "MRR"
+MEASURES = (NDCG, RECALL_5, RECALL_10, MRR)
+
+Values = Mapping[str, Mapping[str, float]]
+"""By measure, by question id."""
+
+
+def values_of(
+    questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[Passage]]
+) -> dict[str, dict[str, float]]:
+    """What each question's ranking is worth, by measure.
+
+    Gains are the grades; what counts as found has at least the question's `relevant_from`.
+
+    Args:
+        questions: such as something answers.
+        found: passages, best first, by question id.
+    """
+    from ir_measures import RR, R, iter_calc, nDCG
+
+    by_grade: dict[int, list[JudgedQuestion]] = {}
+    for question in questions:
+        by_grade.setdefault(question.relevant_from, []).append(question)
+    values: dict[str, dict[str, float]] = {name: {} for name in MEASURES}
+    for least, of_grade in by_grade.items():
+        recall, reciprocal_rank = R(rel=least), RR(rel=least)
+        names = {
+            nDCG @ DEPTH: NDCG,
+            recall @ 5: RECALL_5,
+            recall @ DEPTH: RECALL_10,
+            reciprocal_rank @ DEPTH: MRR,
+        }
+        qrels = {question.id: question.grades for question in of_grade}
+        runs = {question.id: _run(question, found) for question in of_grade}
+        for metric in iter_calc(list(names), qrels, runs):
+            values[names[metric.measure]][metric.query_id] = metric.value
+    return values
+
+
+def judged_share(
+    questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[Passage]]
+) -> float | None:
+    """The share of the first ten that was judged; None if nothing was found.
+
+    A passage that nobody judged counts as irrelevant.
+    """
+    first = [(question, hit) for question in questions for hit in first_of(question, found)]
+    return sum(question.knows(hit) for question, hit in first) / len(first) if first else None
+
+
+def first_of(question: JudgedQuestion, found: Mapping[str, Sequence[Passage]]) -> Sequence[Passage]:
+    """The first ten that were found for a question; each document once if documents were judged."""
+    passages = found[question.id]
+    if question.is_of_documents:
+        once: dict[str, Passage] = {}
+        for passage in passages:
+            once.setdefault(passage.document_id, passage)
+        passages = list(once.values())
+    return passages[:DEPTH]
+
+
+def _run(question: JudgedQuestion, found: Mapping[str, Sequence[Passage]]) -> dict[str, float]:
+    names = question.names(first_of(question, found))
+    return {name: float(DEPTH - place) for place, name in enumerate(names)}

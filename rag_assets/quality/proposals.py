@@ -1,0 +1,113 @@
+"""Synthetic questions: headings of a tenant's documents, and the words that follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rag_assets.common.batches import batched
+from rag_assets.common.hashing import key_of
+from rag_assets.ingest.parsing.model import Block, ParsedText
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.privacy.masker import Masker, masker_of
+from rag_assets.quality.judgements import JudgedQuestion, Judgement
+from rag_assets.storage.catalog.document_rows import Document
+
+KIND = "heading"
+_READ_AT_ONCE = 50
+_QUOTED_WORDS = 8
+_LEAST_WORDS = 5
+_LEAST_LETTERS = 3
+_PROSE = frozenset({"paragraph", "list"})
+_ID_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A heading, and the first words of what stands below it."""
+
+    headings: tuple[str, ...]
+    quote: str
+
+
+def proposed(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
+    """At most so many questions, spread over the tenant's documents, the same every time.
+
+    Args:
+        ctx: of the tenant, for reading.
+        count: of questions.
+    """
+    documents = sorted(
+        (one for one in ctx.catalog.documents.all(ctx.ref.id) if one.status == "READY"),
+        # A hash of where the document comes from: an order that is the same, and has no pattern.
+        key=lambda document: document.document_id,
+    )
+    if not documents or not count:
+        return []
+    each = -(-count // len(documents))
+    masker = masker_of(ctx.settings.local)
+    found: dict[str, JudgedQuestion] = {}
+    for question in _questions(ctx, documents, each, masker):
+        found.setdefault(question.question, question)
+        if len(found) == count:
+            break
+    return list(found.values())
+
+
+def _questions(
+    ctx: TenantContext, documents: Sequence[Document], each: int, masker: Masker
+) -> Iterator[JudgedQuestion]:
+    for batch in batched(documents, _READ_AT_ONCE):
+        keys = {document.document_id: ctx.parse_key(document) for document in batch}
+        texts = ctx.lake.parsed(set(keys.values()))
+        for document in batch:
+            row = texts.get(keys[document.document_id])
+            if row is not None:
+                yield from _of_document(document, row.parsed, each, masker)
+
+
+def _of_document(
+    document: Document, parsed: ParsedText, each: int, masker: Masker
+) -> Iterator[JudgedQuestion]:
+    title = document.title or parsed.title
+    made = 0
+    for passage in _passages(parsed):
+        asked = _asked(title, passage.headings)
+        if made == each:
+            return
+        if any(map(masker.holds_credential, (document.uri, asked, passage.quote))):
+            continue
+        made += 1
+        key = key_of("question", document.uri, passage.headings)[:_ID_DIGITS]
+        relevant = (Judgement(document.uri, passage.quote),)
+        yield JudgedQuestion(f"{KIND}-{key}", KIND, asked, relevant, synthetic=True)
+
+
+def _passages(parsed: ParsedText) -> Iterator[_Passage]:
+    """Headings that prose follows, those that stand deepest first."""
+    found: dict[tuple[str, ...], str] = {}
+    for block in parsed.blocks:
+        headings = block.heading_path
+        if block.kind in _PROSE and headings and headings not in found:
+            quote = _quote(parsed, block)
+            if quote and sum(map(str.isalpha, headings[-1])) >= _LEAST_LETTERS:
+                found[headings] = quote
+    deepest = sorted(found.items(), key=lambda item: -len(item[0]))
+    yield from (_Passage(headings, quote) for headings, quote in deepest)
+
+
+def _quote(parsed: ParsedText, block: Block) -> str | None:
+    """The first words of a block; None if they are few, or a credential was masked in it."""
+    if any(span.start < block.end and block.start < span.end for span in parsed.masked):
+        return None
+    words = parsed.text[block.start : block.end].split(maxsplit=_QUOTED_WORDS)[:_QUOTED_WORDS]
+    return " ".join(words) if len(words) >= _LEAST_WORDS else None
+
+
+def _asked(title: str | None, headings: tuple[str, ...]) -> str:
+    """What somebody might type who looks for the passage."""
+    last = " ".join(headings[-1].split())
+    if last.endswith("?"):
+        return last
+    above = " ".join((title or headings[0]).split())
+    return last if above == last else f"{above}: {last}"

@@ -1,0 +1,141 @@
+"""Vectors of judged questions: embedded once within the tenant's caps, kept in the catalog."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from rag_assets.billing.embedders import Embedders
+from rag_assets.billing.ledger import present_caps
+from rag_assets.billing.spending import Spending, require_price
+from rag_assets.common.errors import IndexInconsistent, ProviderRefused
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.bulk import embed_all
+from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.embedding.protocol import Embedder, Vectors
+from rag_assets.models.factory import embedder_id_of
+from rag_assets.retrieval.question_vectors import Vector
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.tenants.model import Tenant
+
+_KEPT_WITHIN = 0.1
+"""Seconds that a vector, which was paid for, waits before it is stored."""
+
+
+class KeptVectors:
+    """The vectors of a tenant's judged questions, in place of new ones for each search.
+
+    Args:
+        catalog: where they are kept.
+        embedders: makes the embedder that built a generation.
+    """
+
+    def __init__(self, catalog: Catalog, embedders: Embedders) -> None:
+        self._catalog = catalog
+        self._embedders = embedders
+        self._vectors: dict[tuple[str, str], Vector] = {}
+
+    def prepare(
+        self, ref: TenantRef, tenant: Tenant, generation: Generation, texts: Sequence[str]
+    ) -> int:
+        """Read the vectors of questions by a generation's embedder; embed those that lack.
+
+        Args:
+            ref, tenant: whose questions.
+            generation: that they are asked of.
+            texts: the questions, as they may be sent.
+
+        Returns:
+            how many were embedded now.
+
+        Raises:
+            CapReached: the tenant may not spend so much; what was embedded before is kept.
+            ProviderError: a question could not be embedded; likewise.
+            ConfigurationError: the embedder is not usable, or caps lack a price.
+            IndexInconsistent: that embedder is another one by now.
+        """
+        embedder_id = generation.embedder_id
+        by_hash = {sha256_hex(text): text for text in texts}
+        kept = self._catalog.question_vectors.find(ref.id, embedder_id, by_hash.keys())
+        for key, packed in kept.items():
+            self._vectors[embedder_id, key] = np.frombuffer(packed, "<f4").astype(np.float32)
+        lacking = [EmbedItem(key, text) for key, text in by_hash.items() if key not in kept]
+        if lacking:
+            self._embed(ref, tenant, generation, lacking)
+        return len(lacking)
+
+    async def of(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
+    ) -> Vector:
+        """See VectorsOfQuestions; the question must have been prepared."""
+        return self._vectors[serving.embedder_id, sha256_hex(question)]
+
+    async def close(self) -> None:
+        """See VectorsOfQuestions."""
+
+    def _embed(
+        self, ref: TenantRef, tenant: Tenant, generation: Generation, items: Sequence[EmbedItem]
+    ) -> None:
+        embedder = self._embedder(ref, tenant, generation)
+        billed = tenant.model_copy(update={"embedder": _config_of(tenant, generation)})
+        caps = present_caps(self._catalog, ref, tenant, run=0.0)
+        spending = Spending(ref.id, require_price(billed), caps)
+        account = provider_and_model(embedder.embedder_id)
+
+        def record() -> None:
+            if used := spending.take():
+                self._catalog.usage.add(ref, *account, used)
+
+        def keep(keys: Collection[str], vectors: Vectors) -> None:
+            packed = np.ascontiguousarray(vectors, dtype="<f4")
+            stored = {key: row.tobytes() for key, row in zip(keys, packed, strict=True)}
+            self._catalog.question_vectors.keep(ref, embedder.embedder_id, stored)
+            record()
+            for key, row in zip(keys, packed, strict=True):
+                self._vectors[embedder.embedder_id, key] = row.astype(np.float32)
+
+        try:
+            outcome = asyncio.run(
+                embed_all(
+                    embedder,
+                    items,
+                    keep=keep,
+                    purpose="query",
+                    flush_seconds=_KEPT_WITHIN,
+                    budget=spending,
+                )
+            )
+        finally:
+            record()
+        if outcome.outage is not None:
+            raise outcome.outage
+        if outcome.rejected:
+            raise ProviderRefused(
+                f"{len(outcome.rejected):,} of the questions cannot be embedded:"
+                f" {next(iter(outcome.rejected.values()))}",
+                hint="correct these questions, and import them again",
+            )
+
+    def _embedder(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
+        embedder = self._embedders.of_generation(ref, tenant, generation)
+        if embedder.embedder_id != generation.embedder_id:
+            raise IndexInconsistent(
+                f"build {generation.number} was made by {generation.embedder_id}, which is now"
+                f" {embedder.embedder_id}",
+                hint="sync the tenant: a new build is made with the present model",
+            )
+        return embedder
+
+
+def _config_of(tenant: Tenant, generation: Generation) -> EmbedderConfig:
+    """The configuration of the embedder that built a generation, with its price."""
+    built = EmbedderConfig.model_validate(generation.embedder)
+    present = tenant.embedder
+    same = present.provider == built.provider
+    return present if same and embedder_id_of(present) == generation.embedder_id else built

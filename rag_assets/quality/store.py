@@ -1,0 +1,97 @@
+"""A tenant's judged questions, as the catalog keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from rag_assets.quality.judgements import JudgedQuestion, Judgement
+from rag_assets.quality.yaml_files import judgement_mapping
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.judgements import NamedDocument, Others, StoredQuestion
+
+Documents = Mapping[str, Sequence[NamedDocument]]
+"""The present documents that each path of a judgement stands for."""
+
+
+def stored_questions(catalog: Catalog, tenant_id: str) -> list[JudgedQuestion]:
+    """A tenant's questions, those of people first."""
+    return [_question(stored) for stored in catalog.judgements.all(tenant_id)]
+
+
+def store_questions(
+    catalog: Catalog,
+    ref: TenantRef,
+    questions: Iterable[JudgedQuestion],
+    *,
+    others: Others = "keep",
+) -> int:
+    """Store questions by their id, all or none; returns how many others were deleted."""
+    return catalog.judgements.store(ref, map(_stored, questions), others=others)
+
+
+def documents_of(
+    catalog: Catalog, tenant_id: str, questions: Iterable[JudgedQuestion]
+) -> Documents:
+    """The present documents that judgements name, by uri, document id or record id."""
+    paths = {judgement.path for question in questions for judgement in question.relevant}
+    return catalog.judgements.documents_named(tenant_id, paths)
+
+
+def limited(
+    questions: Iterable[JudgedQuestion],
+    documents: Documents,
+    kept: Container[str] | None = None,
+) -> list[JudgedQuestion]:
+    """The questions with their judgements on some documents alone.
+
+    Args:
+        questions: all.
+        documents: that judgements stand for; what is not among them is gone.
+        kept: ids of documents; all by default.
+    """
+    names = {
+        path: frozenset(
+            name
+            for one in found
+            if kept is None or one.document_id in kept
+            for name in (one.document_id, one.uri)
+        )
+        for path, found in documents.items()
+    }
+    return [
+        replace(
+            question,
+            relevant=tuple(
+                replace(judgement, names=its)
+                for judgement in question.relevant
+                if (its := names.get(judgement.path))
+            ),
+        )
+        for question in questions
+    ]
+
+
+def _stored(question: JudgedQuestion) -> StoredQuestion:
+    return StoredQuestion(
+        question.id,
+        question.question,
+        question.kind,
+        [judgement_mapping(judgement) for judgement in question.relevant],
+        sorted(question.pool),
+        question.relevant_from,
+        question.synthetic,
+    )
+
+
+def _question(stored: StoredQuestion) -> JudgedQuestion:
+    return JudgedQuestion(
+        stored.question_id,
+        stored.kind,
+        stored.question,
+        tuple(Judgement(**judgement) for judgement in stored.judgements),
+        frozenset(stored.pool),
+        stored.relevant_from,
+        stored.synthetic,
+    )

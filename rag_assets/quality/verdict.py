@@ -1,0 +1,143 @@
+"""Whether a build answers worse than the one that serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from rag_assets.common.formatting import counted
+from rag_assets.quality.evaluation import Comparison
+from rag_assets.quality.measures import NDCG, RECALL_5
+from rag_assets.tenants.model import QualityConfig
+
+Outcome: TypeAlias = Literal["pass", "warn", "fail"]
+
+GUARDED = (NDCG, RECALL_5)
+"""The measures that a new build may not lower."""
+# A difference that is as large but for rounding is as large.
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A measure of the new build, and what it must reach.
+
+    Attributes:
+        serving: the same measure of the build that serves.
+        least: that, less the tenant's tolerance.
+        new: what it is.
+    """
+
+    measure: str
+    serving: float
+    least: float
+    new: float
+
+    @property
+    def is_lower(self) -> bool:
+        """Whether the new build is worse by more than the tolerance."""
+        return self.new < self.least - _TOLERANCE
+
+
+@dataclass(frozen=True, slots=True)
+class Worse:
+    """A question that the new build answers worse: its nDCG@10 by either build."""
+
+    question: str
+    serving: float
+    new: float
+
+
+@dataclass(frozen=True, slots=True)
+class QualityVerdict:
+    """Whether a build may replace the one that serves.
+
+    Attributes:
+        outcome: "fail" forbids it; "warn": too few questions to forbid anything.
+        description: the finding in one line.
+        questions: how many people judged that were asked of both.
+        least: how many the tenant wants at least.
+        guarded: expected against actual; none without a question.
+        worse: questions that are answered worse, the worst first.
+        apart: see Comparison.
+    """
+
+    outcome: Outcome
+    description: str
+    questions: int
+    least: int
+    guarded: tuple[Guarded, ...] = ()
+    worse: tuple[Worse, ...] = ()
+    apart: tuple[str, ...] = ()
+
+
+def judge(comparison: Comparison, limits: QualityConfig) -> QualityVerdict:
+    """Judge a build by how it answers the questions that people judged.
+
+    It fails where nDCG@10 or recall@5 is lower than that of the serving build by more than the
+    tolerance. Under the least number of questions it cannot fail. Synthetic questions never count.
+
+    Args:
+        comparison: of both builds.
+        limits: of the tenant.
+    """
+    count = len(comparison.new.people.ids)
+    guarded = tuple(_guarded(comparison, limits.tolerance))
+    lower = [one for one in guarded if one.is_lower]
+    few = count < limits.least
+    outcome: Outcome = "warn" if few else "fail" if lower else "pass"
+    return QualityVerdict(
+        outcome,
+        _description(comparison, limits, guarded, few=few),
+        count,
+        limits.least,
+        guarded,
+        tuple(_worse(comparison)),
+        comparison.apart,
+    )
+
+
+def _guarded(comparison: Comparison, tolerance: float) -> Iterator[Guarded]:
+    for measure in GUARDED:
+        new = comparison.new.people.estimate(measure)
+        serving = comparison.serving.people.estimate(measure)
+        if new is not None and serving is not None:
+            least = max(0.0, round(serving.mean - tolerance, 4))
+            yield Guarded(measure, serving.mean, least, new.mean)
+
+
+def _worse(comparison: Comparison) -> list[Worse]:
+    new, serving = (
+        build.people.values.get(NDCG, {}) for build in (comparison.new, comparison.serving)
+    )
+    worse = [
+        Worse(id_, round(serving[id_], 4), round(value, 4))
+        for id_, value in new.items()
+        if value < serving[id_] - _TOLERANCE
+    ]
+    return sorted(worse, key=lambda one: (one.new - one.serving, one.question))
+
+
+def _description(
+    comparison: Comparison,
+    limits: QualityConfig,
+    guarded: tuple[Guarded, ...],
+    *,
+    few: bool,
+) -> str:
+    builds = f"build {comparison.new.generation}", f"build {comparison.serving.generation}"
+    lower = [one for one in guarded if one.is_lower]
+    values = ", ".join(f"{one.measure} {one.new:.3f} against {one.serving:.3f}" for one in guarded)
+    compared = f"{builds[0]} beside {builds[1]}, which serves: {values}" if values else ""
+    if few:
+        asked = counted(len(comparison.new.people.ids), "judged question")
+        note = f"only {asked}, of at least {limits.least}: nothing is forbidden by them"
+        return f"{note}; {compared}" if compared else note
+    if not lower:
+        return compared
+    margins = ", ".join(f"{one.measure} is {one.new:.3f}, below {one.least:.3f}" for one in lower)
+    return (
+        f"{builds[0]} answers worse than {builds[1]}, which serves: {margins}"
+        f" ({values}; tolerance {limits.tolerance:g})"
+    )

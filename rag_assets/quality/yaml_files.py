@@ -1,0 +1,203 @@
+"""Judged questions as YAML or JSON: lists of questions, and mappings that add judgements to them.
+
+- id: parent-time-off                # a list of questions
+  kind: paraphrase                   # optional; "none": nothing answers it
+  question: How many weeks may the other parent stay at home?
+  relevant:
+    - {path: annex/people/leave.md, quote: The other parent has eight, grade: 3}
+
+parent-time-off:                     # a mapping: judgements for questions that are known
+  - {path: annex/people/pay.md, quote: paid in full, grade: 1}
+  - 20fef5ef4f                       # the hash of a passage that was read and is worth nothing
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from rag_assets.quality.judgements import ANSWERS, IN_PART, JudgedQuestion, Judgement
+from rag_assets.quality.lines import (
+    Entry,
+    Lines,
+    ReadJudgement,
+    grade_fault,
+    least_fault,
+    question_fault,
+    text_fault,
+)
+
+_HASH = re.compile(r"[0-9a-f]{10}")
+_QUESTION_FIELDS = ("id", "kind", "question", "relevant", "read", "relevant_from", "synthetic")
+_JUDGEMENT_FIELDS = ("path", "quote", "grade")
+
+
+def read_yaml(path: Path, lines: Lines) -> list[Entry]:
+    """What a file says of questions.
+
+    Args:
+        path: of the file.
+        lines: takes what is wrong.
+    """
+    document = _loaded(path, lines)
+    if isinstance(document, list):
+        return list(_questions(document, lines))
+    if isinstance(document, Mapping):
+        return list(_additions(document, lines))
+    if not lines.wrong:
+        lines.add(1, "it must be a list of questions, or a mapping of their ids to judgements")
+    return []
+
+
+def as_yaml(questions: Sequence[JudgedQuestion]) -> str:
+    """Questions as read_yaml reads them."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.default_flow_style = None
+    yaml.width = 1_000_000
+    stream = StringIO()
+    yaml.dump([as_mapping(question) for question in questions], stream)
+    return stream.getvalue()
+
+
+def as_mapping(question: JudgedQuestion) -> dict[str, Any]:
+    """A question as an entry of the list; defaults are left out."""
+    optional = {
+        "relevant_from": (question.relevant_from, IN_PART),
+        "synthetic": (question.synthetic, False),
+        "read": (sorted(question.pool), []),
+    }
+    return {
+        "id": question.id,
+        **({"kind": question.kind} if question.kind else {}),
+        "question": question.question,
+        "relevant": [judgement_mapping(judgement) for judgement in question.relevant],
+        **{name: value for name, (value, default) in optional.items() if value != default},
+    }
+
+
+def judgement_mapping(judgement: Judgement) -> dict[str, Any]:
+    """A judgement as a mapping of path, quote and grade."""
+    quote = {} if judgement.quote is None else {"quote": judgement.quote}
+    return {"path": judgement.path, **quote, "grade": judgement.grade}
+
+
+def _loaded(path: Path, lines: Lines) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.constructor import DuplicateKeyError
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        return YAML(typ="rt", pure=True).load(lines.text_of(path))
+    except DuplicateKeyError as error:
+        # Its own message quotes the values.
+        lines.add(_line_of(error), "a name stands there twice")
+    except MarkedYAMLError as error:
+        lines.add(_line_of(error), f"it is not YAML: {error.problem or 'unreadable'}")
+    except YAMLError:
+        lines.add(1, "it is not YAML")
+    return None
+
+
+def _line_of(error: Any) -> int:
+    mark = error.problem_mark or error.context_mark
+    return 1 if mark is None else int(mark.line) + 1
+
+
+def _questions(document: Any, lines: Lines) -> Iterator[Entry]:
+    for at, given in enumerate(document):
+        line = int(document.lc.item(at)[0]) + 1
+        if not isinstance(given, Mapping):
+            lines.add(line, "a question must have an id, a question and what is relevant")
+        elif (entry := _question(given, line, lines)) is not None:
+            yield entry
+
+
+def _question(given: Any, line: int, lines: Lines) -> Entry | None:
+    id_ = _id_of(given.get("id"))
+    least = given.get("relevant_from", IN_PART)
+    kind, synthetic = given.get("kind", ""), given.get("synthetic", False)
+    faults = [
+        *_unknown(given, _QUESTION_FIELDS),
+        text_fault(id_, "the id"),
+        question_fault(given.get("question")),
+        None if kind == "" else text_fault(kind, "the kind"),
+        None if isinstance(synthetic, bool) else "synthetic must be true or false",
+        least_fault(least) and f"relevant_from: {least_fault(least)}",
+    ]
+    relevant, read = given.get("relevant", ()), given.get("read", ())
+    if not isinstance(relevant, list | tuple) or not isinstance(read, list | tuple):
+        faults.append("relevant and read must be lists")
+    if wrong := [fault for fault in faults if fault]:
+        for fault in wrong:
+            lines.add(line, fault)
+        return None
+    question = JudgedQuestion(
+        str(id_),
+        str(kind),
+        str(given["question"]),
+        relevant_from=int(least),
+        synthetic=synthetic,
+    )
+    entry = Entry(question.id, lines.place(line), question)
+    _take(entry, relevant, line, lines)
+    _take(entry, read, line, lines)
+    return entry
+
+
+def _additions(document: Any, lines: Lines) -> Iterator[Entry]:
+    for key, given in document.items():
+        line = int(document.lc.key(key)[0]) + 1
+        id_ = _id_of(key)
+        if (fault := text_fault(id_, "the id")) is not None:
+            lines.add(line, fault)
+        elif not isinstance(given, list):
+            lines.add(line, "the id of a question must be followed by a list of judgements")
+        else:
+            entry = Entry(str(id_), lines.place(line), None)
+            _take(entry, given, line, lines)
+            yield entry
+
+
+def _take(entry: Entry, given: Any, line: int, lines: Lines) -> None:
+    """Add judgements and hashes of passages to an entry."""
+    for at, one in enumerate(given):
+        its_line = int(given.lc.item(at)[0]) + 1 if hasattr(given, "lc") else line
+        if isinstance(one, Mapping):
+            _judge(entry, one, its_line, lines)
+        elif isinstance(one, str) and _HASH.fullmatch(one):
+            entry.pool.add(str(one))
+        else:
+            entry.is_whole = False
+            lines.add(its_line, "it must be a judgement with a path, or the hash of a passage")
+
+
+def _judge(entry: Entry, given: Mapping[Any, Any], line: int, lines: Lines) -> None:
+    path, quote, grade = given.get("path"), given.get("quote"), given.get("grade", ANSWERS)
+    faults = [
+        *_unknown(given, _JUDGEMENT_FIELDS),
+        text_fault(path, "the path"),
+        None if quote is None else text_fault(quote, "the quote"),
+        grade_fault(grade),
+    ]
+    if wrong := [fault for fault in faults if fault]:
+        entry.is_whole = False
+        for fault in wrong:
+            lines.add(line, fault)
+        return
+    judgement = Judgement(str(path), None if quote is None else str(quote), int(grade))
+    entry.judgements.append(ReadJudgement(judgement, lines.place(line)))
+
+
+def _unknown(given: Mapping[Any, Any], known: Sequence[str]) -> list[str | None]:
+    more = [str(name) for name in given if name not in known]
+    return [f"there is no field {name[:40]!r}; known are {', '.join(known)}" for name in more]
+
+
+def _id_of(value: object) -> object:
+    """An id, which may be written as a number."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -1,0 +1,223 @@
+"""Judged questions of tenants, and the documents that their judgements name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from sqlalchemy import Connection, Row, delete, exists, func, or_, select
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.batches import batched
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.index_rows import same_document
+from rag_assets.storage.catalog.judgement_tables import judged_questions, question_vectors
+from rag_assets.storage.catalog.tables import document_index, documents, source_records
+
+_BATCH = 1_000
+_NAMES = 20_000
+"""Names that are looked for at once: uris have no index, so that each look reads all rows."""
+
+Others: TypeAlias = Literal["keep", "replace judged", "replace synthetic"]
+"""What becomes of the questions that are not among those that are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQuestion:
+    """One row of `judged_questions`.
+
+    Attributes:
+        judgements: mappings with path, quote and grade.
+        pool: hashes of the passages that were read for it.
+        relevant_from: the lowest grade that counts as found.
+        synthetic: whether it was made from headings, and not judged by a person.
+    """
+
+    question_id: str
+    question: str
+    kind: str
+    judgements: Sequence[Mapping[str, Any]]
+    pool: Sequence[str]
+    relevant_from: int
+    synthetic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocument:
+    """A document that a judgement names: by its uri, its id, or the id of its record."""
+
+    document_id: str
+    uri: str
+
+
+class JudgementTable:
+    """Queries on `judged_questions`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, tenant_id: str) -> list[StoredQuestion]:
+        """A tenant's questions, the judged ones first, each kind by id."""
+        query = (
+            select(judged_questions)
+            .where(judged_questions.c.tenant == tenant_id)
+            .order_by(judged_questions.c.synthetic, judged_questions.c.question_id)
+        )
+        with self._database.begin() as connection:
+            return [_stored(row) for row in connection.execute(query)]
+
+    def counts(self, tenant_id: str) -> dict[bool, int]:
+        """The number of a tenant's questions by whether they are synthetic; without zeros."""
+        columns = judged_questions.c
+        query = (
+            select(columns.synthetic, func.count())
+            .where(columns.tenant == tenant_id)
+            .group_by(columns.synthetic)
+        )
+        with self._database.begin() as connection:
+            return {synthetic: int(count) for synthetic, count in connection.execute(query)}
+
+    def tenants(self) -> set[str]:
+        """Tenants that have questions."""
+        with self._database.begin() as connection:
+            return set(connection.scalars(select(judged_questions.c.tenant).distinct()))
+
+    def store(
+        self, ref: TenantRef, questions: Iterable[StoredQuestion], *, others: Others = "keep"
+    ) -> int:
+        """Store questions by their id, all or none, with the vectors of former ones deleted.
+
+        Returns:
+            how many others were deleted.
+        """
+        new = sorted(questions, key=lambda question: question.question_id)
+        with self._database.begin_for(ref) as connection:
+            deleted = 0 if others == "keep" else _delete_others(connection, ref, new, others)
+            for batch in batched(new, _BATCH):
+                values = upsert(judged_questions).values([_values(ref, one) for one in batch])
+                changed = {
+                    column.name: values.excluded[column.name]
+                    for column in judged_questions.c
+                    if not column.primary_key and column.name != "judged_at"
+                }
+                connection.execute(
+                    values.on_conflict_do_update(
+                        index_elements=["tenant", "question_id"],
+                        set_={**changed, "judged_at": func.now()},
+                    )
+                )
+            connection.execute(_forgotten_vectors(ref))
+        return deleted
+
+    def documents_named(
+        self, tenant_id: str, names: Collection[str]
+    ) -> dict[str, list[NamedDocument]]:
+        """The present documents behind uris, document ids and ids of records, by these names."""
+        found: dict[str, list[NamedDocument]] = {}
+        for batch in batched(names, _NAMES):
+            with self._database.begin() as connection:
+                for row in connection.execute(_named(tenant_id, batch)):
+                    document = NamedDocument(row.document_id, row.uri)
+                    for name in {row.document_id, row.uri, row.source_id} & set(batch):
+                        found.setdefault(name, []).append(document)
+        return found
+
+    def in_both(
+        self, tenant_id: str, one: int, other: int, document_ids: Collection[str]
+    ) -> set[str]:
+        """Those of these documents that two generations hold in the same version."""
+        theirs = document_index.alias()
+        query = (
+            select(document_index.c.document_id)
+            .join(
+                theirs,
+                (theirs.c.tenant == document_index.c.tenant)
+                & (theirs.c.document_id == document_index.c.document_id)
+                & (theirs.c.document_key == document_index.c.document_key),
+            )
+            .join(documents, same_document())
+            .where(
+                document_index.c.tenant == tenant_id,
+                document_index.c.generation == one,
+                theirs.c.generation == other,
+                document_index.c.indexed_key.is_not(None),
+                theirs.c.indexed_key.is_not(None),
+                documents.c.status != "DELETED",
+            )
+        )
+        found: set[str] = set()
+        for batch in batched(document_ids, _NAMES):
+            with self._database.begin() as connection:
+                found |= set(
+                    connection.scalars(query.where(among(document_index.c.document_id, batch)))
+                )
+        return found
+
+
+def _delete_others(
+    connection: Connection, ref: TenantRef, kept: Sequence[StoredQuestion], others: Others
+) -> int:
+    ids = [question.question_id for question in kept]
+    statement = delete(judged_questions).where(
+        judged_questions.c.tenant == ref.id,
+        judged_questions.c.synthetic == (others == "replace synthetic"),
+        ~among(judged_questions.c.question_id, ids),
+    )
+    return connection.execute(statement).rowcount
+
+
+def _forgotten_vectors(ref: TenantRef) -> Any:
+    """The statement that deletes the vectors of questions that are no longer there."""
+    hashed = func.encode(func.sha256(func.convert_to(judged_questions.c.question, "UTF8")), "hex")
+    present = exists().where(
+        judged_questions.c.tenant == question_vectors.c.tenant,
+        hashed == question_vectors.c.question_sha256,
+    )
+    return delete(question_vectors).where(question_vectors.c.tenant == ref.id, ~present)
+
+
+def _named(tenant_id: str, names: Sequence[str]) -> Any:
+    return (
+        select(documents.c.document_id, documents.c.uri, source_records.c.source_id)
+        .outerjoin(
+            source_records,
+            (source_records.c.tenant == documents.c.tenant)
+            & (source_records.c.document_id == documents.c.document_id),
+        )
+        .where(
+            documents.c.tenant == tenant_id,
+            documents.c.status != "DELETED",
+            or_(
+                among(documents.c.document_id, names),
+                among(documents.c.uri, names),
+                among(source_records.c.source_id, names),
+            ),
+        )
+        .order_by(documents.c.document_id)
+    )
+
+
+def _values(ref: TenantRef, question: StoredQuestion) -> dict[str, Any]:
+    return {
+        "tenant": ref.id,
+        "question_id": question.question_id,
+        "question": question.question,
+        "kind": question.kind,
+        "relevant_from": question.relevant_from,
+        "synthetic": question.synthetic,
+        "judgements": [dict(judgement) for judgement in question.judgements],
+        "pool": list(question.pool),
+    }
+
+
+def _stored(row: Row[Any]) -> StoredQuestion:
+    return StoredQuestion(
+        row.question_id,
+        row.question,
+        row.kind,
+        row.judgements,
+        row.pool,
+        row.relevant_from,
+        row.synthetic,
+    )

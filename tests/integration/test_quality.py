@@ -1,0 +1,399 @@
+"""Judged questions: kept, asked of builds that serve or do not, and builds judged by them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.judged.judgements import ANNEX, judged_questions
+from rag_assets.common.errors import CapReached, UnknownGeneration
+from rag_assets.ingest.sources.model import SourceMetadata
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.quality.asking import Manner
+from rag_assets.quality.evaluation import compare, evaluate
+from rag_assets.quality.guard import judge_build
+from rag_assets.quality.judgements import JudgedQuestion, Judgement
+from rag_assets.quality.proposals import proposed
+from rag_assets.quality.store import store_questions, stored_questions
+from rag_assets.retrieval.model import SearchRequest
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.records import PushedRecord
+from rag_assets.storage.catalog.usage import today
+from tests.driving import Driver, tenant_named_after
+from tests.embedding_server import EmbeddingServer, embedding_server
+from tests.installation import FAST, Installation
+
+WORDS = {"retrieval": {"mode": "text"}}
+"""For tests in which vectors are not asked for."""
+TINY = {"chunker": {"chunker": "recursive", "max_tokens": 16, "overlap": 0}}
+TOPICS = ("anchor", "barrel", "candle", "dynamo", "engine", "funnel")
+
+
+def write(folder: Path) -> None:
+    for topic in TOPICS:
+        said = f"The {topic} of the ship is kept in room {len(topic)}, behind the second door."
+        (folder / f"{topic}.md").write_text(f"# About the {topic}\n\n## Its place\n\n{said}\n")
+
+
+def asked(topic: str, **more: Any) -> JudgedQuestion:
+    relevant = (Judgement(f"files/{topic}.md", f"The {topic} of the ship is kept in room"),)
+    return JudgedQuestion(topic, "", f"Where is the {topic} kept?", relevant, **more)
+
+
+@pytest.fixture
+def tenant(shared_installation: Installation, request: pytest.FixtureRequest) -> str:
+    """A tenant named after the test, with six documents, not synced."""
+    name = tenant_named_after(request)
+    write(shared_installation.add_tenant(name, **FAST, **WORDS))
+    return name
+
+
+def builds(ctx: TenantContext) -> list[Generation]:
+    return ctx.catalog.generations.live(ctx.ref.id)
+
+
+# -- a search of a named build
+
+
+def test_a_search_may_name_a_build_that_does_not_serve(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    driver.sync(tenant)
+    shared_installation.configure(tenant, **TINY)
+    driver.sync(tenant)
+    request = SearchRequest(query="where is the anchor kept", mode="text")
+    retriever = shared_installation.retriever
+    answers = [retriever.search(tenant, request, generation=n) for n in (None, 1, 2)]
+    assert [answer.generation for answer in answers] == [2, 1, 2]
+    texts = [answer.hits[0].text for answer in answers]
+    assert texts[0] == texts[2] != texts[1]
+    assert "room 6" in texts[1]
+
+
+def test_a_build_that_is_not_there_is_refused(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    driver.sync(tenant)
+    with pytest.raises(UnknownGeneration):
+        shared_installation.retriever.search(tenant, SearchRequest(query="anchor"), generation=7)
+
+
+# -- judgements in the catalog
+
+
+def test_judgements_are_imported_listed_exported_and_asked(
+    shared_installation: Installation, driver: Driver, tenant: str, tmp_path: Path
+) -> None:
+    command = shared_installation.command
+    driver.sync(tenant)
+    file = tmp_path / "judged.yaml"
+    lines = [
+        f"- id: {topic}\n  question: Where is the {topic} kept?\n  relevant:\n"
+        f"    - {{path: files/{topic}.md, quote: The {topic} of the ship, grade: 3}}\n"
+        for topic in ("anchor", "barrel", "gone")
+    ]
+    file.write_text("".join(lines) + "- id: who\n  kind: none\n  question: Who sang?\n")
+    imported = command("judgements", "import", tenant, str(file), "--json")
+    assert imported.code == 0, imported.err
+    assert imported.json["questions"] == 4
+    assert imported.json["unknown_documents"] == ["files/gone.md"]
+    assert "judged.yaml, line 12" in imported.err
+    listed = command("judgements", "list", tenant, "--json").json["questions"]
+    assert {row["id"]: row["gone"] for row in listed} == {
+        "anchor": [],
+        "barrel": [],
+        "gone": ["files/gone.md"],
+        "who": [],
+    }
+    exported = command("judgements", "export", tenant)
+    again = tmp_path / "again.yaml"
+    again.write_text(exported.out)
+    assert command("judgements", "import", tenant, str(again), "--replace").code == 0
+    assert command("judgements", "export", tenant).out == exported.out
+
+    found = command("eval", tenant, "--json")
+    assert found.code == 0, found.err
+    [evaluation] = found.json["evaluations"]
+    assert evaluation["judged"]["questions"] == 2
+    assert evaluation["judged"]["overall"]["nDCG@10"] == {"mean": 1.0, "low": 1.0, "high": 1.0}
+    assert evaluation["judged"]["by_question"].keys() == {"anchor", "barrel"}
+    assert evaluation["gone"] == {"gone": ["files/gone.md"]}
+    assert (evaluation["unmeasured"], evaluation["unanswerable"]) == (["gone"], 1)
+    shown = command("eval", tenant)
+    assert "gone (not measured): gone: files/gone.md" in shown.err
+    assert "1.000 (1.00 to 1.00)" in shown.out
+
+    shorter = tmp_path / "shorter.yaml"
+    shorter.write_text(lines[0])
+    assert command("judgements", "import", tenant, str(shorter), "--replace").code == 0
+    left = command("judgements", "list", tenant, "--json").json["questions"]
+    assert [row["id"] for row in left] == ["anchor"]
+
+
+def test_a_wrong_line_stores_nothing(
+    shared_installation: Installation, driver: Driver, tenant: str, tmp_path: Path
+) -> None:
+    driver.sync(tenant)
+    token = "gh" + "p_" + "Zk3Qx9Lm2Vb7Nc4Rt8Yw1Hd6Jf5Gs0Pa3Ue2"
+    file = tmp_path / "judged.yaml"
+    file.write_text(
+        "- id: right\n  question: Where?\n  relevant: [{path: files/anchor.md}]\n"
+        f"- id: secret\n  kind: none\n  question: Does {token} still work?\n"
+    )
+    result = shared_installation.command("judgements", "import", tenant, str(file))
+    assert result.code == 1
+    assert "judged.yaml, line 4: it holds a credential" in result.err
+    assert token not in result.err
+    assert driver.session.catalog.judgements.all(tenant) == []
+
+
+def test_beir_names_documents_by_uri_id_or_record(
+    shared_installation: Installation, driver: Driver, tenant: str, tmp_path: Path
+) -> None:
+    folder = shared_installation.home.parent / "sources" / tenant
+    files = {"name": "files", "type": "files", "root": str(folder)}
+    pushed = {"name": "pushed", "type": "records"}
+    shared_installation.configure(tenant, sources=[files, pushed])
+    driver.sync(tenant)
+    catalog = driver.session.catalog
+    record = PushedRecord(
+        "pushed", "page", "4711", "The candle is lit.", "text/markdown", SourceMetadata()
+    )
+    catalog.records.put(catalog.tenants.get(tenant).ref, record, scope="public")
+    driver.sync(tenant)
+    ids = {d.uri: d.document_id for d in catalog.documents.all(tenant)}
+    (tmp_path / "qrels").mkdir()
+    queries = [{"_id": topic, "text": f"is the {topic} lit"} for topic in TOPICS[:3]]
+    (tmp_path / "queries.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in queries))
+    (tmp_path / "qrels" / "test.tsv").write_text(
+        f"query-id\tcorpus-id\tscore\nanchor\tfiles/anchor.md\t1\n"
+        f"barrel\t{ids['files/barrel.md']}\t1\ncandle\t4711\t2\n"
+    )
+    command = shared_installation.command
+    imported = command("judgements", "import", tenant, str(tmp_path), "--json")
+    assert imported.json["unknown_documents"] == []
+    [found] = command("eval", tenant, "--json").json["evaluations"]
+    measured = found["judged"]["by_question"]
+    assert {id_: values["recall@5"] for id_, values in measured.items()} == {
+        "anchor": 1.0,
+        "barrel": 1.0,
+        "candle": 1.0,
+    }
+
+
+# -- vectors of questions
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingServer]:
+    monkeypatch.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "127.0.0.1")
+    monkeypatch.setenv("A_KEY", "any key")
+    with embedding_server() as server:
+        yield server
+
+
+def remote(server: EmbeddingServer, **more: Any) -> dict[str, Any]:
+    embedder = {
+        "provider": "openai-compatible",
+        "model": "m",
+        "dimensions": server.dimensions,
+        "base_url": server.url,
+        "api_key": "$A_KEY",
+        "price": {"per_million": 1_000},
+    }
+    return {"embedder": embedder, **more}
+
+
+def test_questions_are_paid_for_once(installation: Installation, server: EmbeddingServer) -> None:
+    write(installation.add_tenant("paid", **remote(server)))
+    driver = Driver(installation)
+    driver.sync("paid")
+    with driver.locked("paid") as ctx:
+        store_questions(ctx.catalog, ctx.ref, map(asked, TOPICS))
+        usage = ctx.catalog.usage
+        before = usage.spent("paid", today())
+        sent = len(server.requests)
+        first = evaluate(ctx, builds(ctx)[0], Manner("hybrid"))
+        spent = usage.spent("paid", today())
+        assert first.embedded == len(TOPICS)
+        assert len(server.requests) > sent
+        assert spent.day > before.day
+        assert spent.run == before.run, "an evaluation is no part of a sync"
+        sent = len(server.requests)
+        second = evaluate(ctx, builds(ctx)[0], Manner("hybrid"))
+        assert (second.embedded, len(server.requests)) == (0, sent)
+        assert usage.spent("paid", today()) == spent
+        assert second.people == first.people
+        searched = ctx.catalog.events.latest("paid", kind="rag_search_started")
+        assert searched == [], "nobody searched"
+        store_questions(ctx.catalog, ctx.ref, [asked("anchor")], others="replace judged")
+        assert evaluate(ctx, builds(ctx)[0], Manner("hybrid")).embedded == 0
+        store_questions(ctx.catalog, ctx.ref, [asked("barrel")])
+        again = evaluate(ctx, builds(ctx)[0], Manner("hybrid"))
+        assert again.embedded == 1, "the vector of a question that was removed goes with it"
+
+
+def test_a_cap_keeps_questions_from_being_embedded(
+    installation: Installation, server: EmbeddingServer
+) -> None:
+    write(installation.add_tenant("capped", **remote(server)))
+    driver = Driver(installation)
+    driver.sync("capped")
+    installation.configure("capped", caps={"per_day": 0.0001})
+    sent = len(server.requests)
+    with driver.locked("capped") as ctx:
+        store_questions(ctx.catalog, ctx.ref, map(asked, TOPICS))
+        with pytest.raises(CapReached):
+            evaluate(ctx, builds(ctx)[0], Manner("hybrid"))
+        words = evaluate(ctx, builds(ctx)[0], Manner("text"))
+    assert len(server.requests) == sent
+    assert len(words.people.ids) == len(TOPICS), "words need no vector"
+
+
+def test_documents_that_few_may_read_are_measured_too(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    shared_installation.configure(tenant, access={"scope": "crew"})
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        ctx.catalog.access.grant(ctx.ref, "crew", ["ada"])
+        store_questions(ctx.catalog, ctx.ref, map(asked, TOPICS))
+        found = evaluate(ctx, builds(ctx)[0], Manner("text"))
+    assert set(found.people.values["MRR"].values()) == {1.0}
+
+
+# -- two builds
+
+
+def test_only_documents_that_both_builds_hold_in_one_version_count(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    folder = shared_installation.home.parent / "sources" / tenant
+    driver.sync(tenant)
+    shared_installation.configure(tenant, chunker={"chunker": "sentence", "max_characters": 200})
+    driver.sync(tenant)
+    # From now on only the second build is kept up to date.
+    (folder / "anchor.md").write_text("# About the anchor\n\nIt was sold.\n")
+    (folder / "news.md").write_text("# Where is the barrel kept?\n\nWhere is the barrel kept?\n")
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        store_questions(ctx.catalog, ctx.ref, map(asked, TOPICS))
+        old, new = builds(ctx)
+        alone = evaluate(ctx, new, Manner("text"))
+        assert alone.people.values["nDCG@10"]["anchor"] == 0.0
+        assert alone.people.values["nDCG@10"]["barrel"] < 1.0
+        both = compare(ctx, new, old, Manner("text"))
+    assert both.apart == ("anchor",)
+    for found in (both.new, both.serving):
+        assert set(found.people.ids) == set(TOPICS[1:])
+        assert found.people.values["nDCG@10"]["barrel"] == 1.0
+
+
+@pytest.fixture(scope="module")
+def judged(shared_installation: Installation, driver: Driver) -> str:
+    """A tenant with the annex of the judged set, embedded by the local model."""
+    questions = [
+        question
+        for question in judged_questions()
+        if question.answerable
+        and all(judgement.path.startswith("annex/") for judgement in question.relevant)
+    ]
+    source = {"name": "annex", "type": "files", "root": str(ANNEX)}
+    shared_installation.add_tenant("judged", root=ANNEX, sources=[source])
+    driver.sync("judged")
+    with driver.locked("judged") as ctx:
+        store_questions(ctx.catalog, ctx.ref, questions)
+    assert len(questions) >= 30
+    return "judged"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            {"chunker": {"chunker": "recursive", "max_tokens": 16, "overlap": 0}}, id="tiny"
+        ),
+        pytest.param({"embedder": {"provider": "deterministic"}}, id="deterministic"),
+    ],
+)
+def test_a_worse_build_fails_for_its_answers_and_a_better_one_passes(
+    shared_installation: Installation, driver: Driver, judged: str, change: dict[str, Any]
+) -> None:
+    shared_installation.configure(judged, **change)
+    driver.sync(judged)
+    shared_installation.configure(judged, **dict.fromkeys(change))
+    with driver.locked(judged) as ctx:
+        good, *_, worse = builds(ctx)
+        verdict = judge_build(ctx, worse, good)
+        assert verdict.outcome == "fail", verdict.description
+        assert f"build {worse.number} answers worse than build {good.number}" in verdict.description
+        assert any(one.is_lower for one in verdict.guarded)
+        assert verdict.worse
+        assert verdict.apart == ()
+        better = judge_build(ctx, good, worse)
+        assert better.outcome == "pass", better.description
+
+
+def test_few_questions_warn_and_do_not_forbid(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    driver.sync(tenant)
+    shared_installation.configure(tenant, chunker={"chunker": "sentence", "max_characters": 200})
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        assert judge_build(ctx, *builds(ctx)[::-1]).outcome == "pass", "nothing is judged"
+        wrong = [
+            JudgedQuestion(topic, "", "Who?", (Judgement(f"files/{topic}.md"),), relevant_from=1)
+            for topic in TOPICS
+        ]
+        store_questions(ctx.catalog, ctx.ref, wrong)
+        verdict = judge_build(ctx, *builds(ctx)[::-1])
+        assert verdict.outcome == "warn"
+        assert "only 6 judged questions, of at least 20" in verdict.description
+
+
+def test_a_serving_build_that_cannot_be_asked_forbids_nothing(
+    installation: Installation, server: EmbeddingServer
+) -> None:
+    write(installation.add_tenant("moved", **remote(server), quality={"least": 2}))
+    driver = Driver(installation)
+    driver.sync("moved")
+    installation.configure("moved", **FAST)
+    driver.sync("moved")
+    with driver.locked("moved") as ctx, pytest.MonkeyPatch.context() as environment:
+        store_questions(ctx.catalog, ctx.ref, map(asked, TOPICS))
+        environment.delenv("A_KEY")
+        old, new = builds(ctx)
+        verdict = judge_build(ctx, new, old)
+    assert verdict.outcome == "warn"
+    assert "nothing to compare with: build 1 cannot be searched" in verdict.description
+
+
+# -- synthetic questions
+
+
+def test_synthetic_questions_are_made_of_headings_and_reported_apart(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    driver.sync(tenant)
+    command = shared_installation.command
+    made = command("judgements", "propose", tenant, "--count", "4", "--json").json["questions"]
+    assert len(made) == 4
+    assert all(question["synthetic"] for question in made)
+    assert {question["question"] for question in made} <= {
+        f"About the {topic}: Its place" for topic in TOPICS
+    }
+    [found] = command("eval", tenant, "--json").json["evaluations"]
+    assert (found["judged"]["questions"], found["synthetic"]["questions"]) == (0, 4)
+    assert found["synthetic"]["overall"]["MRR"]["mean"] == 1.0
+    with driver.locked(tenant) as ctx:
+        store_questions(ctx.catalog, ctx.ref, [asked("anchor")])
+        again = {question.id: question for question in proposed(ctx, 4)}
+        kept = {one.id: one for one in stored_questions(ctx.catalog, tenant) if one.synthetic}
+        assert again == kept
+        store_questions(ctx.catalog, ctx.ref, [], others="replace synthetic")
+        assert [one.id for one in stored_questions(ctx.catalog, tenant)] == ["anchor"]
