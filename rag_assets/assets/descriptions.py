@@ -108,3 +108,21 @@ chunker builds the next generation beside the one that serves, and replaces it w
         "pending": "documents that wait for a next run",
     },
 )
+
+RETRIEVAL_QUALITY = _description(
+    """How well a tenant's serving build answers its judged questions.
+
+Measured weekly and after each publication of a build, for tenants that have judged questions
+(`rag-assets judgements import`). `rag-assets eval` shows the same for every question.""",
+    {
+        "nDCG@10, MRR": "how far up the answers stand; Plots shows them over time",
+        "recall@5, recall@10": "which share of what answers is among the first five, or ten",
+        "questions": "that people judged, and that were measured",
+        "judged of the first 10": "the share of hits that were judged; others count as irrelevant",
+        "questions not measured": "all documents that answer them are gone",
+        "intervals": "where the mean lies in 95 of 100 samples of such questions",
+        "lowest": "the questions that are answered worst",
+        "documents that are gone": "that judgements name, by question",
+        "synthetic": "of questions made from headings, which decide nothing",
+    },
+)

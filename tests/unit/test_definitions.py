@@ -19,6 +19,7 @@ ASSETS = {
     "embeddings": "knowledge",
     "search_index": "knowledge",
     "embedding_cost": "cost",
+    "retrieval_quality": "quality",
 }
 CHECKS = {
     "chunks.expectations",
@@ -27,6 +28,7 @@ CHECKS = {
     "embeddings.dimensions",
     "embeddings.expectations",
     "embeddings.spending",
+    "retrieval_quality.retrieval_quality",
     "search_index.dimensions",
     "search_index.drift",
     "search_index.isolation",
@@ -40,6 +42,7 @@ JOBS = {
     "compact",
     "detect_drift",
     "expectations",
+    "measure_quality",
     "prune",
     "repair_index",
     "report_costs",
@@ -48,6 +51,7 @@ JOBS = {
 SENSORS = {
     "drift_offenders",
     "embedding_batches",
+    "published_builds",
     "run_failures",
     "source_files",
     "staleness",
@@ -60,6 +64,7 @@ SCHEDULES = {
     "daily_pruning",
     "nightly_drift",
     "weekly_compaction",
+    "weekly_quality",
 }
 
 

@@ -37,6 +37,7 @@ ALL = {
     "embeddings.canary",
     "embeddings.spending",
     "embeddings.expectations",
+    "retrieval_quality.retrieval_quality",
     "search_index.dimensions",
     "search_index.quarantine",
     "search_index.staleness",

@@ -1,0 +1,121 @@
+"""retrieval_quality: verifies that no build answers judged questions worse than the serving one."""
+
+from collections.abc import Iterator, Mapping
+
+from checks.tenant_check import CheckContext, tenant_check
+from checks.verdict import Cell, Compared, Severity, Verdict
+from rag_assets.common.errors import BuildNotAskable, RequestsStopped
+from rag_assets.common.formatting import counted
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.quality.asking import Manner
+from rag_assets.quality.evaluation import Evaluation, evaluate
+from rag_assets.quality.guard import judge_build, no_questions
+from rag_assets.quality.measures import MEASURES
+from rag_assets.quality.verdict import QualityVerdict
+from rag_assets.storage.catalog.generations import Generation
+
+_COMPLETE = frozenset({"COMPLETE", "HELD"})
+"""States of a build that is complete, and does not serve yet."""
+
+
+def verdict_of(found: QualityVerdict, tenant_id: str) -> Verdict:
+    """A build must reach the serving one's measures, less the tenant's tolerance."""
+    failed = found.outcome == "fail"
+    command = f"; `rag-assets eval {tenant_id} --generation N --against M` shows each question"
+    severity: Severity = "ERROR" if failed else "WARN"
+    return Verdict(
+        passed=found.outcome == "pass",
+        description=f"{found.description}{command if failed else ''}",
+        compared=(
+            *(Compared(f"{one.measure}, at least", one.least, one.new) for one in found.guarded),
+            Compared("judged questions asked, at least", found.least, found.questions),
+        ),
+        columns=("question answered worse", "nDCG@10 of the serving build", "of the new build"),
+        offenders=tuple((one.question, one.serving, one.new) for one in found.worse),
+        severity=severity,
+        notes={"questions left out": len(found.apart)} if found.apart else {},
+    )
+
+
+def verdict_alone(found: Evaluation, least: int) -> Verdict:
+    """What the serving build answers; few questions, or such whose documents are gone, warn."""
+    count, gone = len(found.people.ids), len(found.gone)
+    parts = [f"build {found.generation}, which serves: {_values(found)}"] if count else []
+    if count < least:
+        parts.append(
+            f"only {counted(count, 'judged question')} of at least {least}: no build is held back"
+            " for its answers"
+        )
+    if gone:
+        parts.append(f"of {counted(gone, 'question')} documents are gone")
+    return Verdict(
+        passed=count >= least and not found.unmeasured,
+        description="; ".join(parts),
+        compared=(
+            Compared("judged questions asked, at least", least, count),
+            Compared("questions whose documents are gone", 0, len(found.unmeasured)),
+        ),
+        columns=("question", "documents that are gone"),
+        offenders=tuple((id_, ", ".join(paths)) for id_, paths in found.gone.items()),
+        severity="WARN",
+        notes=dict(_notes(found)),
+    )
+
+
+@tenant_check(
+    "retrieval_quality",
+    "retrieval_quality",
+    (
+        "A build that is complete and does not serve yet answers the tenant's judged questions as "
+        "well as the serving one: its nDCG@10 and recall@5 are lower by no more than "
+        "quality.tolerance, on the same questions and documents. Fewer questions than "
+        "quality.least are a warning."
+    ),
+)
+def retrieval_quality_check(context: CheckContext) -> Verdict:
+    """Judge the newest build that does not serve yet; without one, measure the serving build."""
+    ctx = context.tenant
+    tenant_id, least = ctx.ref.id, ctx.tenant.quality.least
+    if not ctx.catalog.judgements.counts(tenant_id).get(False):
+        return _unasked(no_questions(tenant_id), least, passed=True)
+    serving = ctx.catalog.generations.serving(tenant_id)
+    if serving is None:
+        return _unasked("no build serves yet", least, passed=True)
+    try:
+        new = _candidate(ctx)
+        if new is not None:
+            return verdict_of(judge_build(ctx, new, serving), tenant_id)
+        return verdict_alone(evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode)), least)
+    except (BuildNotAskable, RequestsStopped) as error:
+        return _unasked(f"the questions could not be asked: {error.advice}", least, passed=False)
+
+
+def _candidate(ctx: TenantContext) -> Generation | None:
+    live = ctx.catalog.generations.live(ctx.ref.id)
+    return next((one for one in reversed(live) if one.state in _COMPLETE), None)
+
+
+def _unasked(description: str, least: int, *, passed: bool) -> Verdict:
+    return Verdict(
+        passed=passed,
+        description=description,
+        compared=(Compared("judged questions asked, at least", least, 0),),
+        severity="WARN",
+    )
+
+
+def _values(found: Evaluation) -> str:
+    return ", ".join(f"{measure} {mean:.3f}" for measure, mean in _means(found).items())
+
+
+def _means(found: Evaluation) -> Mapping[str, float]:
+    estimates = {measure: found.people.estimate(measure) for measure in MEASURES}
+    return {measure: one.mean for measure, one in estimates.items() if one is not None}
+
+
+def _notes(found: Evaluation) -> Iterator[tuple[str, Cell]]:
+    yield from _means(found).items()
+    if found.people.judged is not None:
+        yield "judged of the first 10", round(found.people.judged, 4)
+    if found.unanswerable:
+        yield "questions that nothing answers", found.unanswerable

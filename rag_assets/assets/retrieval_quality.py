@@ -1,0 +1,90 @@
+"""retrieval_quality: how well each tenant's serving build answers its judged questions.
+
+One run a week measures all tenants, and another one each build that was published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from rag_assets.assets.descriptions import RETRIEVAL_QUALITY
+from rag_assets.assets.metadata_values import table
+from rag_assets.assets.search_index import search_index
+from rag_assets.assets.stage_context import OWNERS
+from rag_assets.partitions import tenants_partitions
+from rag_assets.quality.evaluation import Evaluation, Part
+from rag_assets.quality.measures import MEASURES, NDCG
+
+GROUP = "quality"
+_SHOWN = 50
+
+retrieval_quality = dg.AssetSpec(
+    "retrieval_quality",
+    deps=[search_index],
+    partitions_def=tenants_partitions,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"elasticsearch"},
+    description=RETRIEVAL_QUALITY,
+)
+
+
+def quality_report(tenant_id: str, found: Evaluation) -> dg.AssetMaterialization:
+    """An evaluation as a materialization, whose numbers Dagster plots over time.
+
+    Args:
+        tenant_id: the tenant.
+        found: of its serving build.
+    """
+    judged = found.people.judged
+    return dg.AssetMaterialization(
+        "retrieval_quality",
+        partition=tenant_id,
+        description=f"build {found.generation}: {_headline(found)}",
+        metadata={
+            **dict(_means(found.people, "")),
+            **dict(_means(found.synthetic, ", synthetic")),
+            "questions": len(found.people.ids),
+            **({} if judged is None else {"judged of the first 10": round(judged, 4)}),
+            "questions not measured": len(found.unmeasured),
+            "generation": found.generation,
+            "embedder": found.embedder_id,
+            "mode": found.manner.mode,
+            "intervals": table(
+                {"measure": "string", "mean": "float", "from": "float", "to": "float"},
+                list(_intervals(found.people)),
+            ),
+            "lowest": table({"question": "string", NDCG: "float"}, _lowest(found.people)),
+            "documents that are gone": table(
+                {"question": "string", "documents": "string"},
+                [(id_, ", ".join(paths)) for id_, paths in found.gone.items()][:_SHOWN],
+            ),
+        },
+    )
+
+
+def _headline(found: Evaluation) -> str:
+    estimate = found.people.estimate(NDCG)
+    if estimate is None:
+        return "no judged question could be measured"
+    return f"{NDCG} {estimate.mean:.3f} ({estimate.low:.2f} to {estimate.high:.2f})"
+
+
+def _means(part: Part, suffix: str) -> Iterator[tuple[str, float]]:
+    for measure in MEASURES:
+        if (estimate := part.estimate(measure)) is not None:
+            yield f"{measure}{suffix}", estimate.mean
+
+
+def _intervals(part: Part) -> Iterator[tuple[str, float, float, float]]:
+    for measure in MEASURES:
+        if (estimate := part.estimate(measure)) is not None:
+            yield measure, estimate.mean, estimate.low, estimate.high
+
+
+def _lowest(part: Part) -> list[tuple[str, float]]:
+    values = part.values.get(NDCG, {})
+    rows = sorted(values.items(), key=lambda item: (item[1], item[0]))
+    return [(id_, round(value, 4)) for id_, value in rows[:_SHOWN]]

@@ -1,0 +1,67 @@
+"""measure_quality: how well tenants' serving builds answer their judged questions."""
+
+from typing import NoReturn
+
+import dagster as dg
+
+from rag_assets.assets.retrieval_quality import quality_report
+from rag_assets.jobs.every_tenant import for_each
+from rag_assets.jobs.run_tags import NO_RUN_RETRIES
+from rag_assets.quality.asking import Manner
+from rag_assets.quality.evaluation import evaluate
+from rag_assets.storage.catalog.tenants import TenantRecord
+from resources.workbench import Workbench, clear_failures
+
+
+class QualityConfig(dg.Config):
+    """The tenants to measure.
+
+    Attributes:
+        tenants: ids; all tenants that have judged questions by default.
+    """
+
+    tenants: list[str] | None = None
+
+
+@dg.op(tags={"kind": "elasticsearch"})
+def measure_tenants(
+    context: dg.OpExecutionContext, config: QualityConfig, workbench: Workbench
+) -> None:
+    """Ask every tenant's judged questions, and report as materializations of retrieval_quality."""
+    with clear_failures():
+        catalog = workbench.postgres.catalog()
+        asked = catalog.judgements.tenants()
+        records = [
+            record
+            for record in catalog.tenants.all()
+            if record.id in asked and (config.tenants is None or record.id in config.tenants)
+        ]
+
+    def measure(record: TenantRecord) -> str | None:
+        ctx = workbench.context(record.id, guard=_refuse_write, log=context.log.info)
+        serving = ctx.catalog.generations.serving(record.id)
+        if serving is None:
+            return None
+        found = evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode))
+        report = quality_report(record.id, found)
+        context.log_event(report)
+        return report.description
+
+    for_each(context, records, "measuring quality", measure)
+
+
+@dg.job(
+    name="measure_quality",
+    tags=NO_RUN_RETRIES,
+    description=(
+        "Measures how well tenants' serving builds answer their judged questions, in one run over "
+        "all tenants that have any, or over those that its configuration names."
+    ),
+)
+def quality_job() -> None:
+    """Ask every tenant's judged questions."""
+    measure_tenants()
+
+
+def _refuse_write() -> NoReturn:
+    raise RuntimeError("measuring quality writes nothing of a tenant's documents")

@@ -1,0 +1,51 @@
+"""Measures retrieval quality weekly, and after each publication of a build."""
+
+import dagster as dg
+
+from rag_assets.jobs.quality import quality_job
+from resources.stores import PostgresResource
+from resources.tenant_lock import REASON_TAG
+from resources.workbench import clear_failures
+
+weekly_quality = dg.ScheduleDefinition(
+    name="weekly_quality",
+    job=quality_job,
+    cron_schedule="0 6 * * 0",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description=(
+        "Measures how well every tenant's serving build answers its judged questions, in one run "
+        "over all tenants that have any."
+    ),
+)
+
+
+@dg.sensor(
+    name="published_builds",
+    job=quality_job,
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "Requests one run that measures the retrieval quality of the tenants with judged questions "
+        "of which a build was published."
+    ),
+)
+def published_builds_sensor(
+    context: dg.SensorEvaluationContext, postgres: PostgresResource
+) -> dg.SensorResult:
+    """Look for publications since the last tick, in one query over all tenants."""
+    with clear_failures():
+        catalog = postgres.catalog()
+        since = int(context.cursor) if context.cursor else None
+        newest, tenants = catalog.events.tenants_since(since, "generation_published")
+        asked = sorted(tenants & catalog.judgements.tenants()) if tenants else []
+    if not asked:
+        return dg.SensorResult(
+            skip_reason=dg.SkipReason("no build of a tenant with judged questions was published"),
+            cursor=str(newest),
+        )
+    request = dg.RunRequest(
+        run_key=f"{newest}",
+        run_config={"ops": {"measure_tenants": {"config": {"tenants": asked}}}},
+        tags={REASON_TAG: f"builds of {len(asked):,} tenants were published"},
+    )
+    return dg.SensorResult(run_requests=[request], cursor=str(newest))

@@ -1,0 +1,163 @@
+"""Retrieval quality as Dagster shows it: the check, the weekly run, a run after a publication."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from rag_assets.cli.commands.session import Session
+from rag_assets.definitions import build_defs
+from rag_assets.pipeline.tenancy import reconcile_tenants
+from rag_assets.quality.judgements import JudgedQuestion, Judgement
+from rag_assets.quality.store import store_questions
+from resources.stores import PostgresResource
+from tests.installation import FAST, Installation
+
+TOPICS = ("anchor", "barrel", "candle")
+WORDS = {"retrieval": {"mode": "text"}}
+CHECK = "retrieval_quality.retrieval_quality"
+KEY = dg.AssetKey("retrieval_quality")
+
+
+@pytest.fixture(scope="module")
+def two(shared_installation: Installation) -> Installation:
+    """Two synced tenants, the first with judged questions."""
+    for name in ("judged", "unjudged"):
+        folder = shared_installation.add_tenant(name, **FAST, **WORDS, quality={"least": 2})
+        for topic in TOPICS:
+            text = f"# About the {topic}\n\nThe {topic} is kept behind the second door.\n"
+            (folder / f"{topic}.md").write_text(text)
+        shared_installation.synced(name)
+    judge(shared_installation, TOPICS)
+    return shared_installation
+
+
+def judge(installation: Installation, topics: tuple[str, ...]) -> None:
+    session = installation.session()
+    questions = [
+        JudgedQuestion(
+            topic,
+            "",
+            f"Where is the {topic}?",
+            (Judgement(f"files/{topic}.md", f"The {topic} is"),),
+        )
+        for topic in topics
+    ]
+    ref = session.catalog.tenants.get("judged").ref
+    store_questions(session.catalog, ref, questions, others="replace judged")
+
+
+class Watcher:
+    """Ticks the schedule and the sensor, and executes the runs that they request."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.repository = build_defs().get_repository_def()
+        self.cursor: str | None = None
+
+    def run(self, **config: Any) -> None:
+        job = self.repository.get_job("measure_quality")
+        result = job.execute_in_process(instance=self.session.instance, run_config=config)
+        assert result.success
+
+    def tick(self) -> list[Any]:
+        """The tenants of each run that the sensor requests."""
+        sensor = self.repository.get_sensor_def("published_builds")
+        with dg.build_sensor_context(
+            instance=self.session.instance,
+            cursor=self.cursor,
+            repository_def=self.repository,
+            resources={"postgres": PostgresResource()},
+        ) as context:
+            result = sensor.evaluate_tick(context)
+        self.cursor = result.cursor
+        requests = result.run_requests or []
+        for request in requests:
+            self.run(**request.run_config)
+        return [r.run_config["ops"]["measure_tenants"]["config"]["tenants"] for r in requests]
+
+    def measured(self, tenant_id: str) -> list[dict[str, Any]]:
+        """The metadata of each materialization, oldest first."""
+        records = self.session.instance.fetch_materializations(
+            dg.AssetRecordsFilter(asset_key=KEY, asset_partitions=[tenant_id]), limit=20
+        ).records
+        return [
+            {name: value.value for name, value in record.asset_materialization.metadata.items()}
+            for record in reversed(records)
+            if record.asset_materialization is not None
+        ]
+
+
+@pytest.fixture
+def watcher(two: Installation) -> Iterator[Watcher]:
+    with Session() as session:
+        yield Watcher(session)
+
+
+def test_the_weekly_run_reports_numbers_that_are_plotted(watcher: Watcher) -> None:
+    before = len(watcher.measured("judged"))
+    watcher.run()
+    assert watcher.measured("unjudged") == []
+    found = watcher.measured("judged")
+    assert len(found) == before + 1
+    for measure in ("nDCG@10", "recall@5", "recall@10", "MRR"):
+        assert found[-1][measure] == 1.0
+    assert (found[-1]["questions"], found[-1]["generation"]) == (3, 1)
+
+
+def test_a_publication_is_measured_once(two: Installation, watcher: Watcher) -> None:
+    assert watcher.tick() == [], "what was published before is not measured again"
+    before = len(watcher.measured("judged"))
+    for name in ("judged", "unjudged"):
+        two.configure(name, chunker={"chunker": "sentence", "max_characters": 200})
+        two.synced(name)
+    assert watcher.tick() == [["judged"]]
+    assert watcher.tick() == []
+    found = watcher.measured("judged")
+    assert len(found) == before + 1
+    assert found[-1]["generation"] == 2
+
+
+def test_the_check_measures_the_build_that_serves(two: Installation) -> None:
+    for topics, passed, said in (
+        (TOPICS, True, "nDCG@10 1.000"),
+        (("anchor",), False, "only 1 judged question of at least 2"),
+        (("anchor", "barrel", "lost"), False, "of 1 question documents are gone"),
+        ((), True, "no questions are judged"),
+    ):
+        judge(two, topics)
+        result = two.command("check", "judged", "--json")
+        [found] = [
+            one for one in result.json["checks"] if f"{one['asset']}.{one['check']}" == CHECK
+        ]
+        assert found["passed"] is passed
+        assert said in found["description"]
+        assert passed or found["severity"] == "WARN"
+        compared = {row["what"]: row for row in found["metadata"]["expected and actual"]}
+        assert compared["judged questions asked, at least"]["expected"] == "2"
+    judge(two, TOPICS)
+    assert two.command("check", "judged").code == 0
+
+
+def test_questions_that_cannot_be_asked_are_a_warning(two: Installation) -> None:
+    folder = two.add_tenant("priced", **FAST, quality={"least": 1})
+    (folder / "anchor.md").write_text("# About the anchor\n\nThe anchor is kept here.\n")
+    two.synced("priced")
+    two.configure(
+        "priced",
+        caps={"per_day": 0.0001},
+        embedder={"provider": "deterministic", "price": {"per_million": 1_000}},
+    )
+    session = two.session()
+    reconcile_tenants(session.catalog, session.settings)
+    question = JudgedQuestion(
+        "a", "", "Where is it?", (Judgement("files/anchor.md", "The anchor is"),)
+    )
+    store_questions(session.catalog, session.catalog.tenants.get("priced").ref, [question])
+    result = two.command("check", "priced", "--json")
+    [found] = [one for one in result.json["checks"] if f"{one['asset']}.{one['check']}" == CHECK]
+    assert (found["passed"], found["severity"]) == (False, "WARN")
+    assert "the cap of" in found["description"]
