@@ -3,7 +3,8 @@
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -14,11 +15,21 @@ from rag_assets.common.settings import Settings
 from rag_assets.ingest.workers.pool import KeptPool, usable_cores
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.removal import delete_late_writes
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import masker_of, scanner_of
 from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from resources.embedders import EmbedderResource
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The context of the latest step, for the following ones of the same run."""
+
+    record: TenantRecord
+    guard: Callable[[], None]
+    context: TenantContext
 
 
 class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -38,6 +49,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     slice_parse_seconds: float = SliceLimits().parse_seconds
     slice_embed_seconds: float = SliceLimits().embed_seconds
     _workers: KeptPool | None = PrivateAttr(default=None)
+    _kept: _Kept | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Keep worker processes for the run's stages; none is started before a stage needs it."""
@@ -55,7 +67,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         guard: Callable[[], None],
         log: Callable[[str], None],
     ) -> TenantContext:
-        """The context of one tenant.
+        """The context of one tenant; the steps of a run in one process share its open tables.
 
         Raises:
             UnknownTenant, ConfigurationError: the tenant does not exist, is disabled, or its
@@ -65,6 +77,19 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         catalog = self.postgres.catalog()
         record = catalog.tenants.get(tenant_id)
         _require_active(record)
+        kept = self._kept
+        if kept is None or (kept.record, kept.guard) != (record, guard):
+            kept = _Kept(record, guard, self._build(catalog, record, guard, log))
+            self._kept = kept
+        return replace(kept.context, log=log)
+
+    def _build(
+        self,
+        catalog: Catalog,
+        record: TenantRecord,
+        guard: Callable[[], None],
+        log: Callable[[str], None],
+    ) -> TenantContext:
         embedders = self.embedders.embedders(catalog)
         tenant = embedders.tenant(record)
         return TenantContext(
@@ -95,12 +120,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def scanner(self) -> SecretScanner:
         """The secret scanner; loaded once per process, its rules compiled once per installation."""
-        return _scanner(Settings.from_environment().local / "cache")
-
-
-@lru_cache(maxsize=1)
-def _scanner(cache_dir: Path) -> SecretScanner:
-    return SecretScanner(cache_dir)
+        return scanner_of(Settings.from_environment().local)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rag_assets.cli import home_folder
+from rag_assets.cli.commands.runs import repository
 from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
 from rag_assets.forkserver.server import ForkServer, begin_anew
@@ -40,7 +41,8 @@ _LIBRARIES = (
     *("dagster._core.storage.local_compute_log_manager", "dagster._core.system_config.objects"),
     *("onnxruntime", "tokenizers", "Stemmer", "ahocorasick_rs", "fasttext", "fsspec"),
     *("kingfisher_sdk", "rich.console", "rich.table", "anyio._backends._asyncio"),
-    *("ruamel.yaml.mergevalue",),
+    *("dagster._core.instance.runs.run_domain", "dagster._core.system_config.composite_descent"),
+    *("ruamel.yaml.mergevalue", "upath.implementations.local", "fsspec.implementations.local"),
 )
 """What is imported where it is used, so that a command that does not use it need not wait."""
 
@@ -74,7 +76,7 @@ def _start_parsers(local: Path) -> subprocess.Popen[bytes]:
 
 
 def prepare(local: Path) -> None:
-    """Import everything, and load credential rules and the tokenizer, for forks to share.
+    """Import everything, and load rules, tokenizer and Dagster's definitions, for forks to share.
 
     Args:
         local: the installation's own folder.
@@ -86,6 +88,7 @@ def prepare(local: Path) -> None:
             importlib.import_module(name)
     masker_of(local).load()
     prepare_chunking()
+    repository()
     gc.collect()
     gc.freeze()
 

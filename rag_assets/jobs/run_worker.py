@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def execute_run(arguments: str) -> None:
-    """Execute a run as `dagster api execute_run` does.
+    """Execute a run as `dagster api execute_run` does, with connections that are kept.
 
     Args:
         arguments: Dagster's ExecuteRunArgs, serialized.
     """
-    from dagster._cli.api import execute_run_command
+    from dagster import DagsterInstance
+    from dagster._cli.api import _execute_run_command_body
+    from dagster._grpc.types import ExecuteRunArgs
+    from dagster._serdes import deserialize_value
+    from dagster._utils.interrupts import capture_interrupts
 
-    if execute_run_command.callback is not None:
-        execute_run_command.callback(arguments, None)
+    from rag_assets.jobs.pooled_instance import pooled
+
+    run = deserialize_value(arguments, ExecuteRunArgs)
+    if run.instance_ref is None:
+        raise ValueError("the launched run names no instance")
+    with capture_interrupts(), pooled(DagsterInstance.from_ref(run.instance_ref)) as instance:
+        code = _execute_run_command_body(
+            run.run_id,
+            instance,
+            lambda _event: None,
+            set_exit_code_on_failure=run.set_exit_code_on_failure or False,
+        )
+    if code:
+        sys.exit(code)

@@ -185,6 +185,8 @@ def _publish_batch(
     deleted = 0
     if before:
         old = {document_id: kept[document_id] for document_id in before}
-        deleted = _delete_other_versions(ctx, generation, old)
+        deleted = ctx.store.entries.delete_other_versions(
+            index_name, ctx.owner(generation), old, guard=ctx.guard, refreshed=True
+        )
     ctx.catalog.index.mark_clean(ctx.ref, generation.number, document_ids)
     return len(entries), deleted

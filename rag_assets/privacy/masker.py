@@ -130,4 +130,10 @@ def masker_of(local: Path | None) -> Masker:
     Args:
         local: the installation's own folder, which caches compiled rules; None for no cache.
     """
-    return Masker(SecretScanner(None if local is None else local / "cache"))
+    return Masker(scanner_of(local))
+
+
+@lru_cache(maxsize=4)
+def scanner_of(local: Path | None) -> SecretScanner:
+    """The process's scanner for an installation; see masker_of. Forks share the rules it loaded."""
+    return SecretScanner(None if local is None else local / "cache")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.cli.commands.check_metadata import Plain, plain_metadata
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from rag_assets.cli.commands.session import Session
 
+_PARTITION_TAG = "dagster/partition"
 _FRAMEWORK_LINES = ("Dependencies for step",)
 STAGES = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")
 
@@ -91,14 +93,7 @@ class Runner:
     """
 
     def __init__(self, session: Session) -> None:
-        # Dagster warns of beta features, which the user of a command cannot change.
-        warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
-        from rag_assets.definitions import build_defs
-
         self._session = session
-        self._tenant_id = ""
-        loggers = {"console": _terminal_logger(self._report)}
-        self._repository = build_defs(loggers=loggers).get_repository_def()
 
     def run(
         self,
@@ -130,11 +125,8 @@ class Runner:
         from resources.tenant_lock import REASON_TAG, process_tags
 
         instance = self._session.instance
-        name = tenants_partitions.name or ""
-        if not instance.has_dynamic_partition(name, tenant_id):
-            instance.add_dynamic_partitions(name, [tenant_id])
-        self._tenant_id = tenant_id
-        job = self._repository.get_job(job_name)
+        instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant_id])
+        job = repository().get_job(job_name)
         run_id = str(uuid.uuid4())
         result = job.execute_in_process(
             instance=instance,
@@ -156,8 +148,15 @@ class Runner:
             failure=None if result.success else _failure(result, job_name),
         )
 
-    def _report(self, line: str) -> None:
-        progress(f"{self._tenant_id}: {line}")
+
+@cache
+def repository() -> dg.RepositoryDefinition:
+    """Everything Dagster loads, for the runs of commands; built once, and shared with forks."""
+    # Dagster warns of beta features, which the user of a command cannot change.
+    warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
+    from rag_assets.definitions import build_defs
+
+    return build_defs(loggers={"console": _terminal_logger()}).get_repository_def()
 
 
 @contextmanager
@@ -255,7 +254,7 @@ def _run_failure(description: str) -> RunFailed:
     return RunFailed(message, hint=hint.strip() or None)
 
 
-def _terminal_logger(report: Callable[[str], None]) -> Any:
+def _terminal_logger() -> Any:
     """A Dagster logger that reports a run's own lines as progress, without Dagster's."""
     import dagster as dg
 
@@ -264,7 +263,7 @@ def _terminal_logger(report: Callable[[str], None]) -> Any:
             meta = getattr(record, "dagster_meta", {})
             line = str(meta.get("orig_message") or record.getMessage())
             if meta.get("dagster_event") is None and not line.startswith(_FRAMEWORK_LINES):
-                report(line)
+                progress(f"{meta['job_tags'][_PARTITION_TAG]}: {line}")
 
     @dg.logger(None, description="A run's progress on the terminal.")
     def terminal(_: dg.InitLoggerContext) -> logging.Logger:

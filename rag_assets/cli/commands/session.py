@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cache, cached_property, wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
@@ -16,7 +16,6 @@ from rag_assets.local_stack.stack import Endpoints, LocalStack
 
 if TYPE_CHECKING:
     import dagster as dg
-    from sqlalchemy import Engine
 
     from rag_assets.billing.embedders import Embedders
     from rag_assets.cli.commands.runs import Runner
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from rag_assets.storage.index.store import VectorStore
     from rag_assets.storage.lake.store import Lake
 
-_STATEMENT_MILLISECONDS = 600_000
-_RECYCLE_SECONDS = 3_600
 _TEMPLATES = Path(__file__).resolve().parent.parent / "home"
 
 _P = ParamSpec("_P")
@@ -157,6 +154,8 @@ class Session:
         import dagster as dg
         from dagster._core.instance.ref import InstanceRef
 
+        from rag_assets.jobs.pooled_instance import pooled
+
         # To capture what a step prints, Dagster has child processes write to the descriptors of
         # this command. One that outlives the command would block readers of its output forever.
         captures_nothing = {
@@ -166,33 +165,8 @@ class Session:
             }
         }
         home = str(self.settings.home)
-        instance = dg.DagsterInstance.from_ref(
-            InstanceRef.from_dir(home, overrides=captures_nothing)
-        )
-        # As the webserver does: Dagster would open a connection for every statement.
-        instance.optimize_for_webserver(
-            statement_timeout=_STATEMENT_MILLISECONDS, pool_recycle=_RECYCLE_SECONDS, max_overflow=8
-        )
-        _remember_tables(instance)
-        self._opened.callback(instance.dispose)
-        self._opened.callback(_close_pools, instance)
-        return instance
-
-
-def _remember_tables(instance: dg.DagsterInstance) -> None:
-    """Have the event log look for a table once.
-
-    It would connect anew to do so before each materialization and each check.
-    """
-    storage = instance.event_log_storage
-    storage.has_table = cache(storage.has_table)  # type: ignore[attr-defined]
-
-
-def _close_pools(instance: dg.DagsterInstance) -> None:
-    # The instance's own disposal leaves them open.
-    for storage in (instance.run_storage, instance.event_log_storage, instance.schedule_storage):
-        engine: Engine = storage._engine  # type: ignore[union-attr]  # noqa: SLF001
-        engine.dispose()
+        reference = InstanceRef.from_dir(home, overrides=captures_nothing)
+        return self._opened.enter_context(pooled(dg.DagsterInstance.from_ref(reference)))
 
 
 def with_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:

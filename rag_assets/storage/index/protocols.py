@@ -53,6 +53,7 @@ class EntryStore(Protocol):
         kept: Mapping[str, str | None],
         *,
         guard: Callable[[], None],
+        refreshed: bool = False,
     ) -> int:
         """Delete the entries of other versions of these documents; returns their number.
 
@@ -60,6 +61,7 @@ class EntryStore(Protocol):
             index_name, owner: the index, and the owner of the entries.
             kept: by document_id, the version (index_key) to keep; None keeps none.
             guard: called before each write; raises when this writer may no longer write.
+            refreshed: whether all that was written can be found already, as right after `write`.
         """
         ...
 

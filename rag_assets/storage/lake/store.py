@@ -255,6 +255,7 @@ class TenantLake:
         """
         self._guard()
         self._location.remove()
+        self._tables = TenantTables(self._location, self._guard)
         self._parent.remove_if_empty()
 
 

@@ -14,15 +14,15 @@ from typing import Any, Final, TypeVar
 
 import polars as pl
 from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from rag_assets.common.errors import ServiceUnavailable, TenantLocked
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.model import TableSize
+from rag_assets.storage.lake.open_table import FILE, OpenTable
 from rag_assets.storage.lake.schemas import TableKind
 
 _T = TypeVar("_T")
-_FILE: Final = "__file"
 _READ_ATTEMPTS: Final = 3
 
 # Column statistics copy beginnings of values into the log, where they remain after the rows are
@@ -58,11 +58,12 @@ class KeyedTable:
         self.kind = kind
         self.location = location
         self.guard = guard
+        self._opened = OpenTable(location, kind.key)
 
     def missing(self, keys: Collection[str]) -> set[str]:
         """Those of the keys that the table lacks."""
         wanted = set(keys)
-        found = self._with_retry(lambda table: self._locate(table, wanted))
+        found = self._with_retry(lambda table: self._opened.locate(table, wanted))
         return wanted if found is None else wanted.difference(found[self.kind.key])
 
     def keys(self) -> set[str]:
@@ -109,6 +110,8 @@ class KeyedTable:
         self.guard()
         with self.translated_errors("written"):
             write_deltalake(
+                # Not the open table: if its folder was deleted meanwhile, that would write a
+                # version to an empty log, which nobody could read.
                 self.location.url,
                 rows,
                 mode="append",
@@ -134,12 +137,7 @@ class KeyedTable:
 
     def open(self) -> DeltaTable | None:
         """Open the newest version of the table; None if it does not exist."""
-        try:
-            return DeltaTable(
-                self.location.url, storage_options=dict(self.location.storage_options)
-            )
-        except TableNotFoundError:
-            return None
+        return self._opened.newest()
 
     def scan(
         self, table: DeltaTable, paths: Sequence[str] | None = None, file_column: str | None = None
@@ -151,32 +149,19 @@ class KeyedTable:
             paths: of the files to read; all by default.
             file_column: name of an added column with the path of each row's file.
         """
-        # Only the names: Delta percent-encodes folders (a space, an umlaut), Polars does not.
-        names = {uri.rsplit("/", 1)[-1] for uri in table.file_uris()}
-        names &= names if paths is None else set(paths)
-        uris = [f"{self.location.url}/{name}" for name in sorted(names)]
-        if not uris:
-            schema = dict(self.kind.schema) | ({file_column: pl.String} if file_column else {})
-            return pl.LazyFrame(schema=schema)
-        return pl.scan_parquet(
-            uris,
-            glob=False,
-            include_file_paths=file_column,
-            storage_options=dict(self.location.storage_options) or None,
-        )
-
-    def _locate(self, table: DeltaTable, wanted: set[str]) -> pl.DataFrame:
-        """Those of the keys that the table has, with a file of each; reads no other column."""
-        key = self.kind.key
-        rows = self.scan(table, file_column=_FILE).filter(_among(key, wanted))
-        return rows.select(key, _FILE).collect().unique(key)
+        rows = self._opened.scan(table, paths, file_column)
+        if rows is not None:
+            return rows
+        schema = dict(self.kind.schema) | ({file_column: pl.String} if file_column else {})
+        return pl.LazyFrame(schema=schema)
 
     def _read(self, table: DeltaTable, wanted: set[str], names: list[str]) -> pl.DataFrame:
         # In two steps, so that other columns are read only from files with a wanted row, which is
         # faster while there are many small files.
-        located = self._locate(table, wanted)
-        paths = [str(path).rsplit("/", 1)[-1] for path in located[_FILE].unique()]
-        rows = self.scan(table, paths).filter(_among(self.kind.key, wanted))
+        located = self._opened.locate(table, wanted)
+        rows = self.scan(table, [str(name) for name in located[FILE].unique()]).filter(
+            _among(self.kind.key, wanted)
+        )
         return rows.select(names).collect().unique(self.kind.key)
 
     def _with_retry(self, read: Callable[[DeltaTable], _T]) -> _T | None:
@@ -188,6 +173,7 @@ class KeyedTable:
                 try:
                     return read(table)
                 except (OSError, pl.exceptions.ComputeError):
+                    self._opened.forget()
                     if attempt == _READ_ATTEMPTS - 1:
                         raise
         return None

@@ -1,4 +1,4 @@
-"""The Delta tables of one tenant's incarnation; each is opened when it is needed."""
+"""The Delta tables of one tenant's incarnation; each is opened when it is needed, and kept."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class TenantTables:
     def __init__(self, location: Location, guard: Callable[[], None]) -> None:
         self._location = location
         self._guard = guard
+        self._kept: dict[str, KeyedTable] = {}
 
     def parsed(self) -> KeyedTable:
         """The table of parsed documents."""
@@ -69,17 +70,22 @@ class TenantTables:
             if name not in names:
                 self._guard()
                 table.location.remove()
+                self._kept.pop(table.location.url, None)
 
     def _versioned(self, name: str, kind: TableKind) -> KeyedTable:
-        from rag_assets.storage.lake import table
-
-        return table.KeyedTable(kind, self._location / name / kind.version, self._guard)
+        return self._table(kind, self._location / name / kind.version)
 
     def _vectors_at(self, slug: str) -> KeyedTable:
-        from rag_assets.storage.lake import schemas, table
+        from rag_assets.storage.lake import schemas
 
-        location = self._location / _EMBEDDINGS / slug
-        return table.KeyedTable(schemas.EMBEDDINGS_TABLE, location, self._guard)
+        return self._table(schemas.EMBEDDINGS_TABLE, self._location / _EMBEDDINGS / slug)
+
+    def _table(self, kind: TableKind, location: Location) -> KeyedTable:
+        from rag_assets.storage.lake import table
+
+        if location.url not in self._kept:
+            self._kept[location.url] = table.KeyedTable(kind, location, self._guard)
+        return self._kept[location.url]
 
 
 def live_keys(table: str, live: LiveKeys) -> Set[str] | None:

@@ -43,8 +43,10 @@ class ElasticsearchEntries:
         kept: Mapping[str, str | None],
         *,
         guard: Callable[[], None],
+        refreshed: bool = False,
     ) -> int:
-        self._refresh(index_name)
+        if not refreshed:
+            self._refresh(index_name)
         deleted = 0
         for document_ids in batched(kept, _QUERY_DOCUMENTS):
             ids = list(self._other_versions(index_name, owner, document_ids, kept))

@@ -93,8 +93,21 @@ def pages(
     Raises:
         ServiceUnavailable: Elasticsearch does not answer.
     """
+    asked: dict[str, Any] = {
+        "query": query,
+        "size": _PAGE,
+        "source_includes": fields,
+        "track_total_hits": False,
+        # The hits of some shards only would be taken for all there are.
+        "allow_partial_search_results": False,
+    }
     with translated_errors():
         try:
+            # Most queries have few hits: one request finds them all, from one snapshot.
+            first = client.search(index=index_name, routing=routing, **asked)["hits"]["hits"]
+            if len(first) < _PAGE:
+                yield from first
+                return
             pit = client.open_point_in_time(index=index_name, keep_alive="2m", routing=routing)[
                 "id"
             ]
@@ -105,12 +118,9 @@ def pages(
             while True:
                 answer = client.search(
                     pit={"id": pit, "keep_alive": "2m"},
-                    query=query,
                     sort=[{"_shard_doc": "asc"}],
-                    size=_PAGE,
-                    source_includes=fields,
                     search_after=after,
-                    track_total_hits=False,
+                    **asked,
                 )
                 page = answer["hits"]["hits"]
                 yield from page

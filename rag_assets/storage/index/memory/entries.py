@@ -49,6 +49,7 @@ class MemoryEntries:
         kept: Mapping[str, str | None],
         *,
         guard: Callable[[], None],
+        refreshed: bool = False,
     ) -> int:
         ids = [
             row.id

@@ -193,9 +193,9 @@ def test_many_small_files_make_compaction_due(acme: TenantLake) -> None:
 def test_large_tables_are_rewritten_in_ranges(
     acme: TenantLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts, _ = fill(acme, 40)
     small = replace(EMBEDDINGS_TABLE, file_bytes=4_000)
     monkeypatch.setattr("rag_assets.storage.lake.schemas.EMBEDDINGS_TABLE", small)
+    texts, _ = fill(acme, 40)
     (done,) = (d for name, d in acme.compact().items() if name.startswith("embeddings/"))
     assert 4 < done.after.files < done.before.files
     assert done.after.rows == len(texts)

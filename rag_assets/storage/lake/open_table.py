@@ -1,0 +1,141 @@
+"""A Delta table kept open: brought up to date for each use, and not opened again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Set
+from typing import Any, Final
+
+import polars as pl
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from rag_assets.storage.lake.location import Location
+
+FILE: Final = "__file"
+"""The column with the name of each row's file."""
+
+_MOST_KEYS: Final = 20_000
+"""Keys held in memory; those of further files are read whenever they are asked for."""
+
+_NOTHING: Final = pl.DataFrame(schema={"key": pl.String, FILE: pl.String})
+
+
+class OpenTable:
+    """The newest version of a table, and the keys of its files.
+
+    Opening a table reads its log from the last checkpoint on, which takes several times as long as
+    reading what was added since it was last used. Files never change, so their keys are read once.
+    A folder that was deleted behind its back is noticed when its files are read: call `forget`.
+
+    Args:
+        location: the table's folder; it need not exist.
+        key: the column that rows are found by.
+    """
+
+    def __init__(self, location: Location, key: str) -> None:
+        self._location = location
+        self._key = key
+        self._lock = threading.Lock()
+        self._table: DeltaTable | None = None
+        self._keys: dict[str, pl.DataFrame] = {}
+
+    def newest(self) -> DeltaTable | None:
+        """The newest version of the table; None if it does not exist."""
+        with self._lock:
+            if self._table is not None:
+                try:
+                    self._table.update_incremental()
+                except (OSError, DeltaError):
+                    self._forget()
+            if self._table is None:
+                self._table = self._open()
+            return self._table
+
+    def forget(self) -> None:
+        """Open the table again at its next use."""
+        with self._lock:
+            self._forget()
+
+    def scan(
+        self,
+        table: DeltaTable,
+        paths: Collection[str] | None = None,
+        file_column: str | None = None,
+    ) -> pl.LazyFrame | None:
+        """The rows of the table, or of some of its files; None if there are none.
+
+        Args:
+            table: the version to read.
+            paths: names of the files to read; all by default.
+            file_column: name of an added column with the path of each row's file.
+        """
+        names = file_names(table)
+        names &= names if paths is None else set(paths)
+        if not names:
+            return None
+        return pl.scan_parquet(
+            [f"{self._location.url}/{name}" for name in sorted(names)],
+            glob=False,
+            include_file_paths=file_column,
+            storage_options=dict(self._location.storage_options) or None,
+        )
+
+    def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
+        """Those of the keys that the table has, each with the name of one of its files."""
+        among = pl.col(self._key).is_in(sorted(wanted))
+        with self._lock:
+            rest = self._keep_keys(table)
+            kept = [keys.filter(among) for keys in self._keys.values()]
+        found = [_NOTHING.rename({"key": self._key}), *kept]
+        # In files of many rows, groups of rows are skipped by their least and greatest key.
+        if rest and (scanned := self.scan(table, rest, FILE)) is not None:
+            found.append(_with_file_names(scanned.filter(among).select(self._key, FILE)))
+        return pl.concat(found).unique(self._key)
+
+    def _keep_keys(self, table: DeltaTable) -> set[str]:
+        """Read the keys of new small files; returns the files whose keys are not held."""
+        names = file_names(table)
+        self._keys = {name: keys for name, keys in self._keys.items() if name in names}
+        new = names - self._keys.keys()
+        if not new:
+            return set()
+        room = _MOST_KEYS - sum(map(len, self._keys.values()))
+        chosen = []
+        for name, rows in sorted(_row_counts(table).items(), key=lambda item: item[1]):
+            if name in new and rows <= room:
+                chosen.append(name)
+                room -= rows
+        if chosen and (scanned := self.scan(table, chosen, FILE)) is not None:
+            keys = _with_file_names(scanned.select(self._key, FILE))
+            self._keys |= {
+                str(name): rows for (name,), rows in keys.partition_by(FILE, as_dict=True).items()
+            }
+        return new - self._keys.keys()
+
+    def _open(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(
+                self._location.url, storage_options=dict(self._location.storage_options)
+            )
+        except TableNotFoundError:
+            return None
+
+    def _forget(self) -> None:
+        self._table, self._keys = None, {}
+
+
+def file_names(table: DeltaTable) -> set[str]:
+    """The names of an open table's files, which are all in its folder."""
+    # Only the names: Delta percent-encodes folders (a space, an umlaut), Polars does not.
+    return {uri.rsplit("/", 1)[-1] for uri in table.file_uris()}
+
+
+def _row_counts(table: DeltaTable) -> dict[str, int]:
+    actions: Any = table.get_add_actions(flatten=True)
+    frame = pl.DataFrame(actions).select("path", "num_records")
+    return {str(path).rsplit("/", 1)[-1]: int(rows) for path, rows in frame.iter_rows()}
+
+
+def _with_file_names(rows: pl.LazyFrame) -> pl.DataFrame:
+    return rows.with_columns(pl.col(FILE).str.split("/").list.last()).collect()
