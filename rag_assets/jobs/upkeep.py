@@ -29,13 +29,17 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     """Compact every tenant's tables, and delete data of removed tenants."""
 
     def compact_one(ctx: TenantContext) -> str:
-        return f"{len(compact(ctx))} tables compacted"
+        compacted = compact(ctx)
+        dead = sum(result.dead for result in compacted.values())
+        return f"{len(compacted)} tables compacted, {dead} rows let go of that nothing needs"
 
     for_each_locked(context, workbench, "compaction", compact_one)
     with clear_failures():
-        swept = delete_strays(
-            workbench.postgres.catalog(), workbench.lake.lake(), workbench.elasticsearch.store()
-        )
+        store = workbench.elasticsearch.store()
+        swept = delete_strays(workbench.postgres.catalog(), workbench.lake.lake(), store)
+        for index_name in store.indexes.names():
+            left = store.indexes.expunge(index_name)
+            context.log.info(f"{index_name}: {left} deleted entries left in its files")
     if swept:
         context.log.warning(f"deleted {swept} entries and folders of tenants that were removed")
 

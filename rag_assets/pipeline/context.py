@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import get_args
 
+from rag_assets.common.clock import Clock
 from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, chunk_set_key
@@ -64,6 +65,7 @@ class TenantContext:
         batch_api: returns the batch API of one of the tenant's embedders, past ones included.
         kept_pool: keeps worker processes from stage to stage; without one each stage starts its
             own.
+        clock: by which ages are counted.
     """
 
     tenant: Tenant
@@ -78,6 +80,7 @@ class TenantContext:
     limits: SliceLimits = field(default_factory=SliceLimits)
     batch_api: Callable[[EmbedderConfig], BatchApi] = build_batch_api
     kept_pool: KeptPool | None = None
+    clock: Clock = field(default_factory=Clock)
 
     @contextmanager
     def worker_pool(self) -> Iterator[WorkerPool]:

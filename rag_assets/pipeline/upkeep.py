@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-from rag_assets.pipeline.context import TenantContext, build_of, config_key
+from rag_assets.pipeline.context import TenantContext, build_of
 from rag_assets.pipeline.generations import drop_generation
+from rag_assets.pipeline.live_keys import live_keys
 from rag_assets.pipeline.publishing import remove_deleted
-from rag_assets.pipeline.slices import parsed_documents
 from rag_assets.storage.catalog.events import SEARCHES
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.lake.model import Compaction, LiveKeys
+from rag_assets.storage.lake.model import Compaction
 
 GRACE_PERIOD = timedelta(days=7)
 """How long a retired build is kept, so that returning to it changes one row only."""
@@ -33,16 +33,16 @@ class PruningReport:
     events: int
 
 
-def prune(ctx: TenantContext, *, now: datetime | None = None) -> PruningReport:
+def prune(ctx: TenantContext) -> PruningReport:
     """Delete documents with their entries, and search events, that exceed their retention."""
-    documents = delete_expired(ctx, now=now)
+    documents = delete_expired(ctx)
     _, entries = remove_deleted(ctx)
     kept = timedelta(days=ctx.tenant.retrieval.events_days)
-    events = ctx.catalog.events.delete_before(ctx.ref, SEARCHES, (now or datetime.now(UTC)) - kept)
+    events = ctx.catalog.events.delete_before(ctx.ref, SEARCHES, ctx.clock.now() - kept)
     return PruningReport(documents, entries, events)
 
 
-def delete_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:
+def delete_expired(ctx: TenantContext) -> int:
     """Mark documents older than the tenant's retention deleted; searches omit them at once.
 
     A tombstone prevents that a document is added again while it is unchanged in its source.
@@ -52,7 +52,7 @@ def delete_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:
     """
     if ctx.tenant.retention_days is None:
         return 0
-    cutoff = (now or datetime.now(UTC)) - timedelta(days=ctx.tenant.retention_days)
+    cutoff = ctx.clock.now() - timedelta(days=ctx.tenant.retention_days)
     due = ctx.catalog.documents.indexed_before(ctx.ref.id, cutoff)
     ctx.guard()
     ctx.catalog.documents.add_tombstones(ctx.ref, due)
@@ -60,9 +60,9 @@ def delete_expired(ctx: TenantContext, *, now: datetime | None = None) -> int:
     return len(due)
 
 
-def drop_old_generations(ctx: TenantContext, *, now: datetime | None = None) -> int:
+def drop_old_generations(ctx: TenantContext) -> int:
     """Delete builds retired or abandoned before the grace period; returns how many."""
-    before = (now or datetime.now(UTC)) - GRACE_PERIOD
+    before = ctx.clock.now() - GRACE_PERIOD
     generations = ctx.catalog.generations.live(ctx.ref.id)
     wanted = build_of(generations, ctx.tenant, ctx.embedder.embedder_id)
     old = [
@@ -81,13 +81,14 @@ def _retired_at(generation: Generation, wanted: Generation | None) -> datetime |
     return generation.created_at if abandoned else generation.retired_at
 
 
-def compact(ctx: TenantContext, *, now: datetime | None = None) -> Mapping[str, Compaction]:
+def compact(ctx: TenantContext) -> Mapping[str, Compaction]:
     """Merge the lake's small files, and delete data that no document or build needs."""
-    drop_old_generations(ctx, now=now)
+    drop_old_generations(ctx)
     ctx.guard()
-    ctx.catalog.documents.purge_deleted(ctx.ref, (now or datetime.now(UTC)) - GRACE_PERIOD)
-    ctx.catalog.batches.delete_closed(ctx.ref, (now or datetime.now(UTC)) - GRACE_PERIOD)
-    live = _live_keys(ctx)
+    before = ctx.clock.now() - GRACE_PERIOD
+    ctx.catalog.documents.purge_deleted(ctx.ref, before)
+    ctx.catalog.batches.delete_closed(ctx.ref, before)
+    live = live_keys(ctx)
     compacted = ctx.lake.compact(live)
     if live.embedders is not None:
         ctx.catalog.probes.keep_only(ctx.ref, live.embedders)
@@ -106,27 +107,3 @@ def compact_if_due(ctx: TenantContext) -> bool:
     ctx.guard()
     ctx.lake.compact()
     return True
-
-
-def _live_keys(ctx: TenantContext) -> LiveKeys:
-    embedder_id = ctx.embedder.embedder_id
-    generations = ctx.catalog.generations.live(ctx.ref.id)
-    if generations != [build_of(generations, ctx.tenant, embedder_id)]:
-        # Another build's chunks were made with parameters that are no longer configured.
-        return LiveKeys()
-    key = config_key(ctx.tenant, embedder_id)
-    documents = ctx.catalog.documents.all(ctx.ref.id)
-    if ctx.catalog.index.unfinished_count(ctx.ref.id, generations[0].number, key) or any(
-        document.status == "FAILED" for document in documents
-    ):
-        # The present contents alone do not determine what is served now, or would be reused.
-        return LiveKeys()
-    parse_keys = {ctx.parse_key(document) for document in documents}
-    chunk_sets = {item.chunk_set_key for item in parsed_documents(ctx, documents)}
-    hashes = ctx.lake.chunk_hashes(chunk_sets)
-    return LiveKeys(
-        parsed=parse_keys,
-        chunk_sets=chunk_sets,
-        texts={text for of_document in hashes.values() for text in of_document},
-        embedders={generation.embedder_id for generation in generations},
-    )

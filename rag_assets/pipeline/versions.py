@@ -27,6 +27,7 @@ class Version:
     """
 
     document: Document
+    parse_key: str
     chunk_set_key: str
     media_type: str
     title: str
@@ -42,6 +43,8 @@ class Version:
             indexed_key=self.key,
             document_key=self.document.document_key,
             config_key=config_key,
+            parse_key=self.parse_key,
+            chunk_set_key=self.chunk_set_key,
             chunk_count=self.chunk_count,
             dropped_count=self.dropped_count,
             title=self.title,
@@ -97,6 +100,7 @@ def _version(ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead) -> Ve
     )
     return Version(
         document=document,
+        parse_key=ctx.parse_key(document),
         chunk_set_key=item.chunk_set_key,
         media_type=item.media_type,
         title=title,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
+from rag_assets.common.clock import Clock
 from rag_assets.pipeline.context import SliceLimits
 from rag_assets.pipeline.drift import inspect_index, repair_index
 from rag_assets.pipeline.upkeep import GRACE_PERIOD, compact, drop_old_generations
@@ -134,11 +136,11 @@ def test_old_builds_go_after_their_grace_and_abandoned_ones_too(
     driver.sync(tenant)
     kept = shared_installation.entries(tenant)
     with driver.locked(tenant) as ctx:
-        assert drop_old_generations(ctx, now=datetime.now(UTC)) == 0
-        later = datetime.now(UTC) + GRACE_PERIOD + timedelta(hours=1)
+        assert drop_old_generations(ctx) == 0
+        later = Clock(ahead=GRACE_PERIOD + timedelta(hours=1))
         old = ctx.catalog.generations.live(tenant)[:-1]
         assert len(old) == 2
-        assert drop_old_generations(ctx, now=later) == 2
+        assert drop_old_generations(replace(ctx, clock=later)) == 2
         for generation in old:
             assert ctx.store.entries.count(generation.index_name, ctx.owner(generation)) == 0
     assert shared_installation.entries(tenant) == kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import httpx2 as httpx
@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownTenant
 from rag_assets.pipeline.upkeep import prune
 from rag_assets.retrieval.model import SearchRequest
@@ -139,12 +140,14 @@ def test_documents_past_their_retention_are_pruned_until_they_change(
     folder = shared_installation.add_tenant("forgetful", retention_days=30, **FAST)
     fill(folder)
     driver.sync("forgetful")
-    later = datetime.now(UTC) + timedelta(days=31)
+    clock = Clock(ahead=timedelta(days=31))
+    later = clock.now()
     with driver.locked("forgetful") as ctx:
-        assert (prune(ctx).documents, prune(ctx, now=later).documents) == (0, 3)
+        aged = replace(ctx, clock=clock)
+        assert (prune(ctx).documents, prune(aged).documents) == (0, 3)
         asked = NewEvent("rag_search_started", later - timedelta(days=91), {"query": "tide"})
         ctx.catalog.events.append(ctx.ref, [asked, replace(asked, at=later)])
-        assert prune(ctx, now=later).events == 1
+        assert prune(aged).events == 1
     assert shared_installation.entries("forgetful") == {}
     assert not shared_installation.search("forgetful", "tide", mode="text")
     unchanged = driver.sync("forgetful")

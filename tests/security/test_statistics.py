@@ -65,7 +65,10 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "access_scopes": ("tenant", "scope", "principal"),
     "check_results": ("tenant", "asset", "name", "severity"),
     "checkpoints": ("tenant", "checkpoint_type"),
-    "document_index": ("tenant", "document_id", "indexed_key", "document_key", "config_key"),
+    "document_index": (
+        *("tenant", "document_id", "indexed_key", "document_key", "config_key"),
+        *("parse_key", "chunk_set_key"),
+    ),
     "documents": (
         *("tenant", "document_id", "source", "media_type", "content_sha256", "access_scope"),
         *("document_key", "status", "failed_document_key", "failed_config_key"),

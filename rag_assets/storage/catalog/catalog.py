@@ -13,6 +13,7 @@ from rag_assets.storage.catalog.freshness import FreshnessQuery
 from rag_assets.storage.catalog.generations import GenerationTable
 from rag_assets.storage.catalog.index import IndexTable
 from rag_assets.storage.catalog.judgements import JudgementTable
+from rag_assets.storage.catalog.lake_keys import LakeKeyTable
 from rag_assets.storage.catalog.lock import TenantLock
 from rag_assets.storage.catalog.migrate import migrate
 from rag_assets.storage.catalog.overview import Overview
@@ -44,6 +45,7 @@ class Catalog:
         self.removals = RemovalTable(database)
         self.reindex_requests = ReindexRequestTable(database)
         self.index = IndexTable(database)
+        self.lake_keys = LakeKeyTable(database)
         self.readable = ReadableDocuments(database)
         self.generations = GenerationTable(database)
         self.syncs = SyncTable(database)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from psycopg.errors import LockNotAvailable
@@ -22,6 +23,7 @@ from sqlalchemy import (
     bindparam,
     create_engine,
     event,
+    func,
     literal,
     select,
     text,
@@ -121,6 +123,15 @@ class Database:
                     hint="nothing of this run was kept; add the tenant again to index it",
                 )
             yield connection
+
+    def time(self) -> datetime:
+        """Postgres's time.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        with self.begin() as connection:
+            return connection.execute(select(func.clock_timestamp())).scalar_one()
 
     @contextmanager
     def session(self) -> Iterator[Connection]:

@@ -185,7 +185,7 @@ class IndexTable:
                 name: new.excluded[name]
                 for name in (
                     *("indexed_key", "document_key", "config_key"),
-                    *("chunk_count", "indexed_at"),
+                    *("parse_key", "chunk_set_key", "chunk_count", "indexed_at"),
                 )
             },
         )
@@ -205,6 +205,8 @@ class IndexTable:
                         "indexed_key": version.indexed_key,
                         "document_key": version.document_key,
                         "config_key": version.config_key,
+                        "parse_key": version.parse_key,
+                        "chunk_set_key": version.chunk_set_key,
                         "chunk_count": version.chunk_count,
                         "indexed_at": now,
                         "dirty": False,

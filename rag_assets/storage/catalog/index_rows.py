@@ -34,12 +34,15 @@ class IndexedVersion:
     Attributes:
         indexed_key: hash of everything in its entries; entries with another key are not returned.
         document_key, config_key: the inputs from which it was built.
+        parse_key, chunk_set_key: of its text and its chunks in the lake.
     """
 
     document_id: str
     indexed_key: str
     document_key: str
     config_key: str
+    parse_key: str
+    chunk_set_key: str
     chunk_count: int
     dropped_count: int = 0
     title: str | None = None
@@ -236,14 +239,14 @@ def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
 
 def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
     """The statement that withholds all versions of documents and schedules their deletion."""
-    nothing = {"indexed_key": None, "document_key": None, "config_key": None}
+    keys = ("indexed_key", "document_key", "config_key", "parse_key", "chunk_set_key")
     return (
         update(document_index)
         .where(
             document_index.c.tenant == ref.id,
             among(document_index.c.document_id, document_ids),
         )
-        .values(**nothing, chunk_count=0, dirty=True)
+        .values(**dict.fromkeys(keys), chunk_count=0, dirty=True)
     )
 
 

@@ -128,6 +128,9 @@ document_index = Table(
     Column("indexed_key", Text),
     Column("document_key", Text),
     Column("config_key", Text),
+    # Of that version in the lake; null if it was indexed before they were recorded.
+    Column("parse_key", Text),
+    Column("chunk_set_key", Text),
     Column("chunk_count", Integer, nullable=False, server_default="0"),
     # Whether other versions may have entries: set before a write, cleared after clean-up.
     Column("dirty", Boolean, nullable=False, server_default=text("true")),

@@ -199,6 +199,15 @@ class IndexAdministration(Protocol):
         """Delete an index, if it exists."""
         ...
 
+    def expunge(self, index_name: str) -> int:
+        """Remove deleted entries from an index's files, which keep them until they are rewritten.
+
+        Returns:
+            how many deleted entries the files still hold: those that were deleted so recently that
+            another copy of the index may need to read of it.
+        """
+        ...
+
     def view_name(self, tenant: str) -> str:
         """The name of the tenant's view."""
         ...

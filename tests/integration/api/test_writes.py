@@ -195,7 +195,9 @@ def test_a_sync_under_way_brings_nothing_back_that_is_deleted(api: Api, kind: st
     [held] = [
         v for v in catalog.index.held_versions("acme", serving.number) if v.document_id == id_
     ]
-    version = IndexedVersion(id_, held.indexed_key, row.document_key, "any", held.chunk_count)
+    version = IndexedVersion(
+        id_, held.indexed_key, row.document_key, "any", "parsed", "chunks", held.chunk_count
+    )
 
     api.send("DELETE", f"/rag/documents/{id_}")
     catalog.documents.record(ref, [listed], lane=0)

@@ -21,6 +21,7 @@ from rag_assets.storage.index.model import (
 )
 
 _PAGE = 1_000
+_MERGE_SECONDS = 3_600
 
 
 class ElasticsearchIndexes:
@@ -99,6 +100,23 @@ class ElasticsearchIndexes:
     def drop(self, index_name: str) -> None:
         with translated_errors():
             self._client.indices.delete(index=index_name, ignore_unavailable=True)
+
+    def expunge(self, index_name: str) -> int:
+        # By default, files of which a tenth is deleted are left as they are.
+        all_deleted = {"index.merge.policy.expunge_deletes_allowed": "0"}
+        merging = self._client.options(request_timeout=_MERGE_SECONDS)
+        with translated_errors():
+            try:
+                self._client.indices.put_settings(index=index_name, settings=all_deleted)
+                # Deleted entries count as history until they are in a commit.
+                self._client.indices.flush(index=index_name, wait_if_ongoing=True)
+                merging.indices.forcemerge(index=index_name, only_expunge_deletes=True)
+                # Files that were merged, and the log of writes, go with the next commit.
+                self._client.indices.flush(index=index_name, force=True, wait_if_ongoing=True)
+                stats = self._client.indices.stats(index=index_name, metric="docs")
+            except NotFoundError:
+                return 0
+        return int(stats["_all"]["total"]["docs"]["deleted"])
 
     def view_name(self, tenant: str) -> str:
         return self._names.alias(tenant)

@@ -1,0 +1,133 @@
+"""What the builds hold of the lake: the keys of each version's parsed text and chunk set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, bindparam, or_, select, update
+
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.index_rows import (
+    is_behind,
+    of_generation,
+    same_document,
+    with_index,
+)
+from rag_assets.storage.catalog.tables import document_index, documents
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedKeys:
+    """The keys in the lake of one version of a document."""
+
+    document_id: str
+    parse_key: str
+    chunk_set_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class LakeKeys:
+    """The keys in the lake of all versions in all builds of a tenant.
+
+    Attributes:
+        parsed: parse_keys.
+        chunk_sets: chunk_set_keys.
+        unknown: how many versions were indexed before their keys were recorded.
+    """
+
+    parsed: Set[str]
+    chunk_sets: Set[str]
+    unknown: int
+
+
+class LakeKeyTable:
+    """Queries on the keys in `document_index`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def recorded(self, tenant_id: str) -> LakeKeys:
+        """The keys of all versions in all builds, without those of deleted documents."""
+        held = document_index.c
+        query = (
+            select(held.parse_key, held.chunk_set_key)
+            .join(documents, same_document())
+            .where(
+                held.tenant == tenant_id,
+                documents.c.status != "DELETED",
+                or_(held.indexed_key.is_not(None), held.parse_key.is_not(None)),
+            )
+        )
+        parsed: set[str] = set()
+        chunk_sets: set[str] = set()
+        unknown = 0
+        with self._database.begin() as connection:
+            for parse_key, chunk_set_key in connection.execute(query):
+                if parse_key is None:
+                    unknown += 1
+                else:
+                    parsed.add(parse_key)
+                    chunk_sets.add(chunk_set_key)
+        return LakeKeys(parsed, chunk_sets, unknown)
+
+    def behind(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
+        """Documents whose present content is not in a build, failed ones too.
+
+        Args:
+            tenant_id: the tenant.
+            generation: the build; 0: one that has not begun yet.
+            config_key: of the present configuration.
+        """
+        return self._documents(
+            select(documents.c.document_id)
+            .select_from(with_index(generation))
+            .where(documents.c.tenant == tenant_id, _living(), is_behind(config_key))
+        )
+
+    def unrecorded(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
+        """Documents whose present content is in a build, but not the keys of it."""
+        held = document_index.c
+        return self._documents(
+            select(documents.c.document_id)
+            .select_from(with_index(generation))
+            .where(
+                documents.c.tenant == tenant_id,
+                _living(),
+                held.indexed_key.is_not(None),
+                held.parse_key.is_(None),
+                ~is_behind(config_key),
+            )
+        )
+
+    def record(self, ref: TenantRef, generation: int, keys: Sequence[RecordedKeys]) -> None:
+        """Record the keys of versions that are in a build."""
+        if not keys:
+            return
+        statement = (
+            update(document_index)
+            .where(
+                of_generation(ref.id, generation),
+                document_index.c.document_id == bindparam("version_of"),
+            )
+            .values(parse_key=bindparam("its_parse_key"), chunk_set_key=bindparam("its_chunks"))
+        )
+        rows = [
+            {
+                "version_of": of.document_id,
+                "its_parse_key": of.parse_key,
+                "its_chunks": of.chunk_set_key,
+            }
+            for of in keys
+        ]
+        with self._database.begin_for(ref) as connection:
+            connection.execute(statement, rows)
+
+    def _documents(self, query: Select[Any]) -> list[str]:
+        with self._database.begin() as connection:
+            return list(connection.scalars(query))
+
+
+def _living() -> ColumnElement[bool]:
+    return documents.c.status != "DELETED"
