@@ -80,7 +80,7 @@ def _why_left(state: TenantState, now: datetime) -> str | None:
     ):
         if count:
             return f"{count} {what}"
-    if state.next_expiry is not None and state.next_expiry <= now:
+    if state.next_expiry is not None and state.next_expiry < now:
         return "documents have reached their retention"
     return None
 

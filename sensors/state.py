@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.spending import require_price
 from rag_assets.common.batches import batched
+from rag_assets.common.clock import MOST_SKEW, Clock
 from rag_assets.common.errors import ListingFailed, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.models.factory import embedder_id_of
@@ -129,12 +130,27 @@ class _Facts:
             number = 0 if build is None else build.number
             wanted.append(WantedBuild(of.tenant.id, number, of.config))
         self._left = catalog.work.left(wanted) if ids else {}
+        ages = any(of.tenant.retention_days is not None for of in keys)
+        # A run that the wrong time requests would prune nothing, and be requested again.
+        self._clock_is_right = ages and Clock().skew(catalog.database.time()) <= MOST_SKEW
 
     def syncs(self, tenant_id: str) -> dict[str, Sync]:
         return self._syncs.get(tenant_id, {})
 
     def left(self, tenant_id: str) -> WorkLeft:
         return self._left[tenant_id]
+
+    def next_expiry(self, tenant: Tenant) -> datetime | None:
+        """When the next document that need not wait for a person falls due for pruning."""
+        if not self._clock_is_right:
+            return None
+        held = {name for name, sync in self.syncs(tenant.id).items() if sync.held_prunes}
+        expiries = [
+            since + timedelta(days=days)
+            for (source, source_type), since in self.left(tenant.id).oldest.items()
+            if source not in held and (days := tenant.retention_of(source_type)) is not None
+        ]
+        return min(expiries, default=None)
 
 
 def _state(
@@ -153,9 +169,6 @@ def _state(
             unlisted[source.name] = error.message
         else:
             digests[source.name] = digest.hexdigest()
-    expiry = None
-    if tenant.retention_days is not None and left.oldest_change is not None:
-        expiry = left.oldest_change + timedelta(days=tenant.retention_days)
     return TenantState(
         tenant_id=record.id,
         digests=digests,
@@ -166,5 +179,5 @@ def _state(
         removals=left.removals,
         partly_replaced=left.partly_replaced,
         recently_changed=sum(left.read_again.get(source, 0) for source in digests),
-        next_expiry=expiry,
+        next_expiry=facts.next_expiry(tenant),
     )

@@ -8,8 +8,8 @@ from rag_assets.assets.metadata_values import notes, seconds, table
 from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.listing import list_documents
+from rag_assets.pipeline.retention import prune_due
 from rag_assets.pipeline.slices import plan_work
-from rag_assets.pipeline.upkeep import delete_expired
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 
@@ -41,10 +41,12 @@ def raw_documents(
     """List the sources and choose the run's slice."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         report = list_documents(ctx, workbench.scanner(), allow_deletes=config.allow_deletes)
-        pruned = delete_expired(ctx)
+        pruned = prune_due(ctx, by="a sync")
         work = plan_work(ctx, context.run.run_id, report.unlisted)
     for message in report.unlisted:
         context.log.error(message)
+    for warning in pruned.warnings(ctx.ref.id):
+        context.log.warning(warning)
     if report.held:
         context.log.warning(
             f"{report.held} documents disappeared at once and are kept. To delete them:"
@@ -58,7 +60,7 @@ def raw_documents(
             "touched": report.touched,
             "removed": report.removed,
             "held": report.held,
-            "pruned": pruned,
+            "pruned": pruned.documents,
             "failed": report.failed,
             "bytes": report.bytes,
             "slice": len(work.documents),

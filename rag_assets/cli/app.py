@@ -13,7 +13,17 @@ import typer
 from click import ClickException
 from click.exceptions import NoArgsIsHelpError
 
-from rag_assets.cli import access, chain, judgements, keys, search, servers, tenants, tokens
+from rag_assets.cli import (
+    access,
+    chain,
+    judgements,
+    keys,
+    retention,
+    search,
+    servers,
+    tenants,
+    tokens,
+)
 from rag_assets.cli.system_commands import SystemCommands
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 
@@ -29,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (servers, chain, search):
+for group in (servers, chain, search, retention):
     app.add_typer(group.app)
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rag_assets.common.batches import batched
 from rag_assets.pipeline.context import TenantContext, build_of, config_key
@@ -13,16 +14,29 @@ from rag_assets.storage.lake.model import LiveKeys
 _BATCH = 2_000
 
 
-def live_keys(ctx: TenantContext) -> LiveKeys:
-    """The keys that the lake must keep; all others may be let go of.
+@dataclass(frozen=True, slots=True)
+class NeededKeys:
+    """The keys that the lake must keep.
 
-    These are the keys of every version in a live build, which `document_index` records, and those
-    of documents whose present content is not in the build of the present configuration yet: what
-    is computed of them is used when they are tried again.
-
-    A version from before keys were recorded whose document has changed since is not known: then
-    everything but the vectors of unused embedders is kept.
+    Attributes:
+        known: of every version in a live build, as `document_index` records them, and of documents
+            whose present content is not in the build of the present configuration yet: what is
+            computed of them is used when they are tried again.
+        complete: whether these are all. A version that was indexed before keys were recorded is
+            not known once its document has changed.
     """
+
+    known: LiveKeys
+    complete: bool
+
+    @property
+    def kept(self) -> LiveKeys:
+        """What a compaction keeps: everything but unused embedders while a version is unknown."""
+        return self.known if self.complete else LiveKeys(embedders=self.known.embedders)
+
+
+def needed_keys(ctx: TenantContext) -> NeededKeys:
+    """The keys that the lake must keep; all others may be let go of."""
     generations = ctx.catalog.generations.live(ctx.ref.id)
     embedder_id = ctx.embedder.embedder_id
     wanted = build_of(generations, ctx.tenant, embedder_id)
@@ -31,20 +45,19 @@ def live_keys(ctx: TenantContext) -> LiveKeys:
     _record_missing(ctx, number, key)
     embedders = {embedder_id, *(generation.embedder_id for generation in generations)}
     recorded = ctx.catalog.lake_keys.recorded(ctx.ref.id)
-    if recorded.unknown:
-        return LiveKeys(embedders=embedders)
     parsed, chunk_sets = set(recorded.parsed), set(recorded.chunk_sets)
     for batch in batched(ctx.catalog.lake_keys.behind(ctx.ref.id, number, key), _BATCH):
         documents = ctx.catalog.documents.find(ctx.ref.id, batch)
         parsed.update(ctx.parse_key(document) for document in documents)
         chunk_sets.update(item.chunk_set_key for item in parsed_documents(ctx, documents))
     hashes = ctx.lake.chunk_hashes(chunk_sets)
-    return LiveKeys(
+    known = LiveKeys(
         parsed=parsed,
         chunk_sets=chunk_sets,
         texts={text for of_document in hashes.values() for text in of_document},
         embedders=embedders,
     )
+    return NeededKeys(known, complete=not recorded.unknown)
 
 
 def _record_missing(ctx: TenantContext, generation: int, key: str) -> None:

@@ -77,7 +77,10 @@ def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
     due = [v for v in complete if intact.get(v.document.document_id) != v.key]
     ctx.guard()
     ctx.catalog.index.commit(
-        ctx.ref, generation.number, [version.indexed(work.config_key) for version in unchanged]
+        ctx.ref,
+        generation.number,
+        [version.indexed(work.config_key) for version in unchanged],
+        ahead=ctx.clock.ahead,
     )
     upserted, replaced = _publish(ctx, work, due)
     publish_when_complete(ctx, generation)
@@ -172,7 +175,7 @@ def _publish_batch(
         ctx.store.entries.write(index_name, entries)
         ctx.guard()
         versions = [version.indexed(work.config_key) for version in batch]
-        ctx.catalog.index.commit(ctx.ref, generation.number, versions)
+        ctx.catalog.index.commit(ctx.ref, generation.number, versions, ahead=ctx.clock.ahead)
     except (TenantGone, TenantLocked):
         # If the tenant was purged meanwhile, nothing else would ever find these entries. If
         # only the lock was lost, its next holder may have written the same ones: keep them.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
+from collections.abc import Mapping
 
-from rag_assets.common.errors import IndexInconsistent
+from rag_assets.common.clock import Clock
+from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.receipts import Receipt
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
@@ -16,27 +20,55 @@ _SWEEPS = 5
 
 
 def purge_tenant(
-    catalog: Catalog, lake: Lake, store: VectorStore, record: TenantRecord, settings: Settings
-) -> int:
+    catalog: Catalog,
+    lake: Lake,
+    store: VectorStore,
+    record: TenantRecord,
+    settings: Settings,
+    *,
+    by: str,
+    clock: Clock | None = None,
+) -> Receipt:
     """Delete every entry, file and row of a tenant; the caller holds its lock.
 
     The state REMOVING, written first, stops every writer that still holds the tenant's context.
     Interrupting it is safe: the next call continues.
 
+    Args:
+        catalog, lake, store, settings: of the installation.
+        record: the tenant.
+        by: who removes it, for the receipt.
+        clock: tells when.
+
     Returns:
-        how many entries were deleted from the index.
+        the receipt, which outlives the tenant.
     """
     catalog.tenants.set_state(record.id, "REMOVING")
+    at = (clock or Clock()).now()
+    erasure = catalog.erasures.begin_removal(record.ref, by=by, at=at)
+    if "lake" not in erasure.counts:
+        erasure = catalog.erasures.note(erasure, "lake", _rows_of_the_lake(lake, record))
     store.indexes.withdraw(record.id)
-    entries = sum(_sweep(store, index_name, record.id) for index_name in store.indexes.names())
+    for index_name in store.indexes.names():
+        _sweep(store, index_name, record.id)
     for index_name in store.indexes.dedicated(record.id):
         store.indexes.drop(index_name)
     for tenant_id, incarnation in list(lake.incarnations()):
         if tenant_id == record.id:
             lake.tenant(tenant_id, incarnation).purge()
     shutil.rmtree(settings.data_docs / record.id, ignore_errors=True)
-    catalog.tenants.delete(record.ref)
-    return entries
+    return catalog.erasures.end_removal(erasure)
+
+
+def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
+    rows: Counter[str] = Counter()
+    try:
+        tables = lake.tenant(record.id, record.incarnation).size().tables
+    except ServiceUnavailable:
+        return rows  # A table that cannot be read is deleted as well.
+    for name, size in tables.items():
+        rows[name.partition("/")[0]] += size.rows
+    return rows
 
 
 def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore) -> int:

@@ -1,63 +1,18 @@
-"""Upkeep: pruning, old generations, compaction."""
+"""Upkeep: old generations, compaction."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rag_assets.pipeline.context import TenantContext, build_of
 from rag_assets.pipeline.generations import drop_generation
-from rag_assets.pipeline.live_keys import live_keys
-from rag_assets.pipeline.publishing import remove_deleted
-from rag_assets.storage.catalog.events import SEARCHES
+from rag_assets.pipeline.live_keys import needed_keys
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.lake.model import Compaction
 
 GRACE_PERIOD = timedelta(days=7)
 """How long a retired build is kept, so that returning to it changes one row only."""
-
-
-@dataclass(frozen=True, slots=True)
-class PruningReport:
-    """Report on pruning.
-
-    Attributes:
-        documents: deleted documents.
-        entries: their entries, deleted from the index.
-        events: deleted events of searches.
-    """
-
-    documents: int
-    entries: int
-    events: int
-
-
-def prune(ctx: TenantContext) -> PruningReport:
-    """Delete documents with their entries, and search events, that exceed their retention."""
-    documents = delete_expired(ctx)
-    _, entries = remove_deleted(ctx)
-    kept = timedelta(days=ctx.tenant.retrieval.events_days)
-    events = ctx.catalog.events.delete_before(ctx.ref, SEARCHES, ctx.clock.now() - kept)
-    return PruningReport(documents, entries, events)
-
-
-def delete_expired(ctx: TenantContext) -> int:
-    """Mark documents older than the tenant's retention deleted; searches omit them at once.
-
-    A tombstone prevents that a document is added again while it is unchanged in its source.
-
-    Returns:
-        how many documents.
-    """
-    if ctx.tenant.retention_days is None:
-        return 0
-    cutoff = ctx.clock.now() - timedelta(days=ctx.tenant.retention_days)
-    due = ctx.catalog.documents.indexed_before(ctx.ref.id, cutoff)
-    ctx.guard()
-    ctx.catalog.documents.add_tombstones(ctx.ref, due)
-    ctx.catalog.events.write(ctx.ref, "pruned", [{"uri": document.uri} for document in due])
-    return len(due)
 
 
 def drop_old_generations(ctx: TenantContext) -> int:
@@ -88,7 +43,7 @@ def compact(ctx: TenantContext) -> Mapping[str, Compaction]:
     before = ctx.clock.now() - GRACE_PERIOD
     ctx.catalog.documents.purge_deleted(ctx.ref, before)
     ctx.catalog.batches.delete_closed(ctx.ref, before)
-    live = live_keys(ctx)
+    live = needed_keys(ctx).kept
     compacted = ctx.lake.compact(live)
     if live.embedders is not None:
         ctx.catalog.probes.keep_only(ctx.ref, live.embedders)

@@ -9,9 +9,11 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     PrivateAttr,
     StringConstraints,
+    Tag,
     ValidationError,
     field_validator,
 )
@@ -37,6 +39,21 @@ from rag_assets.tenants.sources import Source
 
 TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
+]
+_Days = Annotated[int, Field(ge=1, le=36_500)]
+
+
+def _form_of(retention: object) -> str:
+    return "by source type" if isinstance(retention, Mapping) else "days"
+
+
+Retention = Annotated[
+    Annotated[_Days, Tag("days")]
+    | Annotated[
+        dict[Annotated[str, StringConstraints(min_length=1, max_length=63)], _Days],
+        Tag("by source type"),
+    ],
+    Discriminator(_form_of),
 ]
 OcrLanguage = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]{3,40}$")]
 
@@ -195,8 +212,12 @@ class Tenant(_Model):
         sources: of its documents, each with a unique name.
         chunkers: rules that choose another chunker; the first that applies counts.
         caps: spending caps for embeddings and answers; finished work is kept.
-        retention_days: documents whose content is older than this are pruned; None keeps them as
-            long as their source does.
+        retention_days: documents are pruned when their present content was first embedded longer
+            ago: a number, or one for each source type ("file" for files), of which those that are
+            not named are kept as long as their source keeps them.
+        prune_share: share of a source's documents, if they are more than 20, that is pruned only
+            after `rag-assets prune TENANT --confirm`; null: any share, for retention that is a
+            rule.
         freshness_minutes: how far behind its source the index may be before a check fails.
         canary_distance: cosine distance by which the vectors of fixed texts, embedded daily, may
             move before a check fails: the provider changed the model.
@@ -219,7 +240,8 @@ class Tenant(_Model):
     privacy: PrivacyConfig = PrivacyConfig()
     caps: CapsConfig = CapsConfig()
     quality: QualityConfig = QualityConfig()
-    retention_days: int | None = Field(default=None, ge=1)
+    retention_days: Retention | None = None
+    prune_share: float | None = Field(default=0.5, ge=0, le=1)
     freshness_minutes: int = Field(default=60, ge=1)
     canary_distance: float = Field(default=0.01, gt=0, le=2)
     _kinds: TenantKinds = PrivateAttr(default_factory=installed_kinds)
@@ -249,6 +271,11 @@ class Tenant(_Model):
             if rule.matches(source=source, source_type=source_type, media_type=media_type)
         )
         return next(rules, self.chunker).parameters
+
+    def retention_of(self, source_type: str) -> int | None:
+        """Days that documents of a source type are kept; None: as long as their source does."""
+        days = self.retention_days
+        return days.get(source_type) if isinstance(days, dict) else days
 
     def min_score(self, embedder_id: str) -> float | None:
         """The cosine below which a hit is left out; None: there is no threshold.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +41,8 @@ class Tenant:
         prose = " ".join(f"Sentence {n} is about {words}." for n in range(20))
         write_old(self.folder / f"{name}.md", f"# About {name}\n\n{prose}\n")
 
-    def sync(self) -> dict[str, int]:
-        return dict(self.driver.sync(self.id))
+    def sync(self) -> Counter[str]:
+        return self.driver.sync(self.id)
 
     def within(self, work: Callable[[TenantContext], object]) -> None:
         with self.driver.locked(self.id) as ctx:

@@ -40,6 +40,7 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
         "source_type",
     ),
     "embedding_batches": ("error",),
+    "erasures": ("by", "document_ids", "parse_keys", "chunk_set_keys", "counts"),
     "events": ("payload",),
     "generations": ("digest_key", "embedder"),
     "judged_questions": ("question_id", "question", "kind", "judgements", "pool"),
@@ -50,6 +51,8 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "provider_keys": ("nonce", "ciphertext", "last_four"),
     "question_vectors": ("vector",),
+    "receipt_keys": ("key",),
+    "receipts": ("by", "counts", "documents", "proof"),
     "service_tokens": ("token_sha256", "principals"),
     "slices": ("unlisted",),
     "source_records": ("source_type", "source_id", "text", "said"),
@@ -72,11 +75,13 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "documents": (
         *("tenant", "document_id", "source", "media_type", "content_sha256", "access_scope"),
         *("document_key", "status", "failed_document_key", "failed_config_key"),
+        "embedded_sha256",
     ),
     "embedder_probes": ("tenant", "embedder_id", "probes_key", "vectors", "distances"),
     "embedding_batches": (
         *("tenant", "tag", "batch_id", "embedder_id", "embedder", "hashes", "state"),
     ),
+    "erasures": ("tenant", "kind", "rule"),
     "events": ("tenant", "kind"),
     "generations": (
         *("tenant", "generation_key", "index_name", "index_uuid", "embedder_id", "state"),
@@ -86,6 +91,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "provider_keys": ("tenant", "provider", "master_key_id"),
     "question_vectors": ("tenant", "embedder_id", "question_sha256"),
     "service_tokens": ("token_id", "tenant", "role"),
+    "receipts": ("tenant", "kind", "rule", "previous", "hash"),
     "serving": ("tenant", "index_name", "index_uuid", "embedder_id"),
     "slices": ("tenant", "run_id", "config_key", "document_ids"),
     "source_records": (

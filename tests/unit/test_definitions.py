@@ -115,3 +115,20 @@ def test_schedules_are_these_and_run(repository: dg.RepositoryDefinition) -> Non
     found = {schedule.name: schedule.default_status for schedule in repository.schedule_defs}
     assert found == dict.fromkeys(SCHEDULES, dg.DefaultScheduleStatus.RUNNING)
     assert rows("operations.md", r"schedule `(\w+)` \|") == SCHEDULES
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "cron"),
+    [
+        ("daily_pruning", "`daily_pruning` at 03:00", "0 3 * * *"),
+        ("weekly_compaction", "`weekly_compaction`, Sunday 04:00", "0 4 * * 0"),
+    ],
+)
+def test_schedules_of_the_page_about_retention_run_when_it_says(
+    repository: dg.RepositoryDefinition, name: str, shown: str, cron: str
+) -> None:
+    page = (ROOT / "docs" / "retention.md").read_text()
+    assert shown in page
+    assert repository.get_schedule_def(name).cron_schedule == cron
+    named = re.findall(r"`((?:daily|weekly|nightly|monthly)_[a-z_]+)`", page)
+    assert set(named) <= SCHEDULES

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rag_assets.storage.index.store import VectorStore
     from rag_assets.storage.lake.store import Lake
 
+_LOCK_SECONDS = 60.0
 _TEMPLATES = Path(__file__).resolve().parent.parent / "home"
 
 _P = ParamSpec("_P")
@@ -138,6 +140,32 @@ class Session:
             guard=lambda: None,
             log=progress,
         )
+
+    @contextmanager
+    def writer(self, tenant_id: str, what: str) -> Iterator[TenantContext]:
+        """The context of stages under the tenant's lock; waits a minute for its present holder.
+
+        Args:
+            tenant_id: an enabled tenant.
+            what: is done, for others who wait for the lock.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            ConfigurationError: it is disabled.
+            TenantLocked: the present holder did not release the lock in time.
+        """
+        from rag_assets.cli.commands.output import progress
+        from rag_assets.storage.catalog.lock import Holder
+
+        with self.catalog.lock.hold(
+            tenant_id,
+            Holder.here(what),
+            wait_seconds=_LOCK_SECONDS,
+            on_wait=lambda holder: progress(f"waiting for {holder}"),
+        ) as held:
+            ctx = self.reader(tenant_id)
+            lake = self.lake.tenant(ctx.ref.id, ctx.ref.incarnation, guard=held.check)
+            yield replace(ctx, lake=lake, guard=held.check)
 
     @cached_property
     def runner(self) -> Runner:

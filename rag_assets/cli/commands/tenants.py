@@ -8,6 +8,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError
@@ -154,12 +155,17 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
     lock = session.catalog.lock
     with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_waiting):
         TenantsFile(session.settings.tenants_file).remove(tenant_id)
-        entries = purge_tenant(session.catalog, lake, store, record, session.settings)
+        receipt = purge_tenant(
+            session.catalog, lake, store, record, session.settings, by=operator()
+        )
     _delete_history(session, tenant_id)
+    entries = receipt.counts["index"]["entries"]
     if as_json:
-        print_json({"id": tenant_id, "removed": True, "entries": entries})
+        shown = {"id": tenant_id, "removed": True, "entries": entries, "receipt": receipt.number}
+        print_json(shown)
         return
     say(f"Tenant {tenant_id} is removed: {entries} entries, its lake and its catalog rows.")
+    say(f"Receipt {receipt.number}: rag-assets receipts {tenant_id}")
 
 
 def _sources(folders: list[Path], home: Path, *, records: bool) -> list[dict[str, Any]]:

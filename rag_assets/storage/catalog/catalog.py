@@ -8,6 +8,7 @@ from rag_assets.storage.catalog.changes import ChangeChannel
 from rag_assets.storage.catalog.check_results import CheckResultTable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.documents import DocumentTable
+from rag_assets.storage.catalog.erasures import ErasureTable
 from rag_assets.storage.catalog.events import EventTable
 from rag_assets.storage.catalog.freshness import FreshnessQuery
 from rag_assets.storage.catalog.generations import GenerationTable
@@ -22,9 +23,11 @@ from rag_assets.storage.catalog.provider_keys import ProviderKeyTable
 from rag_assets.storage.catalog.quarantine import QuarantineTable
 from rag_assets.storage.catalog.question_vectors import QuestionVectorTable
 from rag_assets.storage.catalog.readable import ReadableDocuments
+from rag_assets.storage.catalog.receipts import ReceiptTable
 from rag_assets.storage.catalog.records import RecordTable
 from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
 from rag_assets.storage.catalog.removals import RemovalTable
+from rag_assets.storage.catalog.retention import RetentionQuery
 from rag_assets.storage.catalog.service_tokens import ServiceTokenTable
 from rag_assets.storage.catalog.syncs import SyncTable
 from rag_assets.storage.catalog.tenants import TenantTable
@@ -43,6 +46,9 @@ class Catalog:
         self.quarantine = QuarantineTable(database)
         self.records = RecordTable(database)
         self.removals = RemovalTable(database)
+        self.retention = RetentionQuery(database)
+        self.erasures = ErasureTable(database)
+        self.receipts = ReceiptTable(database)
         self.reindex_requests = ReindexRequestTable(database)
         self.index = IndexTable(database)
         self.lake_keys = LakeKeyTable(database)

@@ -131,7 +131,8 @@ class Database:
             ServiceUnavailable: Postgres does not answer.
         """
         with self.begin() as connection:
-            return connection.execute(select(func.clock_timestamp())).scalar_one()
+            now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+        return now
 
     @contextmanager
     def session(self) -> Iterator[Connection]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, and_, delete, exists, or_, select
-from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
 from rag_assets.common.batches import batched
@@ -107,16 +106,6 @@ class DocumentTable:
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
-    def indexed_before(self, tenant_id: str, cutoff: datetime) -> list[Document]:
-        """Documents whose content last changed before the cutoff, without deleted ones."""
-        query = select(documents).where(
-            documents.c.tenant == tenant_id,
-            documents.c.status != "DELETED",
-            documents.c.changed_at < cutoff,
-        )
-        with self._database.begin() as connection:
-            return [document_of(row) for row in connection.execute(query)]
-
     def reread_count(self, tenant_id: str, sources: Collection[str]) -> int:
         """The number of documents to read again, after a possible unnoticed change or on request.
 
@@ -135,27 +124,6 @@ class DocumentTable:
         )
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
-
-    def add_tombstones(self, ref: TenantRef, pruned: Iterable[Document]) -> None:
-        """Delete documents for their age, and record their content hashes."""
-        rows = [
-            {
-                "tenant": ref.id,
-                "document_id": document.document_id,
-                "content_sha256": document.content_sha256 or "",
-            }
-            for document in pruned
-        ]
-        if not rows:
-            return
-        new = upsert(tombstones)
-        statement = new.on_conflict_do_update(
-            index_elements=["tenant", "document_id"],
-            set_={"content_sha256": new.excluded.content_sha256, "pruned_at": func.now()},
-        )
-        with self._database.begin_for(ref) as connection:
-            connection.execute(statement, rows)
-        self.mark_deleted(ref, [str(row["document_id"]) for row in rows])
 
     def tombstones(self, tenant_id: str) -> dict[str, str]:
         """Content hashes of pruned documents, by document id."""

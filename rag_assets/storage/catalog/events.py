@@ -38,6 +38,7 @@ EventKind = Literal[
     "drift_found",
     "index_repaired",
     "pruned",
+    "prunes_held",
     "model_changed",
     "rag_search_started",
     "rag_search_completed",

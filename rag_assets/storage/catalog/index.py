@@ -7,6 +7,7 @@ entries are confirmed to be deleted: the table always covers everything that may
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 
 from sqlalchemy import and_, case, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -166,10 +167,22 @@ class IndexTable:
                 connection.execute(statement, rows)
         return present
 
-    def commit(self, ref: TenantRef, generation: int, versions: Sequence[IndexedVersion]) -> None:
+    def commit(
+        self,
+        ref: TenantRef,
+        generation: int,
+        versions: Sequence[IndexedVersion],
+        *,
+        ahead: timedelta = timedelta(),
+    ) -> None:
         """Make these versions the ones that searches return, in one transaction.
 
         Documents that were deleted in the meantime are left out.
+
+        Args:
+            ref, generation: the build.
+            versions: all of whose entries are written.
+            ahead: how far the clock of ages is ahead of Postgres's.
         """
         if not versions:
             return
@@ -215,7 +228,8 @@ class IndexTable:
                 ],
             )
             connection.execute(
-                mark_ready_statement(ref), [ready_parameters(version) for version in versions]
+                mark_ready_statement(ref, ahead),
+                [ready_parameters(version) for version in versions],
             )
 
     def mark_clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
     FromClause,
+    Interval,
     Row,
     Select,
     Update,
@@ -17,6 +19,7 @@ from sqlalchemy import (
     bindparam,
     exists,
     func,
+    literal,
     or_,
     select,
     update,
@@ -24,6 +27,7 @@ from sqlalchemy import (
 
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import TenantRef, Texts, among
+from rag_assets.storage.catalog.retention import embedded_values
 from rag_assets.storage.catalog.tables import document_index, documents, source_records
 
 
@@ -250,8 +254,13 @@ def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
     )
 
 
-def mark_ready_statement(ref: TenantRef) -> Update:
-    """The statement that marks documents READY; executed with `ready_parameters` rows."""
+def mark_ready_statement(ref: TenantRef, ahead: timedelta) -> Update:
+    """The statement that marks documents READY; executed with `ready_parameters` rows.
+
+    Args:
+        ref: the tenant.
+        ahead: how far the clock of ages is ahead of Postgres's.
+    """
     # A document that changed in the meantime stays PROCESSING; a deleted one stays DELETED.
     return (
         update(documents)
@@ -271,6 +280,7 @@ def mark_ready_statement(ref: TenantRef) -> Update:
             retry_at=None,
             chunk_count=bindparam("version_chunks"),
             dropped_count=bindparam("version_dropped"),
+            **embedded_values(literal(ahead, Interval)),
             updated_at=func.now(),
         )
     )

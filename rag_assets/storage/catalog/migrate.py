@@ -27,6 +27,7 @@ from sqlalchemy.exc import ProgrammingError
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.storage.catalog import account_tables, judgement_tables, tables
+from rag_assets.storage.catalog import account_tables, erasure_tables, tables
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database
 from rag_assets.systems.base import Migrations
@@ -35,7 +36,7 @@ from rag_assets.systems.registry import InstalledSystem, Systems, installed_syst
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0015"
+HEAD = "0016"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION_TABLE = "alembic_version"
 _MIGRATION_LOCK = 0x7261675F61737365
@@ -179,6 +180,7 @@ def _require_distinct_tables(systems: Systems) -> None:
     own = {
         found.name
         for module in (account_tables, judgement_tables, tables)
+        for module in (account_tables, erasure_tables, tables)
         for found in vars(module).values()
         if isinstance(found, Table)
     }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Update, case, func, select, update
+from sqlalchemy import Connection, Update, case, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.hashing import key_of, sha256_hex
@@ -22,7 +22,12 @@ from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.removals import delete_record, withdraw_document
-from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
+from rag_assets.storage.catalog.tables import (
+    documents,
+    record_revisions,
+    source_records,
+    tombstones,
+)
 
 _BATCH = 2_000
 _METADATA_FIELDS = ("title", "uri", "access_scope", "tags", "metadata")
@@ -71,7 +76,8 @@ class RecordTable:
     def put(self, ref: TenantRef, record: PushedRecord, *, scope: str) -> bool:
         """Store a record; returns whether it is new or changed.
 
-        A new access scope applies at once to the record's former version, too.
+        A new access scope applies at once to the record's former version, too. Nothing is kept of a
+        record that was pruned and is pushed again as it was.
 
         Args:
             ref: the tenant.
@@ -111,6 +117,8 @@ class RecordTable:
             .returning(source_records.c.revision)
         )
         with self._database.begin_exclusive(ref) as connection:
+            if _is_pruned(connection, ref, record.document_id, str(row["content_sha256"])):
+                return delete_record(connection, ref, record.document_id)
             changed = connection.scalar(statement) is not None
             if changed and scope != PUBLIC:
                 connection.execute(_change_scope_statement(ref, record, scope))
@@ -184,6 +192,24 @@ class TenantRecords:
         with self.database.begin() as connection:
             text: str | None = connection.scalar(query)
         return text
+
+
+def _is_pruned(
+    connection: Connection, ref: TenantRef, document_id: str, content_sha256: str
+) -> bool:
+    """Whether a document was pruned with this content, and is not back with another."""
+    living = exists().where(
+        documents.c.tenant == tombstones.c.tenant,
+        documents.c.document_id == tombstones.c.document_id,
+        documents.c.status != "DELETED",
+    )
+    query = select(tombstones.c.document_id).where(
+        tombstones.c.tenant == ref.id,
+        tombstones.c.document_id == document_id,
+        tombstones.c.content_sha256 == content_sha256,
+        ~living,
+    )
+    return connection.execute(query).first() is not None
 
 
 def _change_scope_statement(ref: TenantRef, record: PushedRecord, scope: str) -> Update:

@@ -21,6 +21,7 @@ class Sync:
     Attributes:
         listing_digest: of the last listing that is completely recorded in `documents`.
         held_deletions: deletions that await a person's confirmation, because they are too many.
+        held_prunes: documents past their retention that await the same.
         attempts: failed attempts since the last success.
         retry_at: the earliest time of the next attempt.
     """
@@ -34,6 +35,7 @@ class Sync:
     last_error: str | None
     retry_at: datetime | None
     succeeded_at: datetime | None
+    held_prunes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

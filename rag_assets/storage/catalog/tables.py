@@ -73,6 +73,9 @@ documents = Table(
     Column("revision", BigInteger),
     Column("listed_at_ns", BigInteger, nullable=False),
     Column("content_sha256", Text),
+    # The content that was embedded last, and when: a new build or title does not change it.
+    Column("embedded_sha256", Text),
+    time_column("embedded_at"),
     # When that content was written; touching a file does not change it.
     Column("modified_at", DateTime(timezone=True), nullable=False),
     Column("access_scope", Text, nullable=False, server_default="public"),
@@ -250,6 +253,8 @@ syncs = Table(
     Column("listed_at_ns", BigInteger),
     Column("config_key", Text),
     Column("held_deletions", Integer, nullable=False, server_default="0"),
+    # Documents that are due for pruning, and so many that a person has to confirm it.
+    Column("held_prunes", Integer, nullable=False, server_default="0"),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("last_error", Text),
     time_column("retry_at"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import Row, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
@@ -125,15 +125,6 @@ class TenantTable:
             notify(connection, TENANTS)
         if not changed.rowcount:
             raise unknown_tenant(tenant_id)
-
-    def delete(self, ref: TenantRef) -> None:
-        """Delete a tenant and, by cascade, all of its rows."""
-        with self._database.begin() as connection:
-            connection.execute(
-                delete(tenants).where(
-                    tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
-                )
-            )
 
 
 def _record(row: Row[Any]) -> TenantRecord:

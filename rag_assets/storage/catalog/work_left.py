@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +13,7 @@ from sqlalchemy import ARRAY, Integer, Row, Select, Text, and_, func, literal, s
 from rag_assets.storage.catalog.database import Database, among
 from rag_assets.storage.catalog.documents import must_be_read_again
 from rag_assets.storage.catalog.index_rows import is_pending, same_document
+from rag_assets.storage.catalog.retention import age_counts_from
 from rag_assets.storage.catalog.tables import document_index, documents
 
 
@@ -38,14 +40,14 @@ class WorkLeft:
         removals: deleted documents that a generation may still hold, counted in each.
         partly_replaced: documents that may have entries of several versions, likewise.
         read_again: documents that must be read again, by source.
-        oldest_change: the earliest last change of a document that is not deleted.
+        oldest: by source and source type, from when the age of the oldest document counts.
     """
 
     pending: int = 0
     removals: int = 0
     partly_replaced: int = 0
     read_again: Mapping[str, int] = field(default_factory=dict)
-    oldest_change: datetime | None = None
+    oldest: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
 
 
 class WorkQuery:
@@ -75,13 +77,15 @@ def _counts(rows: Iterable[Row[Any]]) -> dict[str, int]:
 
 def _left(rows: Iterable[Row[Any]], removals: int, partly_replaced: int) -> WorkLeft:
     found = list(rows)
-    changes = [row.oldest_change for row in found if row.oldest_change is not None]
+    read_again: Counter[str] = Counter()
+    for row in found:
+        read_again[row.source] += row.read_again
     return WorkLeft(
         pending=sum(row.pending for row in found),
         removals=removals,
         partly_replaced=partly_replaced,
-        read_again={row.source: row.read_again for row in found if row.read_again},
-        oldest_change=min(changes, default=None),
+        read_again={source: count for source, count in read_again.items() if count},
+        oldest={(row.source, row.source_type): row.oldest for row in found if row.oldest},
     )
 
 
@@ -101,14 +105,15 @@ def _by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
         select(
             documents.c.tenant,
             documents.c.source,
+            documents.c.source_type,
             func.count().filter(is_pending(wanted.c.config_key)).label("pending"),
             func.count().filter(must_be_read_again()).label("read_again"),
-            func.min(documents.c.changed_at).filter(living).label("oldest_change"),
+            func.min(age_counts_from()).filter(living).label("oldest"),
         )
         .select_from(wanted)
         .join(documents, documents.c.tenant == wanted.c.tenant)
         .outerjoin(document_index, indexed)
-        .group_by(documents.c.tenant, documents.c.source)
+        .group_by(documents.c.tenant, documents.c.source, documents.c.source_type)
     )
 
 

@@ -202,9 +202,10 @@ class IndexAdministration(Protocol):
     def expunge(self, index_name: str) -> int:
         """Remove deleted entries from an index's files, which keep them until they are rewritten.
 
+        It may take half a minute where entries were deleted just now.
+
         Returns:
-            how many deleted entries the files still hold: those that were deleted so recently that
-            another copy of the index may need to read of it.
+            how many deleted entries the files still hold, because others were deleted meanwhile.
         """
         ...
 

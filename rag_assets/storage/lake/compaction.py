@@ -30,12 +30,15 @@ def is_due(table: KeyedTable) -> bool:
     return len(small) >= MAX_SMALL_FILES or overlap_depth(large) > MAX_OVERLAP_DEPTH
 
 
-def compact(table: KeyedTable, live: Set[str] | None = None) -> Compaction | None:
+def compact(
+    table: KeyedTable, live: Set[str] | None = None, dead: Set[str] = frozenset()
+) -> Compaction | None:
     """Merge files, drop duplicate and dead rows, and delete files that the table does not use.
 
     Args:
         table: the table to compact; it need not exist.
         live: keys to keep; None keeps all.
+        dead: keys to drop in any case.
 
     Returns:
         what was done; None if the table does not exist.
@@ -44,20 +47,18 @@ def compact(table: KeyedTable, live: Set[str] | None = None) -> Compaction | Non
         TenantGone, TenantLocked: by the guard; the table stays readable.
     """
     with table.translated_errors("compacted"):
-        return _compact(table, live)
+        return _compact(table, live, dead)
 
 
-def _compact(table: KeyedTable, live: Set[str] | None) -> Compaction | None:
+def _compact(table: KeyedTable, live: Set[str] | None, unwanted: Set[str]) -> Compaction | None:
     opened = table.open()
     if opened is None:
         return None
     before = table.files()
     rows = _keys_and_files(table, opened)
-    dead = (
-        pl.Series([False]).new_from_index(0, len(rows))
-        if live is None
-        else ~rows[table.kind.key].is_in(list(live))
-    )
+    dead = rows[table.kind.key].is_in(list(unwanted))
+    if live is not None:
+        dead |= ~rows[table.kind.key].is_in(list(live))
     duplicated = rows[table.kind.key].is_duplicated()
     wasteful = set(rows.filter(dead | duplicated)[_FILE].unique())
     chosen = files_to_merge(before, table.kind.file_bytes, wasteful)

@@ -138,6 +138,21 @@ class LiveKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class DeadKeys:
+    """Keys that compaction drops, whatever else it keeps.
+
+    Attributes:
+        parsed: parse_keys.
+        chunk_sets: chunk_set_keys.
+        texts: text_sha256 of texts whose vectors are dropped, of every embedder.
+    """
+
+    parsed: Set[str] = frozenset()
+    chunk_sets: Set[str] = frozenset()
+    texts: Set[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class TableSize:
     """Rows (duplicates after a crash included), files and bytes of one table."""
 

@@ -14,13 +14,14 @@ from rag_assets.storage.lake.model import (
     ChunkSetHead,
     ChunkSetRow,
     Compaction,
+    DeadKeys,
     LakeSize,
     LiveKeys,
     ParsedHead,
     ParsedRow,
     VectorRows,
 )
-from rag_assets.storage.lake.tenant_tables import TenantTables, live_keys
+from rag_assets.storage.lake.tenant_tables import TenantTables, dead_keys, live_keys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -219,13 +220,17 @@ class TenantLake:
 
         return any(compaction.is_due(table) for table in self._tables.all().values())
 
-    def compact(self, live: LiveKeys | None = None) -> dict[str, Compaction]:
+    def compact(
+        self, live: LiveKeys | None = None, dead: DeadKeys | None = None
+    ) -> dict[str, Compaction]:
         """Merge small files, drop rows that are duplicate or not live, and delete their files.
 
-        A concurrent reader reads again; a crash leaves all tables readable.
+        A concurrent reader reads again; a crash leaves all tables readable. Vectors go before
+        chunks, and chunks before texts, so that what is left after a crash tells what is to go.
 
         Args:
             live: keys to keep; everything by default.
+            dead: keys to drop in any case.
 
         Returns:
             the result for each table that exists.
@@ -238,12 +243,12 @@ class TenantLake:
         from rag_assets.storage.lake import compaction
 
         self._tables.drop_former_versions()
-        live = live or LiveKeys()
+        live, dead = live or LiveKeys(), dead or DeadKeys()
         if live.embedders is not None:
             self._tables.drop_embedders(live.embedders)
         results = {
-            name: compaction.compact(table, live_keys(name, live))
-            for name, table in self._tables.all().items()
+            name: compaction.compact(table, live_keys(name, live), dead_keys(name, dead))
+            for name, table in reversed(self._tables.all().items())
         }
         return {name: result for name, result in results.items() if result is not None}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Set
 from typing import TYPE_CHECKING
 
 from rag_assets.storage.lake.location import Location, embedder_slug
-from rag_assets.storage.lake.model import LiveKeys
+from rag_assets.storage.lake.model import DeadKeys, LiveKeys
 
 if TYPE_CHECKING:
     from rag_assets.storage.lake.schemas import TableKind
@@ -91,3 +91,8 @@ class TenantTables:
 def live_keys(table: str, live: LiveKeys) -> Set[str] | None:
     """The keys that a table of this name must keep; None for all."""
     return {_PARSED: live.parsed, _CHUNKS: live.chunk_sets}.get(table, live.texts)
+
+
+def dead_keys(table: str, dead: DeadKeys) -> Set[str]:
+    """The keys that a table of this name must drop."""
+    return {_PARSED: dead.parsed, _CHUNKS: dead.chunk_sets}.get(table, dead.texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ from rag_assets.storage.index.model import (
 
 _PAGE = 1_000
 _MERGE_SECONDS = 3_600
+_HISTORY_SECONDS = 90.0
+_POLL_SECONDS = 1.0
 
 
 class ElasticsearchIndexes:
@@ -104,18 +107,35 @@ class ElasticsearchIndexes:
     def expunge(self, index_name: str) -> int:
         # By default, files of which a tenth is deleted are left as they are.
         all_deleted = {"index.merge.policy.expunge_deletes_allowed": "0"}
-        merging = self._client.options(request_timeout=_MERGE_SECONDS)
+        deadline = time.monotonic() + _HISTORY_SECONDS
         with translated_errors():
             try:
+                if not (left := self._deleted(index_name)):
+                    return 0
                 self._client.indices.put_settings(index=index_name, settings=all_deleted)
-                # Deleted entries count as history until they are in a commit.
-                self._client.indices.flush(index=index_name, wait_if_ongoing=True)
-                merging.indices.forcemerge(index=index_name, only_expunge_deletes=True)
-                # Files that were merged, and the log of writes, go with the next commit.
-                self._client.indices.flush(index=index_name, force=True, wait_if_ongoing=True)
-                stats = self._client.indices.stats(index=index_name, metric="docs")
+                while left and time.monotonic() < deadline:
+                    left = self._merge(index_name)
+                    time.sleep(_POLL_SECONDS if left else 0.0)
             except NotFoundError:
                 return 0
+        return left
+
+    def _merge(self, index_name: str) -> int:
+        """Rewrite files with deleted entries; returns how many of these are left.
+
+        Elasticsearch keeps deletions as history for a copy that might need them, and finds out
+        twice a minute that none does.
+        """
+        merging = self._client.options(request_timeout=_MERGE_SECONDS)
+        self._client.indices.flush(index=index_name, wait_if_ongoing=True)
+        merging.indices.forcemerge(index=index_name, only_expunge_deletes=True)
+        # Files that were merged go with the next commit, and so does the log of writes.
+        self._client.indices.flush(index=index_name, force=True, wait_if_ongoing=True)
+        return self._deleted(index_name)
+
+    def _deleted(self, index_name: str) -> int:
+        self._client.indices.refresh(index=index_name)
+        stats = self._client.indices.stats(index=index_name, metric="docs")
         return int(stats["_all"]["total"]["docs"]["deleted"])
 
     def view_name(self, tenant: str) -> str:

@@ -50,7 +50,7 @@ class MemoryIndexes:
             views = self._memory.views
             self._memory.views = {t: view for t, view in views.items() if view[0] != index_name}
 
-    def expunge(self, index_name: str) -> int:  # noqa: ARG002 - nothing deleted is kept in memory
+    def expunge(self, index_name: str) -> int:
         return 0
 
     def view_name(self, tenant: str) -> str:

@@ -1,0 +1,112 @@
+"""prune, receipts: delete what is past its retention, and show what was deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rag_assets.cli.commands.operator import operator
+from rag_assets.cli.commands.output import print_json, print_table, say, warn
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.formatting import counted
+from rag_assets.storage.catalog.receipts import Receipt
+
+
+@with_session
+def prune(session: Session, tenant_id: str, *, confirm: bool, as_json: bool) -> None:
+    """Prune a tenant's documents, and print what was pruned and what waits for a person."""
+    from rag_assets.pipeline.retention import prune as prune_tenant
+
+    session.active(tenant_id)
+    with session.writer(tenant_id, "pruning") as ctx:
+        report = prune_tenant(ctx, by=operator(), confirm=confirm)
+    if as_json:
+        print_json(
+            {
+                "tenant": tenant_id,
+                "documents": report.documents,
+                "entries": report.entries,
+                "events": report.events,
+                "held": report.held,
+                "warnings": report.warnings(tenant_id),
+                "receipts": [_as_json(receipt) for receipt in report.receipts],
+            }
+        )
+        return
+    for warning in report.warnings(tenant_id):
+        warn(warning)
+    documents, entries = (
+        counted(report.documents, "document"),
+        counted(report.entries, "entry", "entries"),
+    )
+    say(f"{tenant_id}: {documents} pruned, {entries} deleted.")
+    for receipt in report.receipts:
+        say(f"Receipt {receipt.number}: {_counts(receipt.counts)}")
+
+
+@with_session
+def receipts(session: Session, tenant_id: str | None, *, verify: bool, as_json: bool) -> bool:
+    """Print receipts; returns False where one was altered, or is missing before another."""
+    found = session.catalog.receipts.all(tenant_id)
+    chain = session.catalog.receipts.verify() if verify else None
+    if as_json:
+        shown: dict[str, Any] = {"receipts": [_as_json(receipt) for receipt in found]}
+        if chain is not None:
+            shown["chain"] = chain
+        print_json(shown)
+    else:
+        print_table(
+            ["receipt", "tenant", "kind", "when", "by", "rule", "deleted"],
+            [
+                (
+                    r.number,
+                    r.tenant,
+                    r.kind,
+                    f"{r.at:%Y-%m-%d %H:%M:%S} UTC",
+                    r.by,
+                    r.rule,
+                    _counts(r.counts),
+                )
+                for r in found
+            ],
+        )
+    if chain is None:
+        return True
+    if not as_json:
+        _say_whether_intact(chain.receipts, chain.broken, chain.last)
+    return not chain.broken
+
+
+def _say_whether_intact(count: int, broken: tuple[int, ...], last: str) -> None:
+    if broken:
+        numbers = ", ".join(map(str, broken))
+        say(f"\nAltered, or without the one before: receipts {numbers} of {count:,}.")
+    else:
+        say(f"\n{counted(count, 'receipt')}, none altered or missing. Hash of the last: {last}")
+
+
+def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:
+    found = [
+        f"{number:,} {what}"
+        for of_store in counts.values()
+        for what, number in of_store.items()
+        if number
+    ]
+    return ", ".join(found) or "nothing"
+
+
+def _as_json(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "number": receipt.number,
+        "id": str(receipt.id),
+        "tenant": receipt.tenant,
+        "kind": receipt.kind,
+        "rule": receipt.rule,
+        "by": receipt.by,
+        "at": receipt.at,
+        "counts": receipt.counts,
+        "documents": receipt.documents,
+        "proof": receipt.proof,
+        "previous": receipt.previous,
+        "hash": receipt.hash,
+    }

@@ -1,0 +1,41 @@
+"""Commands that delete for good, and show what was deleted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rag_assets.cli.arguments import Json, TenantArgument
+
+app = typer.Typer()
+
+
+@app.command()
+def prune(
+    tenant: TenantArgument,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Prune a source even if most of it is due.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Delete documents that are past the tenant's retention, from every store."""
+    from rag_assets.cli.commands.retention import prune as run
+
+    run(tenant, confirm=confirm, as_json=json)
+
+
+@app.command()
+def receipts(
+    tenant: Annotated[
+        str | None, typer.Argument(metavar="TENANT", help="By default all tenants.")
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Verify that no receipt was altered or left out.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show what was deleted for good, when, by whom and by which rule."""
+    from rag_assets.cli.commands.retention import receipts as run
+
+    raise typer.Exit(0 if run(tenant, verify=verify, as_json=json) else 1)

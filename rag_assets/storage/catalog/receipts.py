@@ -1,0 +1,206 @@
+"""Receipts: what was erased, when, by which rule, and how much of it in each store.
+
+They hold no name, path or text, outlive their tenant, and form one chain: each holds the hash of
+its predecessor, so that none can be altered, inserted or left out unnoticed.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, insert, select, text
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.hashing import canonical, keyed_digest, sha256_hex
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.erasure_tables import receipt_keys, receipts
+
+ErasureKind = Literal["prune", "purge", "removal"]
+FIRST: Final = "0" * 64
+"""The predecessor's hash in the first receipt."""
+_BATCH = 1_000
+_CHAIN_LOCK = 0x7261675F72656370
+_KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was erased for one reason at one time.
+
+    Attributes:
+        number: counted from 1, over all tenants.
+        id: of the erasure.
+        kind: prune: by retention; purge: of documents, on request; removal: of a tenant.
+        rule: the setting, or the request, that demanded it.
+        by: who asked for it, or what runs by itself.
+        counts: what was erased, by store.
+        documents: keyed hashes of the documents' ids.
+        proof: what was searched for traces afterwards, with what was found and what cannot be
+            reached.
+        previous: hash of the receipt before it.
+    """
+
+    number: int
+    id: UUID
+    tenant: str
+    incarnation: int
+    kind: str
+    rule: str
+    by: str
+    at: datetime
+    counts: Mapping[str, Any]
+    documents: tuple[str, ...]
+    proof: Mapping[str, Any]
+    previous: str
+
+    @property
+    def hash(self) -> str:
+        """Hash of everything in it."""
+        return sha256_hex(
+            canonical(
+                [
+                    *(self.number, str(self.id), self.tenant, self.incarnation, self.kind),
+                    *(self.rule, self.by, self.at.astimezone(UTC).isoformat()),
+                    *(dict(self.counts), list(self.documents), dict(self.proof), self.previous),
+                ]
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReport:
+    """The result of verifying the chain.
+
+    Attributes:
+        receipts: how many there are.
+        broken: numbers of receipts that were altered, or whose predecessor is missing or altered.
+        last: hash of the last one; a copy kept elsewhere shows later whether any was removed.
+    """
+
+    receipts: int
+    broken: tuple[int, ...]
+    last: str
+
+
+class ReceiptTable:
+    """Queries on `receipts`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, tenant_id: str | None = None) -> list[Receipt]:
+        """The receipts of one tenant, or of all, in order."""
+        query = select(receipts).order_by(receipts.c.number)
+        if tenant_id is not None:
+            query = query.where(receipts.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            return [_receipt(row) for row in connection.execute(query)]
+
+    def verify(self) -> ChainReport:
+        """Verify every receipt, and that none is missing before another."""
+        broken = []
+        count = number = 0
+        previous = FIRST
+        for stored, found in self._stream():
+            follows = (found.number, found.previous) == (number + 1, previous)
+            if not follows or found.hash != stored:
+                broken.append(found.number)
+            count, number, previous = count + 1, found.number, stored
+        return ChainReport(count, tuple(broken), previous)
+
+    def _stream(self) -> Iterator[tuple[str, Receipt]]:
+        query = select(receipts).order_by(receipts.c.number)
+        with self._database.begin() as connection:
+            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            for row in rows:
+                yield row.hash, _receipt(row)
+
+    def document_hash(self, document_id: str) -> str:
+        """The keyed hash by which receipts name a document."""
+        with self._database.begin() as connection:
+            return _hashes(connection, [document_id])[0]
+
+
+def append_receipt(
+    connection: Connection,
+    *,
+    id_: UUID,
+    tenant: str,
+    incarnation: int,
+    kind: str,
+    rule: str,
+    by: str,
+    at: datetime,
+    counts: Mapping[str, Any],
+    document_ids: Sequence[str],
+    proof: Mapping[str, Any],
+) -> Receipt:
+    """Append a receipt to the chain, in the transaction of the erasure's end."""
+    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHAIN_LOCK})
+    last = connection.execute(
+        select(receipts.c.number, receipts.c.hash).order_by(receipts.c.number.desc()).limit(1)
+    ).first()
+    made = Receipt(
+        number=1 if last is None else last.number + 1,
+        id=id_,
+        tenant=tenant,
+        incarnation=incarnation,
+        kind=kind,
+        rule=rule,
+        by=by,
+        at=at,
+        counts=counts,
+        documents=tuple(sorted(_hashes(connection, document_ids))),
+        proof=proof,
+        previous=FIRST if last is None else last.hash,
+    )
+    connection.execute(
+        insert(receipts).values(
+            number=made.number,
+            id=made.id,
+            tenant=made.tenant,
+            incarnation=made.incarnation,
+            kind=made.kind,
+            rule=made.rule,
+            by=made.by,
+            at=made.at,
+            counts=dict(made.counts),
+            documents=list(made.documents),
+            proof=dict(made.proof),
+            previous=made.previous,
+            hash=made.hash,
+        )
+    )
+    return made
+
+
+def _hashes(connection: Connection, document_ids: Sequence[str]) -> list[str]:
+    connection.execute(
+        upsert(receipt_keys)
+        .values(id=1, key=secrets.token_bytes(_KEY_BYTES))
+        .on_conflict_do_nothing()
+    )
+    key = bytes(connection.execute(select(receipt_keys.c.key)).scalar_one())
+    return [keyed_digest(key, "document", document_id) for document_id in document_ids]
+
+
+def _receipt(row: Row[Any]) -> Receipt:
+    return Receipt(
+        number=row.number,
+        id=row.id,
+        tenant=row.tenant,
+        incarnation=row.incarnation,
+        kind=row.kind,
+        rule=row.rule,
+        by=row.by,
+        at=row.at,
+        counts=row.counts,
+        documents=tuple(row.documents),
+        proof=row.proof,
+        previous=row.previous,
+    )

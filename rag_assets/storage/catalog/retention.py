@@ -1,0 +1,184 @@
+"""The age of documents: which ones their tenant's retention no longer covers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    DateTime,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    literal,
+    null,
+    select,
+    update,
+)
+
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.tables import (
+    documents,
+    knowledge_staging,
+    source_records,
+    syncs,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cutoffs:
+    """The time before which contents are no longer kept.
+
+    Attributes:
+        each: by source type.
+        others: for all source types that are not named; None: they are kept.
+    """
+
+    each: Mapping[str, datetime]
+    others: datetime | None = None
+
+    def of(self, source_type: ColumnElement[str]) -> ColumnElement[Any]:
+        """The cutoff for a row's source type, or null."""
+        kind = DateTime(timezone=True)
+        others = null() if self.others is None else literal(self.others, kind)
+        whens = [(source_type == name, literal(at, kind)) for name, at in self.each.items()]
+        return case(*whens, else_=others) if whens else others
+
+
+@dataclass(frozen=True, slots=True)
+class DueDocument:
+    """A document that is past its retention.
+
+    Attributes:
+        former: whether only a former version is: the present content is not embedded yet.
+    """
+
+    document_id: str
+    source: str
+    former: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DueDocuments:
+    """The documents of a tenant that are past their retention.
+
+    Attributes:
+        documents: those.
+        living: how many documents each source has, by its name; none are counted if none are due.
+    """
+
+    documents: Sequence[DueDocument]
+    living: Mapping[str, int]
+
+
+class RetentionQuery:
+    """Queries on the age of contents."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def due(self, tenant_id: str, cutoffs: Cutoffs) -> DueDocuments:
+        """The documents whose content was embedded before their cutoff."""
+        with self._database.begin() as connection:
+            due = due_documents(connection, tenant_id, cutoffs)
+            return DueDocuments(due, _living(connection, tenant_id) if due else {})
+
+    def record_held(self, ref: TenantRef, held: Mapping[str, int]) -> bool:
+        """Record how many documents of each source wait for a person's consent to be pruned.
+
+        Returns:
+            whether that has changed.
+        """
+        whens = [(syncs.c.source == source, literal(count)) for source, count in held.items()]
+        counts = case(*whens, else_=0) if whens else literal(0)
+        with self._database.begin_for(ref) as connection:
+            changed = connection.execute(
+                update(syncs)
+                .where(syncs.c.tenant == ref.id, syncs.c.held_prunes != counts)
+                .values(held_prunes=counts)
+            )
+        return changed.rowcount > 0
+
+
+def due_documents(connection: Connection, tenant_id: str, cutoffs: Cutoffs) -> list[DueDocument]:
+    """The documents whose content was embedded before their cutoff."""
+    former = and_(documents.c.embedded_at.is_not(None), ~_is_embedded())
+    query = (
+        select(documents.c.document_id, documents.c.source, former)
+        .where(
+            documents.c.tenant == tenant_id,
+            documents.c.status != "DELETED",
+            age_counts_from() < cutoffs.of(documents.c.source_type),
+            ~_is_pushed_anew(),
+        )
+        .order_by(documents.c.document_id)
+    )
+    return [DueDocument(*row) for row in connection.execute(query)]
+
+
+def age_counts_from() -> ColumnElement[Any]:
+    """The time from which a document's age counts; null for one that was not embedded yet.
+
+    The age of a document that failed for good, of which nothing is embedded, counts from when its
+    content was listed.
+    """
+    failed = and_(documents.c.status == "FAILED", documents.c.retry_at.is_(None))
+    return case(
+        (documents.c.embedded_at.is_not(None), documents.c.embedded_at),
+        (failed, documents.c.changed_at),
+    )
+
+
+def embedded_values(ahead: ColumnElement[Any]) -> dict[str, ColumnElement[Any]]:
+    """The values that record that a document's present content is embedded.
+
+    Args:
+        ahead: how far the clock of ages is ahead of Postgres's.
+    """
+    now = func.clock_timestamp() + ahead
+    return {
+        "embedded_at": case((_is_embedded(), documents.c.embedded_at), else_=now),
+        "embedded_sha256": documents.c.content_sha256,
+    }
+
+
+def delete_staged(connection: Connection, ref: TenantRef, cutoffs: Cutoffs) -> int:
+    """Delete staged knowledge that was embedded before its cutoff; returns how many rows."""
+    staged = knowledge_staging.c
+    return connection.execute(
+        delete(knowledge_staging).where(
+            staged.tenant == ref.id, staged.embedded_at < cutoffs.of(staged.entry_type)
+        )
+    ).rowcount
+
+
+def _is_embedded() -> ColumnElement[bool]:
+    return and_(
+        documents.c.embedded_at.is_not(None),
+        documents.c.embedded_sha256.is_not_distinct_from(documents.c.content_sha256),
+    )
+
+
+def _is_pushed_anew() -> ColumnElement[bool]:
+    """Whether the document's record has another text than was listed, which is not old."""
+    pushed = source_records.c
+    return exists().where(
+        pushed.tenant == documents.c.tenant,
+        pushed.document_id == documents.c.document_id,
+        pushed.content_sha256.is_distinct_from(documents.c.content_sha256),
+    )
+
+
+def _living(connection: Connection, tenant_id: str) -> dict[str, int]:
+    query = (
+        select(documents.c.source, func.count())
+        .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
+        .group_by(documents.c.source)
+    )
+    return dict(connection.execute(query).all())

@@ -1,0 +1,126 @@
+"""Tenants whose documents age: their clock is set forward, and their stores are read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from sqlalchemy import update
+
+from rag_assets.common.clock import Clock
+from rag_assets.ingest.sources.model import SourceMetadata
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.retention import PruningReport, prune
+from rag_assets.storage.catalog.records import PushedRecord
+from rag_assets.storage.catalog.tables import documents
+from tests.driving import Driver, drain
+from tests.installation import FAST, Installation
+from tests.integration.test_incremental import write_old
+
+
+@dataclass
+class AgingTenant:
+    """A tenant with files and pushed records, and a clock that can be set forward.
+
+    Attributes:
+        clock: of all that it does.
+    """
+
+    installation: Installation
+    driver: Driver
+    id: str
+    clock: Clock = field(default_factory=Clock)
+
+    @classmethod
+    def made(
+        cls, installation: Installation, driver: Driver, tenant_id: str, **config: Any
+    ) -> AgingTenant:
+        folder = installation.home.parent / "sources" / tenant_id
+        folder.mkdir(parents=True, exist_ok=True)
+        sources = [
+            {"name": "files", "type": "files", "root": str(folder)},
+            {"name": "pushed", "type": "records"},
+        ]
+        installation.add_tenant(tenant_id, **{**FAST, **config, "sources": sources})
+        return cls(installation, driver, tenant_id)
+
+    @property
+    def folder(self) -> Path:
+        return self.installation.home.parent / "sources" / self.id
+
+    @contextmanager
+    def within(self) -> Iterator[TenantContext]:
+        with self.driver.locked(self.id) as ctx:
+            yield replace(ctx, clock=self.clock)
+
+    def write(self, name: str, text: str) -> None:
+        write_old(self.folder / f"{name}.md", f"# About {name}\n\n{text}\n")
+
+    def push(self, name: str, text: str, *, kind: str = "page", title: str | None = None) -> bool:
+        record = PushedRecord(
+            "pushed", kind, name, text, "text/markdown", SourceMetadata(title=title)
+        )
+        with self.within() as ctx:
+            return ctx.catalog.records.put(ctx.ref, record, scope="public")
+
+    def sync(self) -> Counter[str]:
+        with self.within() as ctx:
+            return drain(ctx, self.driver._scanner)
+
+    def prune(self, **options: Any) -> PruningReport:
+        with self.within() as ctx:
+            return prune(ctx, by="a test", **options)
+
+    def forward(self, **by: float) -> None:
+        """Set the clock forward."""
+        self.clock = replace(self.clock, ahead=self.clock.ahead + timedelta(**by))
+
+    def embedded(self, at: datetime) -> None:
+        """Have the present contents of all documents embedded at a time."""
+        with self.driver.session.catalog.database.begin() as connection:
+            connection.execute(
+                update(documents).where(documents.c.tenant == self.id).values(embedded_at=at)
+            )
+
+    def uris(self) -> set[str]:
+        """The documents that answer."""
+        return {uri for uri, _, _ in self.installation.entries(self.id).values()}
+
+    def lake_texts(self) -> str:
+        """All texts in the lake: of documents and of chunks."""
+        with self.within() as ctx:
+            parsed = ctx.lake.parsed(ctx.lake.parsed_keys())
+            sets = ctx.lake._tables.chunks().keys()
+            chunks = [c.text for row in ctx.lake.chunk_sets(sets).values() for c in row.chunks]
+        return " ".join([*(row.parsed.text for row in parsed.values()), *chunks])
+
+    def vectors(self) -> int:
+        with self.within() as ctx:
+            return len(ctx.lake.vector_hashes(ctx.embedder.embedder_id))
+
+    def catalog_rows(self) -> str:
+        """Everything that the catalog holds of the tenant."""
+        url = self.installation.environment["DATABASE_URL"]
+        with psycopg.connect(url) as connection:
+            tables = connection.execute(
+                "SELECT table_name FROM information_schema.columns WHERE column_name = 'tenant'"
+                " AND table_schema = 'rag_catalog' ORDER BY 1"
+            ).fetchall()
+            rows = [
+                row[0]
+                for (table,) in tables
+                for row in connection.execute(
+                    sql.SQL("SELECT to_jsonb(t)::text FROM {} t WHERE tenant = %s").format(
+                        sql.Identifier("rag_catalog", table)
+                    ),
+                    [self.id],
+                ).fetchall()
+            ]
+        return "\n".join(rows)
