@@ -16,6 +16,7 @@ from click.exceptions import NoArgsIsHelpError
 from rag_assets.cli import (
     access,
     chain,
+    holds,
     judgements,
     keys,
     retention,
@@ -46,6 +47,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(access.app, name="access")
 app.add_typer(tokens.app, name="tokens")
 app.add_typer(judgements.app, name="judgements")
+app.add_typer(holds.app, name="hold")
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -19,6 +19,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   └── TenantBusy            other writers keep the tenant's lock for too long
     ├── ListingFailed             a source could not be listed; it does not count as empty
     ├── TenantLocked              another process writes for this tenant
+    ├── OnHold                    it may not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
     │   ├── DocumentTooLarge
@@ -160,6 +161,10 @@ class ListingFailed(RagAssetsError):
 
 class TenantLocked(RagAssetsError):
     """Another process writes for this tenant."""
+
+
+class OnHold(RagAssetsError):
+    """A person has decided that it leaves no store until a hold is lifted."""
 
 
 class TenantGone(RagAssetsError):

@@ -10,6 +10,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.holds import require_no_hold
 from rag_assets.storage.catalog.receipts import Receipt
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.storage.index.model import Owner
@@ -42,7 +43,11 @@ def purge_tenant(
 
     Returns:
         the receipt, which outlives the tenant.
+
+    Raises:
+        OnHold: something of the tenant is held.
     """
+    require_no_hold(catalog.holds.all(record.id), record.id, "removing the tenant")
     catalog.tenants.set_state(record.id, "REMOVING")
     at = (clock or Clock()).now()
     erasure = catalog.erasures.begin_removal(record.ref, by=by, at=at)

@@ -44,6 +44,8 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "events": ("payload",),
     "generations": ("digest_key", "embedder"),
     "judged_questions": ("question_id", "question", "kind", "judgements", "pool"),
+    "held_records": ("source_type", "source_id", "text", "said"),
+    "holds": ("reason", "by"),
     "knowledge_staging": (
         *("agent_type", "task_type", "technology", "failure_description", "error_message"),
         *("solution_steps", "gate_type", "human_feedback", "revision_approach"),
@@ -87,6 +89,9 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("tenant", "generation_key", "index_name", "index_uuid", "embedder_id", "state"),
     ),
     "judged_questions": ("tenant",),
+    "held_records": ("tenant", "document_id", "source", "media_type", "content_sha256"),
+    "held_texts": ("tenant", "document_id", "parse_key", "chunk_set_key"),
+    "holds": ("tenant", "source", "document_id"),
     "knowledge_staging": ("tenant", "entry_type"),
     "provider_keys": ("tenant", "provider", "master_key_id"),
     "question_vectors": ("tenant", "embedder_id", "question_sha256"),

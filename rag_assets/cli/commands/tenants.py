@@ -143,6 +143,7 @@ def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: boo
 def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) -> None:
     """Delete a tenant from every store."""
     from rag_assets.pipeline.removal import purge_tenant
+    from rag_assets.storage.catalog.holds import require_no_hold
     from rag_assets.storage.catalog.lock import Holder
 
     record = session.catalog.tenants.get(tenant_id)
@@ -154,6 +155,7 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
     store, lake = session.store, session.lake
     lock = session.catalog.lock
     with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_waiting):
+        require_no_hold(session.catalog.holds.all(tenant_id), tenant_id, "removing the tenant")
         TenantsFile(session.settings.tenants_file).remove(tenant_id)
         receipt = purge_tenant(
             session.catalog, lake, store, record, session.settings, by=operator()

@@ -12,6 +12,7 @@ from rag_assets.storage.catalog.erasures import ErasureTable
 from rag_assets.storage.catalog.events import EventTable
 from rag_assets.storage.catalog.freshness import FreshnessQuery
 from rag_assets.storage.catalog.generations import GenerationTable
+from rag_assets.storage.catalog.holds import HoldTable
 from rag_assets.storage.catalog.index import IndexTable
 from rag_assets.storage.catalog.judgements import JudgementTable
 from rag_assets.storage.catalog.lake_keys import LakeKeyTable
@@ -47,6 +48,7 @@ class Catalog:
         self.records = RecordTable(database)
         self.removals = RemovalTable(database)
         self.retention = RetentionQuery(database)
+        self.holds = HoldTable(database)
         self.erasures = ErasureTable(database)
         self.receipts = ReceiptTable(database)
         self.reindex_requests = ReindexRequestTable(database)

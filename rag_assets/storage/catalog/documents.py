@@ -19,6 +19,7 @@ from rag_assets.storage.catalog.document_rows import (
     record_statement,
     row_of,
 )
+from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.removals import mark_deleted_statement, not_superseded
 from rag_assets.storage.catalog.tables import document_index, documents, tombstones
 
@@ -134,7 +135,7 @@ class DocumentTable:
             return {row.document_id: row.content_sha256 for row in connection.execute(query)}
 
     def purge_deleted(self, ref: TenantRef, before: datetime) -> int:
-        """Delete the rows of documents deleted before a time that no generation holds."""
+        """Delete the rows of documents deleted before a time that no build and no hold keeps."""
         held = exists().where(
             and_(
                 document_index.c.tenant == documents.c.tenant,
@@ -148,6 +149,7 @@ class DocumentTable:
                     documents.c.status == "DELETED",
                     documents.c.updated_at < before,
                     ~held,
+                    ~is_held(),
                 )
             ).rowcount
 

@@ -1,10 +1,68 @@
-"""Tables of erasures and their receipts, which outlive the tenants that they are about."""
+"""Tables of holds, of erasures, and of their receipts, which outlive their tenants."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, LargeBinary, SmallInteger, Table, Text, Uuid
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Identity,
+    LargeBinary,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+)
 
-from rag_assets.storage.catalog.columns import json_column, metadata, now_column
+from rag_assets.storage.catalog.columns import (
+    json_column,
+    metadata,
+    now_column,
+    tenant_column,
+    time_column,
+)
+
+holds = Table(
+    "holds",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    tenant_column(primary_key=False),
+    # Without both, all documents of the tenant are held.
+    Column("source", Text),
+    Column("document_id", Text),
+    Column("reason", Text, nullable=False),
+    Column("by", Text, nullable=False),
+    now_column("set_at"),
+    UniqueConstraint("tenant", "source", "document_id", postgresql_nulls_not_distinct=True),
+)
+
+# Written by a trigger, when a version of a held document leaves `document_index`.
+held_texts = Table(
+    "held_texts",
+    metadata,
+    tenant_column(),
+    Column("document_id", Text, primary_key=True),
+    Column("parse_key", Text, primary_key=True),
+    Column("chunk_set_key", Text, primary_key=True),
+)
+
+# Written by a trigger, when a held record is pushed again or deleted.
+held_records = Table(
+    "held_records",
+    metadata,
+    tenant_column(),
+    Column("document_id", Text, primary_key=True),
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("source", Text, nullable=False),
+    Column("source_type", Text, nullable=False),
+    Column("source_id", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("content_sha256", Text, nullable=False),
+    json_column("said"),
+    time_column("modified_at"),
+    now_column("changed_at"),
+)
 
 erasures = Table(
     "erasures",

@@ -39,6 +39,8 @@ EventKind = Literal[
     "index_repaired",
     "pruned",
     "prunes_held",
+    "hold_set",
+    "hold_lifted",
     "model_changed",
     "rag_search_started",
     "rag_search_completed",

@@ -9,6 +9,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, bindparam, or_, select, update
 
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.erasure_tables import held_texts
+from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.index_rows import (
     is_behind,
     of_generation,
@@ -49,22 +51,28 @@ class LakeKeyTable:
         self._database = database
 
     def recorded(self, tenant_id: str) -> LakeKeys:
-        """The keys of all versions in all builds, without those of deleted documents."""
+        """The keys of all versions in all builds, and of former ones that are held.
+
+        Those of deleted documents are left out unless they are held.
+        """
         held = document_index.c
         query = (
             select(held.parse_key, held.chunk_set_key)
             .join(documents, same_document())
             .where(
                 held.tenant == tenant_id,
-                documents.c.status != "DELETED",
+                _needed(),
                 or_(held.indexed_key.is_not(None), held.parse_key.is_not(None)),
             )
+        )
+        kept = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
+            held_texts.c.tenant == tenant_id
         )
         parsed: set[str] = set()
         chunk_sets: set[str] = set()
         unknown = 0
         with self._database.begin() as connection:
-            for parse_key, chunk_set_key in connection.execute(query):
+            for parse_key, chunk_set_key in connection.execute(query.union_all(kept)):
                 if parse_key is None:
                     unknown += 1
                 else:
@@ -83,7 +91,7 @@ class LakeKeyTable:
         return self._documents(
             select(documents.c.document_id)
             .select_from(with_index(generation))
-            .where(documents.c.tenant == tenant_id, _living(), is_behind(config_key))
+            .where(documents.c.tenant == tenant_id, _needed(), is_behind(config_key))
         )
 
     def unrecorded(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
@@ -131,3 +139,7 @@ class LakeKeyTable:
 
 def _living() -> ColumnElement[bool]:
     return documents.c.status != "DELETED"
+
+
+def _needed() -> ColumnElement[bool]:
+    return or_(_living(), is_held())

@@ -10,13 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, Update, delete, insert, select, update
+from sqlalchemy import (
+    ARRAY,
+    Connection,
+    LargeBinary,
+    Text,
+    Update,
+    case,
+    delete,
+    insert,
+    literal,
+    null,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import DocumentChange
+from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.index_rows import withhold_statement
 from rag_assets.storage.catalog.tables import documents, events, source_records, tombstones
 
@@ -85,8 +100,14 @@ def withdraw_document(connection: Connection, ref: TenantRef, document_id: str, 
 def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
     """The statement that marks documents deleted and clears their titles, tags and metadata.
 
-    Their uris stay, so that a deleted document can still be looked up.
+    Their uris stay, so that a deleted document can still be looked up, and all of it while they are
+    held.
     """
+    nothing = {"title": null(), "said_title": null(), "tags": literal([], ARRAY(Text))}
+    nothing |= {"metadata": literal({}, JSONB), "path": literal(b"", LargeBinary)}
+    cleared = {
+        name: case((is_held(), documents.c[name]), else_=value) for name, value in nothing.items()
+    }
     return (
         update(documents)
         .where(
@@ -96,11 +117,7 @@ def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Updat
         )
         .values(
             status="DELETED",
-            title=None,
-            said_title=None,
-            tags=[],
-            metadata={},
-            path=b"",
+            **cleared,
             error_message=None,
             failed_document_key=None,
             failed_config_key=None,

@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.tables import (
     documents,
     knowledge_staging,
@@ -107,7 +108,7 @@ class RetentionQuery:
 
 
 def due_documents(connection: Connection, tenant_id: str, cutoffs: Cutoffs) -> list[DueDocument]:
-    """The documents whose content was embedded before their cutoff."""
+    """The documents whose content was embedded before their cutoff, without held ones."""
     former = and_(documents.c.embedded_at.is_not(None), ~_is_embedded())
     query = (
         select(documents.c.document_id, documents.c.source, former)
@@ -115,6 +116,7 @@ def due_documents(connection: Connection, tenant_id: str, cutoffs: Cutoffs) -> l
             documents.c.tenant == tenant_id,
             documents.c.status != "DELETED",
             age_counts_from() < cutoffs.of(documents.c.source_type),
+            ~is_held(),
             ~_is_pushed_anew(),
         )
         .order_by(documents.c.document_id)

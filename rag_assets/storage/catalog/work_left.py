@@ -8,10 +8,25 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ARRAY, Integer, Row, Select, Text, and_, func, literal, select
+from sqlalchemy import (
+    ARRAY,
+    Integer,
+    Row,
+    Select,
+    Text,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    select,
+    true,
+)
 
 from rag_assets.storage.catalog.database import Database, among
 from rag_assets.storage.catalog.documents import must_be_read_again
+from rag_assets.storage.catalog.erasure_tables import holds
+from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.index_rows import is_pending, same_document
 from rag_assets.storage.catalog.retention import age_counts_from
 from rag_assets.storage.catalog.tables import document_index, documents
@@ -40,7 +55,8 @@ class WorkLeft:
         removals: deleted documents that a generation may still hold, counted in each.
         partly_replaced: documents that may have entries of several versions, likewise.
         read_again: documents that must be read again, by source.
-        oldest: by source and source type, from when the age of the oldest document counts.
+        oldest: by source and source type, from when the age of the oldest document counts that is
+            not held.
     """
 
     pending: int = 0
@@ -101,6 +117,9 @@ def _by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
     )
     indexed = and_(same_document(), document_index.c.generation == wanted.c.generation)
     living = documents.c.status != "DELETED"
+    any_hold = exists().where(among(holds.c.tenant, [build.tenant_id for build in builds]))
+    # Asked once; is_held() would be asked for each document.
+    may_age = case((~any_hold, true()), else_=~is_held())
     return (
         select(
             documents.c.tenant,
@@ -108,7 +127,7 @@ def _by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
             documents.c.source_type,
             func.count().filter(is_pending(wanted.c.config_key)).label("pending"),
             func.count().filter(must_be_read_again()).label("read_again"),
-            func.min(age_counts_from()).filter(living).label("oldest"),
+            func.min(age_counts_from()).filter(living, may_age).label("oldest"),
         )
         .select_from(wanted)
         .join(documents, documents.c.tenant == wanted.c.tenant)

@@ -1,0 +1,117 @@
+"""hold list, set, lift: what must leave no store until a person says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rag_assets.cli.commands.operator import operator
+from rag_assets.cli.commands.output import print_json, print_table, progress, say
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from rag_assets.storage.catalog.holds import HoldScope
+    from rag_assets.storage.catalog.tenants import TenantRecord
+
+_LOCK_SECONDS = 60.0
+
+
+@with_session
+def list_holds(session: Session, tenant_id: str, *, as_json: bool) -> None:
+    """Print the holds of a tenant."""
+    session.catalog.tenants.get(tenant_id)
+    holds = session.catalog.holds.all(tenant_id)
+    if as_json:
+        print_json({"tenant": tenant_id, "holds": holds})
+        return
+    print_table(
+        ["held", "since", "by", "reason"],
+        [(h.scope, f"{h.at:%Y-%m-%d %H:%M} UTC", h.by, h.reason) for h in holds],
+    )
+
+
+@with_session
+def set_hold(
+    session: Session,
+    tenant_id: str,
+    *,
+    source: str | None,
+    document: str | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Set a hold, when no run of the tenant deletes anything."""
+    scope = _scope(source, document)
+    with _locked(session, tenant_id) as record:
+        if session.catalog.erasures.open(tenant_id):
+            raise ConfigurationError(
+                f"documents of tenant {tenant_id!r} are being deleted for good",
+                hint=f"end that with `rag-assets prune {tenant_id}`, then set the hold again",
+            )
+        session.catalog.holds.set(record.ref, scope, reason=_masked(session, reason), by=operator())
+    if as_json:
+        print_json({"tenant": tenant_id, "held": scope})
+        return
+    say(f"{tenant_id}: {scope} of it: held. `rag-assets hold lift` ends that.")
+
+
+@with_session
+def lift_hold(
+    session: Session,
+    tenant_id: str,
+    *,
+    source: str | None,
+    document: str | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Lift a hold."""
+    scope = _scope(source, document)
+    with _locked(session, tenant_id) as record:
+        lifted = session.catalog.holds.lift(
+            record.ref, scope, reason=_masked(session, reason), by=operator()
+        )
+    if not lifted:
+        raise ConfigurationError(
+            f"there is no hold on {scope} of tenant {tenant_id!r}",
+            hint=f"`rag-assets hold list {tenant_id}` shows those that there are",
+        )
+    if as_json:
+        print_json({"tenant": tenant_id, "lifted": scope})
+        return
+    say(
+        f"{tenant_id}: {scope} of it: no longer held. What was deleted meanwhile leaves the lake"
+        " with the next compaction."
+    )
+
+
+def _scope(source: str | None, document: str | None) -> HoldScope:
+    from rag_assets.storage.catalog.holds import HoldScope
+
+    if source is not None and document is not None:
+        raise ConfigurationError(
+            "a hold is on a source or on a document", hint="give --source or --document, not both"
+        )
+    return HoldScope(source, document)
+
+
+@contextmanager
+def _locked(session: Session, tenant_id: str) -> Iterator[TenantRecord]:
+    from rag_assets.storage.catalog.lock import Holder
+
+    record = session.catalog.tenants.get(tenant_id)
+    with session.catalog.lock.hold(
+        tenant_id,
+        Holder.here("a hold"),
+        wait_seconds=_LOCK_SECONDS,
+        on_wait=lambda holder: progress(f"waiting for {holder}"),
+    ):
+        yield record
+
+
+def _masked(session: Session, reason: str) -> str:
+    from rag_assets.privacy.masker import masker_of
+
+    return masker_of(session.settings.local).text(reason)

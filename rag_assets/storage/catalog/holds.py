@@ -1,0 +1,174 @@
+"""Holds: what of a tenant must leave no store until the hold is lifted.
+
+What is held leaves answers and the index when it is deleted. Triggers keep what would be lost then:
+the keys of versions in the lake, and the texts of pushed records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, delete, exists, insert, or_, select
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.erasure_tables import held_records, held_texts, holds
+from rag_assets.storage.catalog.events import EventKind
+from rag_assets.storage.catalog.tables import documents, events, source_records
+
+
+@dataclass(frozen=True, slots=True)
+class HoldScope:
+    """What is held: one document, the documents of one source, or all of the tenant's."""
+
+    source: str | None = None
+    document_id: str | None = None
+
+    def __str__(self) -> str:
+        if self.document_id is not None:
+            return f"document {self.document_id}"
+        return "all documents" if self.source is None else f"source {self.source!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A hold.
+
+    Attributes:
+        reason: a person's, credentials masked.
+        by: who set it.
+    """
+
+    scope: HoldScope
+    reason: str
+    by: str
+    at: datetime
+
+
+def require_no_hold(holds_on: Sequence[Hold], tenant_id: str, what: str) -> None:
+    """Refuse to delete for good what is held.
+
+    Args:
+        holds_on: the holds that cover it.
+        tenant_id: whose documents they cover.
+        what: would be done, for the message.
+
+    Raises:
+        OnHold: there is one.
+    """
+    if holds_on:
+        first = holds_on[0]
+        raise OnHold(
+            f"{what} is refused: {first.scope} of tenant {tenant_id!r} is held since"
+            f" {first.at:%Y-%m-%d} ({first.reason})",
+            hint=f"`rag-assets hold list {tenant_id}` shows all; `rag-assets hold lift` lifts one",
+        )
+
+
+class HoldTable:
+    """Queries on `holds`; setting and lifting need the tenant's lock."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, tenant_id: str) -> list[Hold]:
+        """The holds of a tenant, oldest first."""
+        query = select(holds).where(holds.c.tenant == tenant_id).order_by(holds.c.id)
+        with self._database.begin() as connection:
+            return [
+                Hold(HoldScope(row.source, row.document_id), row.reason, row.by, row.set_at)
+                for row in connection.execute(query)
+            ]
+
+    def set(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> None:
+        """Set a hold, or give one that is set another reason.
+
+        Raises:
+            UnknownDocument, UnknownSource: the tenant has nothing of that name.
+        """
+        row = {"source": scope.source, "document_id": scope.document_id}
+        said = {"reason": reason, "by": by}
+        with self._database.begin_for(ref) as connection:
+            _require_known(connection, ref, scope)
+            connection.execute(
+                upsert(holds)
+                .values(tenant=ref.id, **row, **said)
+                .on_conflict_do_update(
+                    index_elements=["tenant", "source", "document_id"], set_=said
+                )
+            )
+            _write_event(connection, ref, "hold_set", scope, said)
+
+    def lift(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> bool:
+        """Lift a hold, and delete what was kept for no other reason.
+
+        Returns:
+            whether there was one.
+        """
+        of_tenant = holds.c.tenant == ref.id
+        the_hold = (
+            of_tenant,
+            holds.c.source.is_not_distinct_from(scope.source),
+            holds.c.document_id.is_not_distinct_from(scope.document_id),
+        )
+        with self._database.begin_for(ref) as connection:
+            if not connection.execute(delete(holds).where(*the_hold)).rowcount:
+                return False
+            for kept in (held_texts, held_records):
+                covered = exists().where(
+                    documents.c.tenant == kept.c.tenant,
+                    documents.c.document_id == kept.c.document_id,
+                    is_held(),
+                )
+                connection.execute(delete(kept).where(kept.c.tenant == ref.id, ~covered))
+            _write_event(connection, ref, "hold_lifted", scope, {"reason": reason, "by": by})
+        return True
+
+
+def is_held() -> ColumnElement[bool]:
+    """The condition that a hold covers a document."""
+    return exists().where(
+        holds.c.tenant == documents.c.tenant,
+        or_(
+            holds.c.document_id == documents.c.document_id,
+            holds.c.source == documents.c.source,
+            holds.c.document_id.is_(None) & holds.c.source.is_(None),
+        ),
+    )
+
+
+def _require_known(connection: Connection, ref: TenantRef, scope: HoldScope) -> None:
+    of_tenant = documents.c.tenant == ref.id
+    if scope.document_id is not None:
+        query = select(documents.c.source).where(
+            of_tenant, documents.c.document_id == scope.document_id
+        )
+        if connection.execute(query.limit(1)).first() is None:
+            raise UnknownDocument(
+                f"tenant {ref.id!r} has no such document",
+                hint=f"`rag-assets documents {ref.id} --json` shows their ids",
+            )
+    elif scope.source is not None:
+        known = [
+            select(table.c.source).where(table.c.tenant == ref.id, table.c.source == scope.source)
+            for table in (documents, source_records)
+        ]
+        if all(connection.execute(query.limit(1)).first() is None for query in known):
+            raise UnknownSource(
+                f"tenant {ref.id!r} has nothing of a source {scope.source!r}",
+                hint=f"`rag-assets documents {ref.id}` shows what it has",
+            )
+
+
+def _write_event(
+    connection: Connection, ref: TenantRef, kind: EventKind, scope: HoldScope, said: dict[str, str]
+) -> None:
+    payload = dict(said)
+    if scope.source is not None:
+        payload["source"] = scope.source
+    if scope.document_id is not None:
+        payload["document_id"] = scope.document_id
+    connection.execute(insert(events).values(tenant=ref.id, kind=kind, payload=payload))
