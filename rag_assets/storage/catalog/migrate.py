@@ -26,8 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ProgrammingError
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.storage.catalog import account_tables, judgement_tables, tables
-from rag_assets.storage.catalog import account_tables, erasure_tables, tables
+from rag_assets.storage.catalog import account_tables, erasure_tables, judgement_tables, tables
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database
 from rag_assets.systems.base import Migrations
