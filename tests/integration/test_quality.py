@@ -26,6 +26,7 @@ from rag_assets.storage.catalog.usage import today
 from tests.driving import Driver, tenant_named_after
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import FAST, Installation
+from tests.integration.aging import AgingTenant
 
 WORDS = {"retrieval": {"mode": "text"}}
 """For tests in which vectors are not asked for."""
@@ -183,6 +184,34 @@ def test_beir_names_documents_by_uri_id_or_record(
         "barrel": 1.0,
         "candle": 1.0,
     }
+
+
+def test_judgements_on_pruned_documents_go_with_them(
+    shared_installation: Installation, driver: Driver, request: pytest.FixtureRequest
+) -> None:
+    tenant = AgingTenant.made(
+        shared_installation, driver, tenant_named_after(request), retention_days={"page": 30}
+    )
+    tenant.push("47", "## The helm\n\nThe helm of the ship is kept in a room.")
+    tenant.write("barrel", "The barrel of the ship is kept in a room.")
+    tenant.sync()
+    with tenant.within() as ctx:
+        helm = Judgement("47", "The helm of the ship")
+        questions = [
+            JudgedQuestion("both", "", "Where is either?", (*asked("barrel").relevant, helm)),
+            JudgedQuestion("one", "", "Where is the wheel?", (helm,)),
+        ]
+        store_questions(ctx.catalog, ctx.ref, [*questions, *proposed(ctx, 9)])
+        assert len(stored_questions(ctx.catalog, tenant.id)) == 4
+    assert "helm" in tenant.catalog_rows()
+    tenant.forward(days=31)
+    [receipt] = tenant.prune().receipts
+    assert receipt.counts["judgements"] == {"judgements": 3}
+    assert "helm" not in tenant.catalog_rows().lower()
+    with tenant.within() as ctx:
+        both, synthetic = stored_questions(ctx.catalog, tenant.id)
+    assert (both.id, both.relevant) == ("both", asked("barrel").relevant)
+    assert synthetic.relevant[0].path == "files/barrel.md"
 
 
 # -- vectors of questions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -69,7 +70,9 @@ def export(session: Session, tenant_id: str, path: Path | None, *, as_json: bool
         if as_json:
             print_json({"questions": [as_mapping(question) for question in questions]})
         else:
-            say(as_yaml(questions).rstrip("\n"))
+            # As it is, unless a terminal would obey control characters in it.
+            text = as_yaml(questions)
+            (say if sys.stdout.isatty() else sys.stdout.write)(text)
         return
     try:
         quotes = _write(path, questions)

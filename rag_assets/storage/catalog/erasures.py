@@ -19,6 +19,7 @@ from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.erasure_tables import erasures
 from rag_assets.storage.catalog.index_rows import withhold_statement
+from rag_assets.storage.catalog.judgements import forget_judgements
 from rag_assets.storage.catalog.receipts import ErasureKind, Receipt, append_receipt
 from rag_assets.storage.catalog.removals import mark_deleted_statement
 from rag_assets.storage.catalog.retention import Cutoffs, delete_staged, due_documents
@@ -221,6 +222,7 @@ def _begin(
         func.coalesce(func.sum(held.chunk_count), 0),
     ).where(*of_documents)
     parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
+    judgements = forget_judgements(connection, ref, whole)
     records = _delete_records(connection, ref, whole)
     _bury(connection, ref, whole)
     for batch in batched(whole, _BATCH):
@@ -244,6 +246,7 @@ def _begin(
                 "documents": {"documents": len(whole), "former versions": len(former)},
                 "index": {"entries": int(entries)},
                 "records": {"records": records, "staged": staged},
+                **({"judgements": {"judgements": judgements}} if judgements else {}),
             },
         )
         .returning(erasures)

@@ -6,7 +6,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import Connection, Row, delete, exists, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
@@ -155,6 +166,42 @@ class JudgementTable:
         return found
 
 
+def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> int:
+    """Delete the judgements on documents that leave every store, since they quote them.
+
+    A question of which none is left goes, and so does a synthetic one: a heading is its text.
+
+    Args:
+        connection: of the transaction that erases the documents, before their rows change.
+        ref: the tenant.
+        document_ids: of the documents.
+
+    Returns:
+        how many judgements were deleted.
+    """
+    mine = judged_questions.c.tenant == ref.id
+    stored = [_stored(row) for row in connection.execute(select(judged_questions).where(mine))]
+    if not stored:
+        return 0
+    names: set[str] = set()
+    for batch in batched(document_ids, _NAMES):
+        rows = connection.execute(_names(ref.id, among(documents.c.document_id, batch)))
+        names |= {name for row in rows for name in row if name is not None}
+    deleted = 0
+    for question in stored:
+        left = [one for one in question.judgements if one["path"] not in names]
+        if len(left) == len(question.judgements):
+            continue
+        deleted += len(question.judgements) - len(left)
+        its = (mine, judged_questions.c.question_id == question.question_id)
+        if left and not question.synthetic:
+            connection.execute(update(judged_questions).where(*its).values(judgements=left))
+        else:
+            connection.execute(delete(judged_questions).where(*its))
+    connection.execute(_forgotten_vectors(ref))
+    return deleted
+
+
 def _delete_others(
     connection: Connection, ref: TenantRef, kept: Sequence[StoredQuestion], others: Others
 ) -> int:
@@ -177,7 +224,18 @@ def _forgotten_vectors(ref: TenantRef) -> Any:
     return delete(question_vectors).where(question_vectors.c.tenant == ref.id, ~present)
 
 
-def _named(tenant_id: str, names: Sequence[str]) -> Any:
+def _named(tenant_id: str, names: Sequence[str]) -> Select[Any]:
+    named = or_(
+        among(documents.c.document_id, names),
+        among(documents.c.uri, names),
+        among(source_records.c.source_id, names),
+    )
+    present = _names(tenant_id, documents.c.status != "DELETED", named)
+    return present.order_by(documents.c.document_id)
+
+
+def _names(tenant_id: str, *which: ColumnElement[bool]) -> Select[Any]:
+    """What documents are named by: id, uri, and the id of a record."""
     return (
         select(documents.c.document_id, documents.c.uri, source_records.c.source_id)
         .outerjoin(
@@ -185,16 +243,7 @@ def _named(tenant_id: str, names: Sequence[str]) -> Any:
             (source_records.c.tenant == documents.c.tenant)
             & (source_records.c.document_id == documents.c.document_id),
         )
-        .where(
-            documents.c.tenant == tenant_id,
-            documents.c.status != "DELETED",
-            or_(
-                among(documents.c.document_id, names),
-                among(documents.c.uri, names),
-                among(source_records.c.source_id, names),
-            ),
-        )
-        .order_by(documents.c.document_id)
+        .where(documents.c.tenant == tenant_id, *which)
     )
 
 

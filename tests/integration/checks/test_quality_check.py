@@ -142,7 +142,7 @@ def test_the_check_measures_the_build_that_serves(two: Installation) -> None:
     assert two.command("check", "judged").code == 0
 
 
-def test_questions_that_cannot_be_asked_are_a_warning(two: Installation) -> None:
+def test_questions_that_cannot_be_asked_are_a_warning(two: Installation, watcher: Watcher) -> None:
     folder = two.add_tenant("priced", **FAST, quality={"least": 1})
     (folder / "anchor.md").write_text("# About the anchor\n\nThe anchor is kept here.\n")
     two.synced("priced")
@@ -161,3 +161,5 @@ def test_questions_that_cannot_be_asked_are_a_warning(two: Installation) -> None
     [found] = [one for one in result.json["checks"] if f"{one['asset']}.{one['check']}" == CHECK]
     assert (found["passed"], found["severity"]) == (False, "WARN")
     assert "the cap of" in found["description"]
+    watcher.run()
+    assert watcher.measured("priced") == []
