@@ -23,6 +23,9 @@ from resources.workbench import Workbench, as_failure, clear_failures
 
 _WAIT_SECONDS = 60.0
 
+DEEP_TAG = "rag_assets/deep"
+"""On runs that compare at once what is otherwise compared in shares over several days."""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
@@ -33,25 +36,31 @@ class CheckContext:
         run_id: the run that evaluates the check.
         workbench: makes contexts that may write.
         log: writes a line to the run's log.
+        deep: whether to compare at once what is otherwise compared in shares over several days.
     """
 
     tenant: TenantContext
     run_id: str
     workbench: Workbench
     log: dg.DagsterLogManager
+    deep: bool = False
 
     @classmethod
     def of(
-        cls, workbench: Workbench, tenant_id: str, run_id: str, log: dg.DagsterLogManager
+        cls,
+        workbench: Workbench,
+        tenant_id: str,
+        run: dg.DagsterRun,
+        log: dg.DagsterLogManager,
     ) -> CheckContext:
-        """The context of a tenant.
+        """The context of a tenant, for a run that evaluates checks.
 
         Raises:
             UnknownTenant, ConfigurationError: the tenant does not exist, is disabled or not usable.
             ServiceUnavailable: a server does not answer.
         """
         tenant = workbench.context(tenant_id, guard=_refuse_write, log=log.info)
-        return cls(tenant, run_id, workbench, log)
+        return cls(tenant, run.run_id, workbench, log, deep=run.tags.get(DEEP_TAG) == "true")
 
     @contextmanager
     def locked(self, what: str) -> Iterator[TenantContext]:
@@ -123,9 +132,7 @@ class TenantCheck:
             context: dg.AssetCheckExecutionContext, workbench: Workbench
         ) -> dg.AssetCheckResult:
             with clear_failures():
-                tenant = CheckContext.of(
-                    workbench, context.partition_key, context.run.run_id, context.log
-                )
+                tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
                 return result_of(self._recorded(tenant))
 
         # Dagster compares a context's annotation itself, not its name as a string.

@@ -4,6 +4,7 @@ import dagster as dg
 
 from rag_assets.jobs.drift import drift_job, repair_job
 from rag_assets.partitions import tenants_partitions
+from rag_assets.tenants.model import Tenant
 from resources.stores import PostgresResource
 from resources.tenant_lock import REASON_TAG
 from resources.workbench import clear_failures
@@ -14,7 +15,10 @@ nightly_drift = dg.ScheduleDefinition(
     job=drift_job,
     cron_schedule="0 2 * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Compares every tenant's live index with the catalog, in one run over all tenants.",
+    description=(
+        "Compares every tenant's live index, and a share of its documents, with the catalog, in "
+        "one run over all tenants."
+    ),
 )
 
 
@@ -23,7 +27,10 @@ nightly_drift = dg.ScheduleDefinition(
     job=repair_job,
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Starts a repair of each tenant whose index differs from the catalog.",
+    description=(
+        "Starts a repair of each tenant whose index or sources differ from the catalog, unless its "
+        "`auto_repair` is false."
+    ),
 )
 def drift_offenders_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
@@ -37,11 +44,13 @@ def drift_offenders_sensor(
         for record in catalog.tenants.all():
             if record.state != "ACTIVE" or record.id not in present - busy:
                 continue
+            if not Tenant.from_config(record.config).auto_repair:
+                continue
             found = catalog.events.latest(record.id, kind="drift_found", limit=1)
             repaired = catalog.events.latest(record.id, kind="index_repaired", limit=1)
             if found and (not repaired or repaired[0].id < found[0].id):
                 key = f"{record.id}/{record.incarnation}/{found[0].id}"
-                tags = {REASON_TAG: "its index differs from the catalog"}
+                tags = {REASON_TAG: "its index or sources differ from the catalog"}
                 requests.append(dg.RunRequest(partition_key=record.id, run_key=key, tags=tags))
-    skip = None if requests else dg.SkipReason("no tenant's index differs")
+    skip = None if requests else dg.SkipReason("no tenant differs from the catalog")
     return dg.SensorResult(run_requests=requests, skip_reason=skip)

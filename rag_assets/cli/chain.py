@@ -57,11 +57,18 @@ def usage(
 
 
 @app.command()
-def check(tenant: TenantArgument, json: Json = False) -> None:
+def check(
+    tenant: TenantArgument,
+    deep: Annotated[
+        bool,
+        typer.Option("--deep", help="Read all documents again, not only the day's share."),
+    ] = False,
+    json: Json = False,
+) -> None:
     """Run the asset checks of a tenant."""
     from rag_assets.cli.commands.check import check as run
 
-    raise typer.Exit(0 if run(tenant, as_json=json) else 1)
+    raise typer.Exit(0 if run(tenant, deep=deep, as_json=json) else 1)
 
 
 @app.command("eval")

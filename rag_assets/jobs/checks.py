@@ -129,7 +129,7 @@ def _evaluations(
     checks: Sequence[TenantCheck],
 ) -> Iterator[tuple[TenantCheck, CheckOutcome, dg.AssetCheckEvaluation | None]]:
     try:
-        tenant = CheckContext.of(workbench, tenant_id, context.run.run_id, context.log)
+        tenant = CheckContext.of(workbench, tenant_id, context.run, context.log)
     except TenantGone:
         raise
     except Exception as error:

@@ -17,7 +17,7 @@ _MOST_MORE_CONNECTIONS = 8
 
 @contextmanager
 def pooled(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
-    """Keep the connections of an instance to Postgres, and close it with them at the end.
+    """Keep the connections of an instance to Postgres, and close them at the end.
 
     Dagster would open a connection for every statement, and ask for the columns of its tables
     again and again; they are the same for as long as a process lives.
@@ -39,8 +39,7 @@ def pooled(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
     runs.has_run_stats_index_cols = cache(runs.has_run_stats_index_cols)
     events.has_dynamic_partition = _yes_remembered(events.has_dynamic_partition)
     try:
-        with instance:
-            yield instance
+        yield instance
     finally:
         # The instance's own disposal leaves them open.
         for storage in (runs, events, schedules):

@@ -22,7 +22,11 @@ def execute_run(arguments: str) -> None:
     run = deserialize_value(arguments, ExecuteRunArgs)
     if run.instance_ref is None:
         raise ValueError("the launched run names no instance")
-    with capture_interrupts(), pooled(DagsterInstance.from_ref(run.instance_ref)) as instance:
+    with (
+        capture_interrupts(),
+        DagsterInstance.from_ref(run.instance_ref) as instance,
+        pooled(instance),
+    ):
         code = _execute_run_command_body(
             run.run_id,
             instance,

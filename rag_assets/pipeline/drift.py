@@ -13,6 +13,7 @@ from rag_assets.pipeline.generations import (
     target_generation,
 )
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
+from rag_assets.pipeline.source_contents import read_again
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import HeldVersion
 from rag_assets.storage.index.model import Owner, Presence, ScannedEntry, entry_id
@@ -147,9 +148,12 @@ def inspect_index(ctx: TenantContext) -> list[IndexState]:
 def repair_index(ctx: TenantContext) -> list[IndexState]:
     """Repair the drift that inspect_index finds; the next sync writes missing entries again.
 
+    The next sync also reads all documents again, whatever their facts are.
+
     Returns:
         the state before the repair.
     """
+    read_again(ctx)
     remove_deleted(ctx)
     clean_up(ctx)
     states = inspect_index(ctx)

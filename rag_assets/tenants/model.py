@@ -199,6 +199,16 @@ class QualityConfig(_Model):
     least: int = Field(default=20, ge=1)
 
 
+class DriftConfig(_Model):
+    """How often everything is compared.
+
+    Attributes:
+        days: days within which every document of the sources is read again.
+    """
+
+    days: int = Field(default=7, ge=1, le=366)
+
+
 class Tenant(_Model):
     """One tenant with its profile's defaults filled in.
 
@@ -212,6 +222,8 @@ class Tenant(_Model):
         sources: of its documents, each with a unique name.
         chunkers: rules that choose another chunker; the first that applies counts.
         caps: spending caps for embeddings and answers; finished work is kept.
+        auto_repair: whether what differs between sources, catalog and index is repaired as soon as
+            it is found; otherwise checks report it.
         retention_days: documents are pruned when their present content was first embedded longer
             ago: a number, or one for each source type ("file" for files), of which those that are
             not named are kept as long as their source keeps them.
@@ -240,6 +252,8 @@ class Tenant(_Model):
     privacy: PrivacyConfig = PrivacyConfig()
     caps: CapsConfig = CapsConfig()
     quality: QualityConfig = QualityConfig()
+    drift: DriftConfig = DriftConfig()
+    auto_repair: bool = True
     retention_days: Retention | None = None
     prune_share: float | None = Field(default=0.5, ge=0, le=1)
     freshness_minutes: int = Field(default=60, ge=1)

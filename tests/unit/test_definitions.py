@@ -28,6 +28,7 @@ CHECKS = {
     "embeddings.dimensions",
     "embeddings.expectations",
     "embeddings.spending",
+    "raw_documents.contents",
     "retrieval_quality.retrieval_quality",
     "search_index.dimensions",
     "search_index.drift",

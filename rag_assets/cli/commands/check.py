@@ -9,10 +9,14 @@ from rag_assets.common.errors import RagAssetsError
 
 
 @with_session
-def check(session: Session, tenant_id: str, *, as_json: bool) -> bool:
-    """Run every check of a tenant; returns whether none failed with severity ERROR."""
+def check(session: Session, tenant_id: str, *, deep: bool, as_json: bool) -> bool:
+    """Run every check of a tenant; returns whether none failed with severity ERROR.
+
+    Args:
+        deep: compare at once what is otherwise compared in shares over several days.
+    """
     session.active(tenant_id)
-    results = run_checks(session, tenant_id)
+    results = run_checks(session, tenant_id, deep=deep)
     passed = all(result.passed or result.severity != "ERROR" for result in results)
     if as_json:
         print_json({"tenant": tenant_id, "passed": passed, "checks": results})
@@ -21,16 +25,19 @@ def check(session: Session, tenant_id: str, *, as_json: bool) -> bool:
     return passed
 
 
-def run_checks(session: Session, tenant_id: str) -> list[CheckResult]:
+def run_checks(session: Session, tenant_id: str, *, deep: bool = False) -> list[CheckResult]:
     """Run the checks and the expectations.
 
     Raises:
         RagAssetsError: a check could not be evaluated.
     """
+    from checks.tenant_check import DEEP_TAG
+
     runner = session.runner
+    tags = {DEEP_TAG: "true"} if deep else {}
     results: list[CheckResult] = []
     for job_name in ("check_tenant", "expectations"):
-        run = runner.run(job_name, tenant_id)
+        run = runner.run(job_name, tenant_id, tags=tags)
         if run.failure is not None:
             # A check that was not evaluated must not look like one that passed.
             raise run.failure

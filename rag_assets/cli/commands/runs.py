@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.cli.commands.check_metadata import Plain, plain_metadata
@@ -102,6 +103,7 @@ class Runner:
         run_config: Mapping[str, Any] | None = None,
         *,
         reason: str = "started by a command",
+        tags: Mapping[str, str] = MappingProxyType({}),
     ) -> RunResult:
         """Run a job for one tenant's partition and report its result.
 
@@ -110,19 +112,26 @@ class Runner:
             tenant_id: the tenant.
             run_config: as Dagster takes it.
             reason: why it runs, for people.
+            tags: further tags of the run.
 
         Raises:
             TenantGone: the tenant was removed meanwhile, and the run's record with it.
             ServiceUnavailable: Postgres went away, so that Dagster cannot record the run.
         """
+        from resources.tenant_lock import REASON_TAG
+
         with _postgres_outages():
-            return self._run(job_name, tenant_id, run_config, reason)
+            return self._run(job_name, tenant_id, run_config, {REASON_TAG: reason, **tags})
 
     def _run(
-        self, job_name: str, tenant_id: str, run_config: Mapping[str, Any] | None, reason: str
+        self,
+        job_name: str,
+        tenant_id: str,
+        run_config: Mapping[str, Any] | None,
+        tags: Mapping[str, str],
     ) -> RunResult:
         from rag_assets.partitions import tenants_partitions
-        from resources.tenant_lock import REASON_TAG, process_tags
+        from resources.tenant_lock import process_tags
 
         instance = self._session.instance
         instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant_id])
@@ -134,7 +143,7 @@ class Runner:
             partition_key=tenant_id,
             run_config={**(run_config or {}), "loggers": {"console": {}}},
             raise_on_error=False,
-            tags={**process_tags(), REASON_TAG: reason},
+            tags={**process_tags(), **tags},
         )
         if instance.get_run_by_id(run_id) is None:
             raise TenantGone(

@@ -194,7 +194,10 @@ class Session:
         }
         home = str(self.settings.home)
         reference = InstanceRef.from_dir(home, overrides=captures_nothing)
-        return self._opened.enter_context(pooled(dg.DagsterInstance.from_ref(reference)))
+        instance = dg.DagsterInstance.from_ref(reference)
+        # Not entered: that would make it the process's present one, also after it is closed.
+        self._opened.callback(instance.dispose)
+        return self._opened.enter_context(pooled(instance))
 
 
 def with_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, delete, exists, or_, select
+from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, update
 from sqlalchemy.sql import func
 
 from rag_assets.common.batches import batched
@@ -133,6 +133,19 @@ class DocumentTable:
         )
         with self._database.begin() as connection:
             return {row.document_id: row.content_sha256 for row in connection.execute(query)}
+
+    def read_again(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> None:
+        """Have the next listing read documents whatever their facts are.
+
+        Args:
+            ref: whose.
+            document_ids: of the documents; all by default.
+        """
+        chosen = [documents.c.tenant == ref.id]
+        if document_ids is not None:
+            chosen.append(among(documents.c.document_id, document_ids))
+        with self._database.begin_for(ref) as connection:
+            connection.execute(update(documents).where(*chosen).values(listed_at_ns=READ_AGAIN_NS))
 
     def purge_deleted(self, ref: TenantRef, before: datetime) -> int:
         """Delete the rows of documents deleted before a time that no build and no hold keeps."""

@@ -31,6 +31,7 @@ DOCUMENTS = {
     "leave.md": "# Leave\n\nSay so a week ahead, in the calendar.\n",
 }
 ALL = {
+    "raw_documents.contents",
     "chunks.secrets",
     "chunks.expectations",
     "embeddings.dimensions",

@@ -1,0 +1,71 @@
+"""contents: reads the documents of the sources again, and compares them with the catalog."""
+
+from collections.abc import Iterator, Mapping
+
+from checks.tenant_check import CheckContext, tenant_check
+from checks.verdict import Cell, Compared, Verdict
+from rag_assets.common.formatting import counted
+from rag_assets.pipeline.source_contents import ContentsReport, Share, compare_contents
+
+
+def verdict_of(report: ContentsReport, uris: Mapping[str, str], days: int) -> Verdict:
+    """Require that no document differs from its source unnoticed.
+
+    Args:
+        report: of the comparison.
+        uris: of documents, by id.
+        days: of the cycle in which every document is read.
+    """
+    offenders = tuple(_offenders(report, uris))
+    wrong = bool(report.altered or report.gone)
+    return Verdict(
+        passed=not offenders,
+        description=_description(report, offenders, days),
+        compared=(
+            Compared("documents with other content under equal facts", 0, len(report.altered)),
+            Compared("documents that their source does not have", 0, len(report.gone)),
+            Compared("sources that cannot be listed", 0, len(report.unlisted)),
+        ),
+        columns=("fault", "which"),
+        offenders=offenders,
+        severity="ERROR" if wrong else "WARN",
+        notes={"documents read": report.compared, "all are read within days": days},
+    )
+
+
+@tenant_check(
+    "raw_documents",
+    "contents",
+    (
+        "The documents of the sources have the contents that the catalog recorded: none changed "
+        "while size, times and inode stayed, and none is gone unnoticed. Each evaluation reads a "
+        "share, such that all are read within `drift.days`; `rag-assets check --deep` reads all."
+    ),
+)
+def contents_check(context: CheckContext) -> Verdict:
+    """Read the day's share of the documents again."""
+    ctx = context.tenant
+    days = 1 if context.deep else ctx.tenant.drift.days
+    report = compare_contents(ctx, Share(days, ctx.clock.now().date()))
+    found = ctx.catalog.documents.find(ctx.ref.id, [*report.altered, *report.gone])
+    return verdict_of(report, {document.document_id: document.uri for document in found}, days)
+
+
+def _offenders(report: ContentsReport, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
+    for fault, ids in (
+        ("other content under equal facts", report.altered),
+        ("gone from its source", report.gone),
+    ):
+        for id_ in ids:
+            yield fault, uris.get(id_, id_)
+    for name in report.unlisted:
+        yield "source cannot be listed", name
+
+
+def _description(report: ContentsReport, offenders: tuple[tuple[Cell, ...], ...], days: int) -> str:
+    if not offenders:
+        what = f"{counted(report.compared, 'document')} read again, as the catalog recorded them"
+        return what if days == 1 else f"{what}; all are read within {days} days"
+    fault, which = offenders[0]
+    more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
+    return f"{fault}: {which}{more}; `rag-assets sync TENANT --repair` reads everything again"

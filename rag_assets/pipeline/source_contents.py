@@ -1,0 +1,187 @@
+"""Every document of the sources read again: content that changed although its facts did not.
+
+A listing takes a file for unchanged while its size, times and inode are. That is nearly always
+right; a disk that fails, a restored backup or a clock that was set make it wrong. So all contents
+are hashed again over the days of a cycle, each day a share of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from rag_assets.common.errors import DocumentVanished, ListingFailed
+from rag_assets.ingest.sources.digests import Digest, hash_documents
+from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
+from rag_assets.storage.catalog.document_rows import CatalogDocument
+
+BYTES_A_SECOND = 64 * 1024 * 1024
+"""At most so much is read, so that others who read the same disk are not slowed down."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentsReport:
+    """The comparison of a share of the documents with their sources.
+
+    Attributes:
+        compared: how many documents were read.
+        altered: ids of documents with other content under the facts that the catalog has.
+        gone: ids of documents that a source no longer has, and that no listing will delete: the
+            last one that was recorded had found what the source has now.
+        unlisted: names of sources that could not be listed, and were not compared.
+    """
+
+    compared: int = 0
+    altered: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
+
+    def plus(self, other: ContentsReport) -> ContentsReport:
+        """Both together."""
+        return ContentsReport(
+            self.compared + other.compared,
+            self.altered + other.altered,
+            self.gone + other.gone,
+            self.unlisted + other.unlisted,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The documents that are read on one day, such that each is once in a cycle of days.
+
+    Attributes:
+        days: of the cycle; 1 has everything read.
+        day: today.
+    """
+
+    days: int
+    day: date
+
+    def __contains__(self, document_id: str) -> bool:
+        # Ids are hashes, so that each day has about as many.
+        return int(document_id[:8], 16) % self.days == self.day.toordinal() % self.days
+
+
+def compare_contents(
+    ctx: TenantContext, share: Share, *, bytes_a_second: float = BYTES_A_SECOND
+) -> ContentsReport:
+    """Read a share of a tenant's documents again and compare them with the catalog.
+
+    Documents with other facts than the catalog's are left to the next listing, which finds them.
+
+    Args:
+        ctx: of the tenant; nothing is written.
+        share: the documents to read.
+        bytes_a_second: limit of reading.
+    """
+    # Before the rows: a listing that is recorded between both would look as if rows were left.
+    syncs = ctx.catalog.syncs.all(ctx.ref.id)
+    total = ContentsReport()
+    opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
+    for config, source in zip(ctx.tenant.sources, opened, strict=True):
+        rows = {
+            row.document_id: row for row in ctx.catalog.documents.known(ctx.ref.id, source.name)
+        }
+        digest = ListingDigest(settings_key(ctx.tenant, config))
+        comparison = _Comparison(rows, share)
+        try:
+            chosen = comparison.chosen(digest.through(source.list()))
+            found = comparison.altered(hash_documents(source, _paced(chosen, bytes_a_second)))
+            altered = _still_unchanged(source, rows, found)
+        except ListingFailed:
+            total = total.plus(ContentsReport(unlisted=(source.name,)))
+            continue
+        recorded = syncs.get(source.name)
+        as_recorded = (
+            recorded is not None
+            and recorded.listing_digest == digest.hexdigest()
+            and not recorded.held_deletions
+        )
+        gone = comparison.unseen if as_recorded else ()
+        total = total.plus(
+            ContentsReport(comparison.compared, tuple(sorted(altered)), tuple(sorted(gone)))
+        )
+    return total
+
+
+def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) -> None:
+    """Have the next listing read documents whatever their facts are.
+
+    Args:
+        ctx: of the tenant, for writing.
+        document_ids: of the documents; all by default.
+    """
+    ctx.guard()
+    ctx.catalog.documents.read_again(ctx.ref, document_ids)
+    ctx.catalog.syncs.reset(ctx.ref)
+
+
+class _Comparison:
+    """One listing against the catalog's rows of a source, as a stream.
+
+    Args:
+        rows: the source's documents in the catalog, by id.
+        share: the documents to read.
+    """
+
+    def __init__(self, rows: Mapping[str, CatalogDocument], share: Share) -> None:
+        self._rows = rows
+        self._share = share
+        self.compared = 0
+        self.unseen = {id_ for id_, row in rows.items() if row.status != "DELETED"}
+
+    def chosen(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
+        """Those of the share that a listing takes for unchanged."""
+        for document in listed:
+            self.unseen.discard(document.document_id)
+            row = self._rows.get(document.document_id)
+            if document.document_id in self._share and _taken_for_unchanged(document, row):
+                self.compared += 1
+                yield document
+
+    def altered(self, digests: Iterable[Digest]) -> set[str]:
+        """Those of them that have other content; one that cannot be read counts as well."""
+        return {
+            document.document_id
+            for document, found in digests
+            if found != self._rows[document.document_id].content_sha256
+            and not isinstance(found, DocumentVanished)
+        }
+
+
+def _still_unchanged(
+    source: DocumentSource, rows: Mapping[str, CatalogDocument], altered: set[str]
+) -> set[str]:
+    """Leave out what was written while it was read: the next listing finds it."""
+    if not altered:
+        return altered
+    return {
+        document.document_id
+        for document in source.list()
+        if document.document_id in altered
+        and _taken_for_unchanged(document, rows[document.document_id])
+    }
+
+
+def _taken_for_unchanged(document: ListedDocument, row: CatalogDocument | None) -> bool:
+    return (
+        row is not None
+        and row.status != "DELETED"
+        and row.content_sha256 is not None
+        and document.facts.unchanged_since(row.facts, row.listed_at_ns)
+    )
+
+
+def _paced(documents: Iterable[ListedDocument], bytes_a_second: float) -> Iterator[ListedDocument]:
+    started, taken = time.monotonic(), 0
+    for document in documents:
+        yield document
+        taken += document.size
+        ahead = taken / bytes_a_second - (time.monotonic() - started)
+        if ahead > 0:
+            time.sleep(ahead)
