@@ -7,10 +7,10 @@ are hashed again over the days of a cycle, each day a share of them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from time import monotonic, sleep
 
 from rag_assets.common.errors import DocumentVanished, ListingFailed
 from rag_assets.ingest.sources.digests import Digest, hash_documents
@@ -178,10 +178,10 @@ def _taken_for_unchanged(document: ListedDocument, row: CatalogDocument | None) 
 
 
 def _paced(documents: Iterable[ListedDocument], bytes_a_second: float) -> Iterator[ListedDocument]:
-    started, taken = time.monotonic(), 0
+    started, taken = monotonic(), 0
     for document in documents:
         yield document
         taken += document.size
-        ahead = taken / bytes_a_second - (time.monotonic() - started)
+        ahead = taken / bytes_a_second - (monotonic() - started)
         if ahead > 0:
-            time.sleep(ahead)
+            sleep(ahead)

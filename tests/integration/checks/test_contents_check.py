@@ -8,11 +8,13 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.pipeline import source_contents
 from rag_assets.pipeline.source_contents import Share, compare_contents
+from rag_assets.storage.catalog.tables import documents
 from tests.installation import Installation
 from tests.integration.checks.conftest import MakeTenant
 from tests.integration.checks.faults import CheckedTenant
@@ -75,12 +77,7 @@ def test_a_row_that_no_listing_accounts_for_is_gone(make_tenant: MakeTenant) -> 
     assert unlisted.gone == (), "the next listing finds that"
     # As after a dump from before the deletion was put back: the listing counts as recorded.
     document = tenant.document("leave.md")
-    shared = tenant.installation
-    shared.synced("lost")
-    from sqlalchemy import update
-
-    from rag_assets.storage.catalog.tables import documents
-
+    tenant.installation.synced("lost")
     with tenant.ctx.catalog.database.begin() as connection:
         mine = documents.c.document_id == document.document_id
         connection.execute(update(documents).where(mine).values(status="READY"))
@@ -118,7 +115,7 @@ def test_reading_is_paced(make_tenant: MakeTenant, monkeypatch: pytest.MonkeyPat
     tenant = make_tenant("paced")
     settle(tenant)
     slept: list[float] = []
-    monkeypatch.setattr(source_contents.time, "sleep", slept.append)
+    monkeypatch.setattr(source_contents, "sleep", slept.append)
     compare_contents(tenant.ctx, EVERYTHING, bytes_a_second=100)
     size = sum(path.stat().st_size for path in tenant.folder.iterdir())
     assert max(slept) > 0.9 * size / 100 - 1
