@@ -67,10 +67,12 @@ class Written:
         document_id: of the document concerned.
         outcome: `queued`: the next sync indexes it; `removed`: found no more from now on;
             `unchanged`: it was so before; `secret`: nothing of it is kept.
+        receipt: of a purge: the id of the receipt that its end will be recorded with.
     """
 
     document_id: str
     outcome: Literal["queued", "removed", "unchanged", "secret"]
+    receipt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

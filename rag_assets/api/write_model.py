@@ -164,6 +164,16 @@ class RecordQuery(TenantQuery):
     source: SourceNamed | None = None
 
 
+class DeleteQuery(TenantQuery):
+    """How a document is deleted.
+
+    Attributes:
+        purge: for good, from every store and every file.
+    """
+
+    purge: bool = False
+
+
 class _Reindex(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -15,10 +15,10 @@ from fastapi import APIRouter, Depends, Query, Request
 from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
-from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import documented
 from rag_assets.api.responses import Reindexed, Written
 from rag_assets.api.write_model import (
+    DeleteQuery,
     DocumentId,
     RecordBody,
     RecordQuery,
@@ -30,6 +30,7 @@ from rag_assets.api.write_model import (
     records_source,
     require_plain_identifiers,
 )
+from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownDocument, UnknownSource
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -110,22 +111,29 @@ async def delete_record(target: TargetDependency, backend: BackendDependency) ->
     return await backend.write(target.tenant_id, delete)
 
 
-@writing.delete("/documents/{document_id}", status_code=202)
+@writing.delete("/documents/{document_id}", status_code=202, responses=documented(409))
 async def delete_document(
     request: Request,
     document_id: DocumentId,
-    parameters: Annotated[TenantQuery, Query()],
+    parameters: Annotated[DeleteQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Written:
     """Delete a document of any source. For admins.
 
-    It is found no more from now on. A file stays where it is, and comes back when it changes.
+    It is found no more from now on. A file stays where it is, and comes back when it changes. A
+    purge goes on in the background: it takes the document out of every store and file, proves it,
+    and ends with the receipt that is named here. What is held is not purged.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
 
     def delete() -> Written:
         known = backend.catalog.tenants.get(tenant_id)
+        if parameters.purge:
+            erasure = backend.catalog.erasures.begin_purge(
+                known.ref, [document_id], by=identity.name, at=Clock().now()
+            )
+            return Written(document_id, "removed", receipt=str(erasure.id))
         gone = backend.catalog.removals.remove(known.ref, document_id, identity.name)
         return Written(document_id=document_id, outcome="removed" if gone else "unchanged")
 

@@ -26,6 +26,21 @@ def prune(
 
 
 @app.command()
+def purge(
+    tenant: TenantArgument,
+    document: Annotated[
+        list[str], typer.Option("--document", help="Id of a document; repeat for several.")
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm the purge.")] = False,
+    json: Json = False,
+) -> None:
+    """Delete documents from every store and every file, and prove it."""
+    from rag_assets.cli.commands.retention import purge as run
+
+    raise typer.Exit(0 if run(tenant, document, confirmed=yes, as_json=json) else 1)
+
+
+@app.command()
 def receipts(
     tenant: Annotated[
         str | None, typer.Argument(metavar="TENANT", help="By default all tenants.")

@@ -94,17 +94,24 @@ def all_documents(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Docu
     return Pages(first, lambda found: found.documents, lambda found: found.next)
 
 
-def delete_document(document_id: str, *, tenant: str | None = None) -> Call[Written]:
+def delete_document(
+    document_id: str, *, purge: bool | None = None, tenant: str | None = None
+) -> Call[Written]:
     """Delete a document of any source; it is found no more from now on. For admins.
 
     One that is deleted already stays so.
+
+    Args:
+        document_id: of the document.
+        purge: delete it for good, from every store and every file.
+        tenant: may be left out if the token is for one only.
     """
     return Call(
         "DELETE",
         "/rag/documents/{document_id}",
         Written,
         named={"document_id": document_id},
-        parameters={"tenant": tenant},
+        parameters={"purge": purge, "tenant": tenant},
     )
 
 

@@ -6,14 +6,16 @@ anywhere and is repeated as a whole by the next run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.live_keys import NeededKeys, needed_keys
+from rag_assets.pipeline.proof import Traces, prove, traces_of
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
 from rag_assets.pipeline.slices import parsed_documents
-from rag_assets.storage.catalog.erasures import Erasure
+from rag_assets.storage.catalog.erasure_rows import Erasure
 from rag_assets.storage.catalog.receipts import Receipt
 from rag_assets.storage.lake.model import DeadKeys
 
@@ -46,10 +48,46 @@ def settle(ctx: TenantContext, erasure: Erasure) -> Receipt:
             counts = store.count(ctx, erasure)
             ctx.guard()
             erasure = ctx.catalog.erasures.note(erasure, store.name, counts)
+    # What to look for is known only as long as it is there.
+    dead = _dead_keys(ctx, erasure, needed_keys(ctx)) if erasure.kind == "purge" else None
+    traces = None if dead is None else traces_of(ctx, erasure, dead)
     for store in STORES:
         store.erase(ctx, erasure)
+    proof = None if traces is None else _expunge(ctx, erasure, traces)
     ctx.guard()
-    return ctx.catalog.erasures.end(erasure)
+    return ctx.catalog.erasures.end(erasure, proof)
+
+
+def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Receipt:
+    """Erase documents on request from every store and every file, and prove it.
+
+    Args:
+        ctx: of the tenant, under its lock.
+        document_ids: the documents.
+        by: who asked for it.
+
+    Raises:
+        UnknownDocument: the tenant has nothing of one of them.
+        OnHold: one of them is held.
+    """
+    settle_open(ctx)
+    at = ctx.clock.now()
+    return settle(ctx, ctx.catalog.erasures.begin_purge(ctx.ref, document_ids, by=by, at=at))
+
+
+def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, Any]:
+    """Remove names and deleted rows from files, too, then look for what is left."""
+    ctx.guard()
+    # A question may quote the text.
+    texts = [*traces.names, *traces.document_ids, *traces.phrases]
+    ctx.catalog.traces.redact(ctx.ref.id, texts)
+    ctx.guard()
+    ctx.catalog.erasures.forget(erasure)
+    indexes = {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
+    deleted_entries = sum(ctx.store.indexes.expunge(name) for name in sorted(indexes))
+    emptied = ("source_records", "held_records") if erasure.counts["records"]["records"] else ()
+    dead_rows = ctx.catalog.traces.vacuum(emptied)
+    return prove(ctx, traces, deleted_entries, dead_rows)
 
 
 def _erase_entries(ctx: TenantContext, erasure: Erasure) -> None:

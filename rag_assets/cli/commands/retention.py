@@ -8,8 +8,11 @@ from typing import Any
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 from rag_assets.storage.catalog.receipts import Receipt
+
+_LEFT_IN_FILES = ("deleted entries in segments", "dead rows in tables")
 
 
 @with_session
@@ -42,6 +45,44 @@ def prune(session: Session, tenant_id: str, *, confirm: bool, as_json: bool) -> 
     say(f"{tenant_id}: {documents} pruned, {entries} deleted.")
     for receipt in report.receipts:
         say(f"Receipt {receipt.number}: {_counts(receipt.counts)}")
+
+
+@with_session
+def purge(
+    session: Session, tenant_id: str, document_ids: list[str], *, confirmed: bool, as_json: bool
+) -> bool:
+    """Purge documents, and print the receipt; returns whether nothing of them was found after."""
+    from rag_assets.pipeline.erasure import purge as purge_documents
+
+    session.active(tenant_id)
+    if not confirmed:
+        command = " ".join(f"--document {id_}" for id_ in document_ids)
+        raise ConfigurationError(
+            f"a purge deletes {counted(len(document_ids), 'document')} of tenant {tenant_id!r} for"
+            " good",
+            hint=f"to confirm: rag-assets purge {tenant_id} {command} --yes",
+        )
+    with session.writer(tenant_id, "a purge") as ctx:
+        receipt = purge_documents(ctx, document_ids, by=operator())
+    complete = bool(receipt.proof["complete"])
+    if as_json:
+        print_json({"tenant": tenant_id, "complete": complete, "receipt": _as_json(receipt)})
+        return complete
+    say(f"{tenant_id}: {counted(len(receipt.documents), 'document')} purged.")
+    say(f"Receipt {receipt.number}: {_counts(receipt.counts)}")
+    if complete:
+        say("Nothing of it is found in the index, the lake or Postgres.")
+    else:
+        warn(f"something of it is left: {_left(receipt.proof)}; purge it again")
+    for what, until in receipt.proof["out of reach"].items():
+        say(f"Out of reach: {what} ({until})")
+    return complete
+
+
+def _left(proof: Mapping[str, Any]) -> str:
+    left = {where: found for where, found in proof["found"].items() if found}
+    left |= {name: proof[name] for name in _LEFT_IN_FILES if proof[name]}
+    return ", ".join(f"{where}: {found}" for where, found in left.items())
 
 
 @with_session

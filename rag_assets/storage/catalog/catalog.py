@@ -32,6 +32,7 @@ from rag_assets.storage.catalog.retention import RetentionQuery
 from rag_assets.storage.catalog.service_tokens import ServiceTokenTable
 from rag_assets.storage.catalog.syncs import SyncTable
 from rag_assets.storage.catalog.tenants import TenantTable
+from rag_assets.storage.catalog.traces import TraceQuery
 from rag_assets.storage.catalog.usage import UsageTable
 from rag_assets.storage.catalog.work_left import WorkQuery
 
@@ -51,6 +52,7 @@ class Catalog:
         self.holds = HoldTable(database)
         self.erasures = ErasureTable(database)
         self.receipts = ReceiptTable(database)
+        self.traces = TraceQuery(database)
         self.reindex_requests = ReindexRequestTable(database)
         self.index = IndexTable(database)
         self.lake_keys = LakeKeyTable(database)

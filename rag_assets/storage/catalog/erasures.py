@@ -6,22 +6,28 @@ is killed in between leaves it open; the next run of the tenant ends it, with th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy import delete, func, insert, select, update
 
-from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.changes import notify
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.erasure_rows import (
+    Erasure,
+    begin_erasure,
+    delete_documents,
+    end_erasure,
+    erasure_of,
+    forget_embedding,
+    forget_slice,
+    require_known,
+)
 from rag_assets.storage.catalog.erasure_tables import erasures
-from rag_assets.storage.catalog.index_rows import withhold_statement
-from rag_assets.storage.catalog.judgements import forget_judgements
-from rag_assets.storage.catalog.receipts import ErasureKind, Receipt, append_receipt
-from rag_assets.storage.catalog.removals import mark_deleted_statement
+from rag_assets.storage.catalog.holds import holds_on, require_no_hold
+from rag_assets.storage.catalog.receipts import Receipt
 from rag_assets.storage.catalog.retention import Cutoffs, delete_staged, due_documents
 from rag_assets.storage.catalog.tables import (
     document_index,
@@ -29,34 +35,7 @@ from rag_assets.storage.catalog.tables import (
     knowledge_staging,
     source_records,
     tenants,
-    tombstones,
 )
-
-_BATCH = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Erasure:
-    """An erasure of documents from every store.
-
-    Attributes:
-        id: of its receipt, too.
-        kind, rule, by, at: see Receipt.
-        document_ids: its documents.
-        parse_keys, chunk_set_keys: of their texts and chunks in the lake.
-        counts: what it erases, by store; complete once every store has counted.
-    """
-
-    id: UUID
-    ref: TenantRef
-    kind: ErasureKind
-    rule: str
-    by: str
-    at: datetime
-    document_ids: tuple[str, ...]
-    parse_keys: frozenset[str]
-    chunk_set_keys: frozenset[str]
-    counts: Mapping[str, Mapping[str, int]]
 
 
 class ErasureTable:
@@ -73,7 +52,7 @@ class ErasureTable:
             .order_by(erasures.c.at, erasures.c.id)
         )
         with self._database.begin() as connection:
-            return [_erasure(row) for row in connection.execute(query)]
+            return [erasure_of(row) for row in connection.execute(query)]
 
     def begin_prune(
         self,
@@ -110,10 +89,36 @@ class ErasureTable:
                 return None
             whole = [document.document_id for document in due if not document.former]
             former = [document.document_id for document in due if document.former]
-            made = _begin(
+            made = begin_erasure(
                 connection, ref, whole, former, kind="prune", rule=rule, by=by, at=at, staged=staged
             )
-            _forget_embedding(connection, ref, former)
+            forget_embedding(connection, ref, former)
+            return made
+
+    def begin_purge(
+        self, ref: TenantRef, document_ids: Collection[str], *, by: str, at: datetime
+    ) -> Erasure:
+        """Delete documents for good, on request: searches omit them from now on.
+
+        A document that its source still has is not added again until it changes.
+
+        Args:
+            ref: the tenant.
+            document_ids: the documents; deleted ones of which something is left, too.
+            by, at: for the receipt.
+
+        Raises:
+            UnknownDocument: the tenant has nothing of one of them.
+            OnHold: one of them is held.
+        """
+        wanted = sorted(set(document_ids))
+        with self._database.begin_exclusive(ref) as connection:
+            require_known(connection, ref, wanted)
+            require_no_hold(holds_on(connection, ref.id, wanted), ref.id, "the purge")
+            made = begin_erasure(
+                connection, ref, wanted, (), kind="purge", rule="request", by=by, at=at
+            )
+            notify(connection, ref.id)
             return made
 
     def begin_removal(self, ref: TenantRef, *, by: str, at: datetime) -> Erasure:
@@ -137,7 +142,7 @@ class ErasureTable:
         with self._database.begin() as connection:
             row = connection.execute(begun).first()
             if row is not None:
-                return _erasure(row)
+                return erasure_of(row)
             document_ids = list(connection.scalars(ids))
             counts = {
                 "documents": {"documents": len(document_ids)},
@@ -158,7 +163,7 @@ class ErasureTable:
                 document_ids=document_ids,
                 counts=counts,
             )
-            return _erasure(connection.execute(made.returning(erasures)).one())
+            return erasure_of(connection.execute(made.returning(erasures)).one())
 
     def note(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
         """Record what an erasure takes from a store, before it is taken."""
@@ -168,20 +173,19 @@ class ErasureTable:
                 update(erasures).where(erasures.c.id == erasure.id).values(counts=added)
             )
             row = connection.execute(select(erasures).where(erasures.c.id == erasure.id)).one()
-            return _erasure(row)
+            return erasure_of(row)
+
+    def forget(self, erasure: Erasure) -> None:
+        """Delete the documents' rows, and their ids elsewhere in the catalog."""
+        with self._database.begin_for(erasure.ref) as connection:
+            delete_documents(connection, erasure)
+            forget_slice(connection, erasure)
 
     def end(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
         """Delete the documents' rows, and write the receipt."""
         with self._database.begin_for(erasure.ref) as connection:
-            for batch in batched(erasure.document_ids, _BATCH):
-                connection.execute(
-                    delete(documents).where(
-                        documents.c.tenant == erasure.ref.id,
-                        among(documents.c.document_id, batch),
-                        documents.c.status == "DELETED",
-                    )
-                )
-            return _end(connection, erasure, proof or {})
+            delete_documents(connection, erasure)
+            return end_erasure(connection, erasure, proof or {})
 
     def end_removal(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
         """Delete a tenant with all of its rows, and write the receipt.
@@ -197,120 +201,5 @@ class ErasureTable:
                 )
             )
             for row in connection.execute(others.order_by(erasures.c.at, erasures.c.id)).all():
-                _end(connection, _erasure(row), {})
-            return _end(connection, erasure, proof or {})
-
-
-def _begin(
-    connection: Connection,
-    ref: TenantRef,
-    whole: Sequence[str],
-    former: Sequence[str],
-    *,
-    kind: ErasureKind,
-    rule: str,
-    by: str,
-    at: datetime,
-    staged: int,
-) -> Erasure:
-    """Record an erasure, and withhold its documents."""
-    held = document_index.c
-    of_documents = (held.tenant == ref.id, among(held.document_id, [*whole, *former]))
-    keys = select(
-        func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
-        func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
-        func.coalesce(func.sum(held.chunk_count), 0),
-    ).where(*of_documents)
-    parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
-    judgements = forget_judgements(connection, ref, whole)
-    records = _delete_records(connection, ref, whole)
-    _bury(connection, ref, whole)
-    for batch in batched(whole, _BATCH):
-        connection.execute(mark_deleted_statement(ref, batch))
-    for batch in batched([*whole, *former], _BATCH):
-        connection.execute(withhold_statement(ref, batch))
-    row = connection.execute(
-        insert(erasures)
-        .values(
-            id=uuid4(),
-            tenant=ref.id,
-            incarnation=ref.incarnation,
-            kind=kind,
-            rule=rule,
-            by=by,
-            at=at,
-            document_ids=list(whole),
-            parse_keys=parse_keys or [],
-            chunk_set_keys=chunk_set_keys or [],
-            counts={
-                "documents": {"documents": len(whole), "former versions": len(former)},
-                "index": {"entries": int(entries)},
-                "records": {"records": records, "staged": staged},
-                **({"judgements": {"judgements": judgements}} if judgements else {}),
-            },
-        )
-        .returning(erasures)
-    ).one()
-    return _erasure(row)
-
-
-def _end(connection: Connection, erasure: Erasure, proof: Mapping[str, Any]) -> Receipt:
-    connection.execute(delete(erasures).where(erasures.c.id == erasure.id))
-    return append_receipt(
-        connection,
-        id_=erasure.id,
-        tenant=erasure.ref.id,
-        incarnation=erasure.ref.incarnation,
-        kind=erasure.kind,
-        rule=erasure.rule,
-        by=erasure.by,
-        at=erasure.at,
-        counts=erasure.counts,
-        document_ids=erasure.document_ids,
-        proof=proof,
-    )
-
-
-def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> int:
-    statement = delete(source_records).where(
-        source_records.c.tenant == ref.id, among(source_records.c.document_id, document_ids)
-    )
-    return connection.execute(statement).rowcount
-
-
-def _bury(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    """Leave tombstones with the contents that the documents have now."""
-    content = func.coalesce(documents.c.content_sha256, "")
-    buried = select(documents.c.tenant, documents.c.document_id, content).where(
-        documents.c.tenant == ref.id, among(documents.c.document_id, document_ids)
-    )
-    new = upsert(tombstones).from_select(["tenant", "document_id", "content_sha256"], buried)
-    connection.execute(
-        new.on_conflict_do_update(
-            index_elements=["tenant", "document_id"],
-            set_={"content_sha256": new.excluded.content_sha256, "pruned_at": func.now()},
-        )
-    )
-
-
-def _forget_embedding(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    connection.execute(
-        update(documents)
-        .where(documents.c.tenant == ref.id, among(documents.c.document_id, document_ids))
-        .values(embedded_at=None, embedded_sha256=None)
-    )
-
-
-def _erasure(row: Row[Any]) -> Erasure:
-    return Erasure(
-        id=row.id,
-        ref=TenantRef(row.tenant, row.incarnation),
-        kind=row.kind,
-        rule=row.rule,
-        by=row.by,
-        at=row.at,
-        document_ids=tuple(row.document_ids),
-        parse_keys=frozenset(row.parse_keys),
-        chunk_set_keys=frozenset(row.chunk_set_keys),
-        counts=row.counts,
-    )
+                end_erasure(connection, erasure_of(row), {})
+            return end_erasure(connection, erasure, proof or {})

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, delete, exists, insert, or_, s
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.erasure_tables import held_records, held_texts, holds
 from rag_assets.storage.catalog.events import EventKind
 from rag_assets.storage.catalog.tables import documents, events, source_records
@@ -76,12 +76,8 @@ class HoldTable:
 
     def all(self, tenant_id: str) -> list[Hold]:
         """The holds of a tenant, oldest first."""
-        query = select(holds).where(holds.c.tenant == tenant_id).order_by(holds.c.id)
         with self._database.begin() as connection:
-            return [
-                Hold(HoldScope(row.source, row.document_id), row.reason, row.by, row.set_at)
-                for row in connection.execute(query)
-            ]
+            return holds_on(connection, tenant_id)
 
     def set(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> None:
         """Set a hold, or give one that is set another reason.
@@ -126,6 +122,31 @@ class HoldTable:
                 connection.execute(delete(kept).where(kept.c.tenant == ref.id, ~covered))
             _write_event(connection, ref, "hold_lifted", scope, {"reason": reason, "by": by})
         return True
+
+
+def holds_on(
+    connection: Connection, tenant_id: str, document_ids: Sequence[str] | None = None
+) -> list[Hold]:
+    """The holds of a tenant, or those that cover one of these documents, oldest first."""
+    query = select(holds).where(holds.c.tenant == tenant_id).order_by(holds.c.id)
+    if document_ids is not None:
+        sources = [
+            select(table.c.source).where(
+                table.c.tenant == tenant_id, among(table.c.document_id, document_ids)
+            )
+            for table in (documents, source_records)
+        ]
+        query = query.where(
+            or_(
+                among(holds.c.document_id, document_ids),
+                *(holds.c.source.in_(of_table) for of_table in sources),
+                holds.c.document_id.is_(None) & holds.c.source.is_(None),
+            )
+        )
+    return [
+        Hold(HoldScope(row.source, row.document_id), row.reason, row.by, row.set_at)
+        for row in connection.execute(query)
+    ]
 
 
 def is_held() -> ColumnElement[bool]:

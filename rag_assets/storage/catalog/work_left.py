@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from rag_assets.storage.catalog.database import Database, among
 from rag_assets.storage.catalog.documents import must_be_read_again
-from rag_assets.storage.catalog.erasure_tables import holds
+from rag_assets.storage.catalog.erasure_tables import erasures, holds
 from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.index_rows import is_pending, same_document
 from rag_assets.storage.catalog.retention import age_counts_from
@@ -52,7 +52,8 @@ class WorkLeft:
 
     Attributes:
         pending: documents whose entries are not the desired ones and may be tried now.
-        removals: deleted documents that a generation may still hold, counted in each.
+        removals: deleted documents that a generation may still hold, counted in each, and erasures
+            that are not ended.
         partly_replaced: documents that may have entries of several versions, likewise.
         read_again: documents that must be read again, by source.
         oldest: by source and source type, from when the age of the oldest document counts that is
@@ -137,12 +138,14 @@ def _by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
 
 
 def _removals(tenant_ids: Sequence[str]) -> Select[Any]:
-    return (
-        select(documents.c.tenant, func.count().label("documents"))
+    held = (
+        select(documents.c.tenant)
         .join(document_index, same_document())
         .where(among(documents.c.tenant, tenant_ids), documents.c.status == "DELETED")
-        .group_by(documents.c.tenant)
     )
+    begun = select(erasures.c.tenant).where(among(erasures.c.tenant, tenant_ids))
+    both = held.union_all(begun).subquery()
+    return select(both.c.tenant, func.count().label("documents")).group_by(both.c.tenant)
 
 
 def _partly_replaced(tenant_ids: Sequence[str]) -> Select[Any]:

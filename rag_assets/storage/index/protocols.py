@@ -106,6 +106,16 @@ class EntryStore(Protocol):
         """The number of a generation's entries."""
         ...
 
+    def matching(
+        self, index_name: str, tenant: str, field: str, values: Collection[str]
+    ) -> list[str]:
+        """Ids of a tenant's entries of which a keyword has one of these values, of any build."""
+        ...
+
+    def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
+        """The text_sha256 of a tenant's entries with these words in this order, by entry id."""
+        ...
+
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         """Ids of a generation's entries without a vector, which no vector search can find."""
         ...

@@ -98,6 +98,25 @@ class Location:
             ]
         yield from sorted(name for name in names if _NAME.fullmatch(name))
 
+    def files(self) -> Iterator[str]:
+        """Addresses of all files below it, sorted; none if it does not exist."""
+        if self.is_local:
+            path = Path(self.url)
+            found = path.rglob("*") if path.is_dir() else ()
+            yield from sorted(str(file) for file in found if file.is_file())
+            return
+        filesystem, root = self._filesystem()
+        scheme = self.url.split("://", maxsplit=1)[0]
+        names = filesystem.find(root) if filesystem.exists(root) else []
+        yield from sorted(f"{scheme}://{name}" for name in names)
+
+    def read(self, url: str) -> str:
+        """The text of one of its files; bytes that are none are replaced."""
+        if self.is_local:
+            return Path(url).read_text(encoding="utf-8", errors="replace")
+        filesystem, _ = self._filesystem()
+        return str(filesystem.cat_file(url).decode("utf-8", "replace"))
+
     def remove(self) -> None:
         """Delete the location with its contents, if it exists."""
         if self.is_local:

@@ -6,7 +6,7 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rag_assets.storage.lake.location import Location, tenant_folder
@@ -251,6 +251,25 @@ class TenantLake:
             for name, table in reversed(self._tables.all().items())
         }
         return {name: result for name, result in results.items() if result is not None}
+
+    def phrases_of_others(self, dead: DeadKeys, phrases: Sequence[str]) -> set[str]:
+        """Those of the phrases that are in a parsed text whose key is not dead; reads all texts."""
+        from rag_assets.storage.lake import traces
+
+        return traces.phrases_of_others(self._tables.parsed(), dead.parsed, phrases)
+
+    def files_holding(self, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys) -> list[str]:
+        """The files, listed or not, that hold something of documents that were erased.
+
+        Args:
+            dead: keys that no row may have.
+            phrases: parts of texts that only rows with needed keys may have.
+            needed: keys of the rows that are needed.
+        """
+        from rag_assets.storage.lake import traces
+
+        search = traces.Search(dead, phrases, needed)
+        return list(traces.files_holding(self._location, search))
 
     def purge(self) -> None:
         """Delete this incarnation's folder with its contents.

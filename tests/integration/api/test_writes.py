@@ -14,9 +14,11 @@ from rag_assets.common.times import LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.pipeline.drift import inspect_index
+from rag_assets.pipeline.erasure import settle_open
 from rag_assets.storage.catalog import database
 from rag_assets.storage.catalog.document_rows import DocumentChange
 from rag_assets.storage.catalog.events import SEARCHES
+from rag_assets.storage.catalog.holds import HoldScope
 from rag_assets.storage.catalog.index_rows import IndexedVersion
 from rag_assets.storage.catalog.records import PushedRecord
 from tests.integration.api.conftest import Api
@@ -338,3 +340,25 @@ def test_members_see_their_own_searches_and_admins_everything(api: Api) -> None:
     newest = api.get(admin, "/rag/events", limit=1).json()
     older = api.get(admin, "/rag/events", limit=1, after=newest["next"]).json()
     assert older["events"][0]["id"] < newest["events"][0]["id"] == newest["next"]
+
+
+def test_a_purge_names_its_receipt_and_what_is_held_is_refused(api: Api) -> None:
+    api.send("PUT", "/rag/records/page/seal", {"text": "Seventeen grey seals lie on the sandbank."})
+    api.driver.sync("acme")
+    [hit] = [h for h in hits(api, "grey seals") if "sandbank" in h["text"]]
+    path = f"/rag/documents/{hit['document_id']}?purge=true"
+    catalog = api.driver.session.catalog
+    ref = catalog.tenants.get("acme").ref
+    scope = HoldScope(document_id=hit["document_id"])
+    catalog.holds.set(ref, scope, reason="a claim", by="a test")
+    assert problem(api.send("DELETE", path)) == (409, "on-hold")
+    assert catalog.holds.lift(ref, scope, reason="settled", by="a test")
+    said = api.send("DELETE", path)
+    assert (said.status_code, said.json()["outcome"]) == (202, "removed")
+    assert all("sandbank" not in h["text"] for h in hits(api, "grey seals"))
+    with api.driver.locked("acme") as ctx:
+        [receipt] = settle_open(ctx)
+    assert str(receipt.id) == said.json()["receipt"]
+    assert (receipt.kind, receipt.counts["records"]["records"]) == ("purge", 1)
+    assert receipt.proof["found"] == {"index": 0, "lake": 0, "postgres": []}
+    assert problem(api.send("DELETE", f"/rag/documents/{'0' * 32}?purge=true"))[0] == 404

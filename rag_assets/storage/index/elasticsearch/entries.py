@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from elasticsearch import Elasticsearch
@@ -103,6 +103,19 @@ class ElasticsearchEntries:
             )
         return int(answer["count"])
 
+    def matching(
+        self, index_name: str, tenant: str, field: str, values: Collection[str]
+    ) -> list[str]:
+        self._refresh(index_name)
+        query = _of_tenant(tenant, {"terms": {field: list(values)}})
+        found = requests.pages(self._client, index_name, None, query, ["ordinal"])
+        return [str(hit["_id"]) for hit in found]
+
+    def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
+        query = _of_tenant(tenant, {"match_phrase": {"text": phrase}})
+        found = requests.pages(self._client, index_name, None, query, ["text_sha256"])
+        return {str(hit["_id"]): str(hit["_source"]["text_sha256"]) for hit in found}
+
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         self._refresh(index_name)
         query = queries.entries(owner, excluding={"exists": {"field": "vector"}})
@@ -157,6 +170,10 @@ class ElasticsearchEntries:
                 "routing": owner.tenant,
                 "doc": {name: changed[name] for name in _SCOPE_FIELDS if name in changed},
             }
+
+
+def _of_tenant(tenant: str, clause: Mapping[str, Any]) -> dict[str, Any]:
+    return {"bool": {"filter": [{"term": {"tenant": tenant}}, clause]}}
 
 
 def _deletion(index_name: str, tenant: str, id_: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -97,6 +97,19 @@ class MemoryEntries:
 
     def count(self, index_name: str, owner: Owner) -> int:
         return len(self._memory.owned(index_name, owner))
+
+    def matching(
+        self, index_name: str, tenant: str, field: str, values: Collection[str]
+    ) -> list[str]:
+        rows = [row for row in self._memory.rows(index_name) if row.fields["tenant"] == tenant]
+        return [row.id for row in rows if row.fields[field] in values]
+
+    def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
+        return {
+            row.id: row.fields["text_sha256"]
+            for row in self._memory.rows(index_name)
+            if row.fields["tenant"] == tenant and phrase in row.fields["text"]
+        }
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         return (row.id for row in self._memory.owned(index_name, owner) if not row.vector.any())

@@ -1,0 +1,129 @@
+"""Proof of a purge: nothing of the documents is found in any store that can be reached."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rag_assets.common.batches import batched
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.live_keys import needed_keys
+from rag_assets.storage.catalog.erasure_rows import Erasure
+from rag_assets.storage.lake.model import DeadKeys
+
+_PHRASE_CHARACTERS = (24, 120)
+_PHRASES_OF_A_CHUNK = 3
+_MOST_PHRASES = 500
+_SENTENCE = re.compile(r"[^.!?\n]+")
+_OUT_OF_REACH: Final = {
+    "Postgres's write-ahead log": "its files are overwritten after the next checkpoints",
+    "snapshots and backups of Postgres, Elasticsearch and the lake": "by their own retention",
+    "files of sources": "a source keeps its documents; they are not added again while unchanged",
+}
+_AT_THE_PROVIDER: Final = {"logs of the embedding provider": "by the provider's retention"}
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """What a document would leave behind, held in memory alone.
+
+    Attributes:
+        document_ids: of the documents.
+        dead: keys in the lake that nothing else needs.
+        phrases: parts of their texts, of passages that nothing else needs.
+        names: uris, and ids of chunks without offsets.
+    """
+
+    document_ids: tuple[str, ...]
+    dead: DeadKeys
+    phrases: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+def traces_of(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Traces:
+    """Collect what documents would leave behind, before they are erased."""
+    names = ctx.catalog.traces.names(ctx.ref, erasure.document_ids)
+    phrases = list(dict.fromkeys(_phrases(ctx, dead)))
+    # A neighbour may have a sentence of theirs in a passage of its own.
+    elsewhere = ctx.lake.phrases_of_others(dead, phrases)
+    elsewhere |= ctx.catalog.traces.pushed_elsewhere(ctx.ref, erasure.document_ids, phrases)
+    own = tuple(phrase for phrase in phrases if phrase not in elsewhere)
+    return Traces(erasure.document_ids, dead, own, tuple(names))
+
+
+def prove(
+    ctx: TenantContext, traces: Traces, deleted_entries: int, dead_rows: int
+) -> dict[str, Any]:
+    """Look for what is left of documents in every store.
+
+    Args:
+        ctx: of the tenant.
+        traces: of the documents.
+        deleted_entries: that the index's files still hold.
+        dead_rows: that Postgres's tables still hold.
+
+    Returns:
+        what was searched and found, by store, and what cannot be reached, with when it goes.
+    """
+    found = {
+        "index": _found_in_index(ctx, traces),
+        "lake": _found_in_lake(ctx, traces),
+        "postgres": _found_in_postgres(ctx, traces),
+    }
+    remote = ctx.tenant.embedder.provider not in {"local", "deterministic"}
+    return {
+        "searched for": ["document ids", "hashes", "names", "phrases"],
+        "found": found,
+        "deleted entries in segments": deleted_entries,
+        "dead rows in tables": dead_rows,
+        "complete": not (any(found.values()) or deleted_entries or dead_rows),
+        "out of reach": {**_OUT_OF_REACH, **(_AT_THE_PROVIDER if remote else {})},
+    }
+
+
+def _phrases(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]:
+    count = 0
+    for keys in batched(sorted(dead.chunk_sets), 200):
+        for chunk_set in ctx.lake.chunk_sets(keys).values():
+            for chunk in chunk_set.chunks:
+                if chunk.text_sha256 not in dead.texts:
+                    continue
+                for phrase in _sentences(chunk.text):
+                    yield phrase
+                    count += 1
+                    if count >= _MOST_PHRASES:
+                        return
+
+
+def _sentences(text: str) -> list[str]:
+    shortest, longest = _PHRASE_CHARACTERS
+    sentences = (match[0].strip()[:longest] for match in _SENTENCE.finditer(text))
+    return [sentence for sentence in sentences if len(sentence) >= shortest][:_PHRASES_OF_A_CHUNK]
+
+
+def _found_in_index(ctx: TenantContext, traces: Traces) -> int:
+    """How many entries have an id or a hash of the documents, or a phrase in a text of nobody."""
+    needed = needed_keys(ctx).known.texts or set()
+    found: set[str] = set()
+    for index_name in ctx.store.indexes.names():
+        for ids in batched(traces.document_ids, 500):
+            found.update(ctx.store.entries.matching(index_name, ctx.ref.id, "document_id", ids))
+        for hashes in batched(sorted(traces.dead.texts), 500):
+            found.update(ctx.store.entries.matching(index_name, ctx.ref.id, "text_sha256", hashes))
+        for phrase in traces.phrases:
+            holding = ctx.store.entries.containing(index_name, ctx.ref.id, phrase)
+            found.update(id_ for id_, text_sha256 in holding.items() if text_sha256 not in needed)
+    return len(found)
+
+
+def _found_in_lake(ctx: TenantContext, traces: Traces) -> int:
+    """How many files, listed or not, hold their rows, or a phrase in a row of nobody."""
+    return len(ctx.lake.files_holding(traces.dead, traces.phrases, needed_keys(ctx).known))
+
+
+def _found_in_postgres(ctx: TenantContext, traces: Traces) -> list[str]:
+    texts = [*traces.document_ids, *traces.dead.parsed, *traces.dead.chunk_sets]
+    texts += [*traces.dead.texts, *traces.phrases]
+    return ctx.catalog.traces.holding(ctx.ref.id, texts, traces.names)

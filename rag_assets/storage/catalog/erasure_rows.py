@@ -1,0 +1,222 @@
+"""What the transactions that begin and end an erasure change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import (
+    ARRAY,
+    Connection,
+    Row,
+    Text,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import UnknownDocument
+from rag_assets.storage.catalog.columns import SCHEMA
+from rag_assets.storage.catalog.database import TenantRef, among
+from rag_assets.storage.catalog.erasure_tables import erasures
+from rag_assets.storage.catalog.index_rows import withhold_statement
+from rag_assets.storage.catalog.judgements import forget_judgements
+from rag_assets.storage.catalog.receipts import ErasureKind, Receipt, append_receipt
+from rag_assets.storage.catalog.removals import mark_deleted_statement
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    documents,
+    source_records,
+    tombstones,
+)
+
+_BATCH = 2_000
+_FORGET_SLICES = text(
+    f"UPDATE {SCHEMA}.slices SET document_ids = document_ids - :ids"  # noqa: S608 - nothing given
+    " WHERE tenant = :tenant AND document_ids ?| :ids"
+).bindparams(bindparam("ids", type_=ARRAY(Text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """An erasure of documents from every store.
+
+    Attributes:
+        id: of its receipt, too.
+        kind, rule, by, at: see Receipt.
+        document_ids: its documents.
+        parse_keys, chunk_set_keys: of their texts and chunks in the lake.
+        counts: what it erases, by store; complete once every store has counted.
+    """
+
+    id: UUID
+    ref: TenantRef
+    kind: ErasureKind
+    rule: str
+    by: str
+    at: datetime
+    document_ids: tuple[str, ...]
+    parse_keys: frozenset[str]
+    chunk_set_keys: frozenset[str]
+    counts: Mapping[str, Mapping[str, int]]
+
+
+def begin_erasure(
+    connection: Connection,
+    ref: TenantRef,
+    whole: Sequence[str],
+    former: Sequence[str],
+    *,
+    kind: ErasureKind,
+    rule: str,
+    by: str,
+    at: datetime,
+    staged: int = 0,
+) -> Erasure:
+    """Record an erasure, and withhold its documents."""
+    held = document_index.c
+    of_documents = (held.tenant == ref.id, among(held.document_id, [*whole, *former]))
+    keys = select(
+        func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
+        func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
+        func.coalesce(func.sum(held.chunk_count), 0),
+    ).where(*of_documents)
+    parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
+    judgements = forget_judgements(connection, ref, whole)
+    records = _delete_records(connection, ref, whole)
+    _bury(connection, ref, whole)
+    for batch in batched(whole, _BATCH):
+        connection.execute(mark_deleted_statement(ref, batch))
+    for batch in batched([*whole, *former], _BATCH):
+        connection.execute(withhold_statement(ref, batch))
+    row = connection.execute(
+        insert(erasures)
+        .values(
+            id=uuid4(),
+            tenant=ref.id,
+            incarnation=ref.incarnation,
+            kind=kind,
+            rule=rule,
+            by=by,
+            at=at,
+            document_ids=list(whole),
+            parse_keys=parse_keys or [],
+            chunk_set_keys=chunk_set_keys or [],
+            counts={
+                "documents": {"documents": len(whole), "former versions": len(former)},
+                "index": {"entries": int(entries)},
+                "records": {"records": records, "staged": staged},
+                **({"judgements": {"judgements": judgements}} if judgements else {}),
+            },
+        )
+        .returning(erasures)
+    ).one()
+    return erasure_of(row)
+
+
+def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+    """Raise UnknownDocument for a document that the tenant has nothing of."""
+    known: set[str] = set()
+    # With tombstones: whoever doubts that a document is gone may purge it again.
+    for table in (documents, source_records, tombstones):
+        query = select(table.c.document_id).where(
+            table.c.tenant == ref.id, among(table.c.document_id, document_ids)
+        )
+        known.update(connection.scalars(query))
+    if unknown := [id_ for id_ in document_ids if id_ not in known]:
+        raise UnknownDocument(
+            f"tenant {ref.id!r} has no document {unknown[0]}",
+            hint=f"`rag-assets documents {ref.id} --json` shows their ids",
+        )
+
+
+def end_erasure(connection: Connection, erasure: Erasure, proof: Mapping[str, Any]) -> Receipt:
+    """Turn an erasure into its receipt."""
+    connection.execute(delete(erasures).where(erasures.c.id == erasure.id))
+    return append_receipt(
+        connection,
+        id_=erasure.id,
+        tenant=erasure.ref.id,
+        incarnation=erasure.ref.incarnation,
+        kind=erasure.kind,
+        rule=erasure.rule,
+        by=erasure.by,
+        at=erasure.at,
+        counts=erasure.counts,
+        document_ids=erasure.document_ids,
+        proof=proof,
+    )
+
+
+def delete_documents(connection: Connection, erasure: Erasure) -> None:
+    """Delete the rows of the documents, unless they were added again."""
+    for batch in batched(erasure.document_ids, _BATCH):
+        connection.execute(
+            delete(documents).where(
+                documents.c.tenant == erasure.ref.id,
+                among(documents.c.document_id, batch),
+                documents.c.status == "DELETED",
+            )
+        )
+
+
+def forget_slice(connection: Connection, erasure: Erasure) -> None:
+    """Delete the documents' ids from the slice of the tenant's last run."""
+    given = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
+    connection.execute(_FORGET_SLICES, given)
+
+
+def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> int:
+    statement = delete(source_records).where(
+        source_records.c.tenant == ref.id, among(source_records.c.document_id, document_ids)
+    )
+    return connection.execute(statement).rowcount
+
+
+def _bury(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+    """Leave tombstones with the contents that the documents have now."""
+    content = func.coalesce(documents.c.content_sha256, "")
+    buried = select(documents.c.tenant, documents.c.document_id, content).where(
+        documents.c.tenant == ref.id, among(documents.c.document_id, document_ids)
+    )
+    new = upsert(tombstones).from_select(["tenant", "document_id", "content_sha256"], buried)
+    connection.execute(
+        new.on_conflict_do_update(
+            index_elements=["tenant", "document_id"],
+            set_={"content_sha256": new.excluded.content_sha256, "pruned_at": func.now()},
+        )
+    )
+
+
+def forget_embedding(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+    """Forget when documents were embedded, of which the former version is withheld."""
+    connection.execute(
+        update(documents)
+        .where(documents.c.tenant == ref.id, among(documents.c.document_id, document_ids))
+        .values(embedded_at=None, embedded_sha256=None)
+    )
+
+
+def erasure_of(row: Row[Any]) -> Erasure:
+    """The erasure in a row of `erasures`."""
+    return Erasure(
+        id=row.id,
+        ref=TenantRef(row.tenant, row.incarnation),
+        kind=row.kind,
+        rule=row.rule,
+        by=row.by,
+        at=row.at,
+        document_ids=tuple(row.document_ids),
+        parse_keys=frozenset(row.parse_keys),
+        chunk_set_keys=frozenset(row.chunk_set_keys),
+        counts=row.counts,
+    )

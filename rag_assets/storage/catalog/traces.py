@@ -1,0 +1,191 @@
+"""Traces of documents in Postgres: names in events and run records, and a search of every column.
+
+Dagster's tables are in the same database. What is recorded there of other tenants is left as it is:
+a name may be theirs, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sqlalchemy import Connection, TextClause, bindparam, text
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.types import Text
+
+from rag_assets.storage.catalog.columns import SCHEMA
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.tables import documents
+
+PURGED: Final = "(purged)"
+"""Stands where a name was."""
+_KEPT = frozenset({"erasures", "receipts", "tombstones"})
+"""Tables that hold hashes of erased documents on purpose."""
+_ATTEMPTS = 3
+_OF_TENANT = "SELECT run_id FROM run_tags WHERE key = 'dagster/partition' AND value = :tenant"
+_NAMED: Mapping[tuple[str, str], str] = {
+    (f"{SCHEMA}.events", "payload"): "tenant = :tenant",
+    ("event_logs", "event"): (
+        f"(partition = :tenant OR run_id IN ({_OF_TENANT}) OR strpos(event, :tenant) > 0)"
+    ),
+    ("asset_check_executions", "evaluation_event"): "partition = :tenant",
+    ("asset_keys", "last_materialization"): f"last_run_id IN ({_OF_TENANT})",
+}
+"""Columns that name documents, with the condition for rows that are about one tenant."""
+_TEXT_COLUMNS = text(
+    "SELECT c.table_schema, c.table_name, c.column_name, EXISTS ("
+    "SELECT FROM information_schema.columns o WHERE o.table_schema = c.table_schema"
+    " AND o.table_name = c.table_name AND o.column_name = 'tenant') AS of_tenants"
+    " FROM information_schema.columns c"
+    " JOIN information_schema.tables t USING (table_schema, table_name)"
+    " WHERE t.table_type = 'BASE TABLE'"
+    " AND c.table_schema NOT IN ('pg_catalog', 'information_schema')"
+    " AND c.data_type IN ('text', 'character varying', 'character', 'jsonb', 'json', 'ARRAY')"
+    " ORDER BY 1, 2, 3"
+)
+
+
+class TraceQuery:
+    """Removes names of documents, vacuums tables, and searches every text column."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def names(self, ref: TenantRef, document_ids: Sequence[str]) -> list[str]:
+        """The names of documents: uris, and ids of chunks without their offsets."""
+        of_tenant = documents.c.tenant == ref.id
+        query = documents.select().where(of_tenant, among(documents.c.document_id, document_ids))
+        found = []
+        with self._database.begin() as connection:
+            for row in connection.execute(query):
+                found.append(row.uri)
+                source, _, path = row.uri.partition("/")
+                found.append(f"{ref.id}:{path if source == row.source else row.document_id}")
+        return sorted(set(found))
+
+    def pushed_elsewhere(
+        self, ref: TenantRef, document_ids: Sequence[str], phrases: Sequence[str]
+    ) -> set[str]:
+        """Those of the phrases that another pushed record of the tenant has, too."""
+        query = text(
+            f"SELECT phrase FROM unnest(:phrases) AS phrase WHERE EXISTS ("  # noqa: S608 - likewise
+            f"SELECT FROM {SCHEMA}.source_records WHERE tenant = :tenant"
+            " AND document_id <> ALL(:ids) AND strpos(text, phrase) > 0)"
+        ).bindparams(bindparam("phrases", type_=ARRAY(Text)), bindparam("ids", type_=ARRAY(Text)))
+        given = {"tenant": ref.id, "ids": [*document_ids], "phrases": [*phrases]}
+        with self._database.begin() as connection:
+            return set(connection.scalars(query, given))
+
+    def redact(self, tenant_id: str, names: Sequence[str]) -> int:
+        """Replace names, or other texts, in a tenant's events and run records; returns how many."""
+        if not names:
+            return 0
+        given = {"tenant": tenant_id, "pattern": _pattern(names), "purged": PURGED}
+        changed = 0
+        with self._database.begin() as connection:
+            for (table, column), condition in _present(connection).items():
+                kind = "jsonb" if table.startswith(SCHEMA) else "text"
+                statement = (
+                    f"UPDATE {table} SET {column} ="  # noqa: S608 - nothing in it is given
+                    f" regexp_replace({column}::text, :pattern, :purged, 'g')::{kind}"
+                    f" WHERE {condition} AND {column}::text ~ :pattern"
+                )
+                changed += connection.execute(text(statement), given).rowcount
+        return changed
+
+    def vacuum(self, rewritten: Sequence[str] = ()) -> int:
+        """Remove deleted rows from the tables of the catalog and of run records.
+
+        Args:
+            rewritten: tables of the catalog of which every page is written anew, because pages keep
+                the bytes of rows that left them.
+
+        Returns:
+            how many deleted rows are left: those that another transaction may still read.
+        """
+        with self._database.session() as connection:
+            for table in rewritten:
+                connection.execute(text(f'VACUUM (FULL) {SCHEMA}."{table}"'))
+            left = 0
+            for _ in range(_ATTEMPTS):
+                tables = [*_catalog_tables(connection), *_run_tables(connection)]
+                for table in tables:
+                    connection.execute(text(f"VACUUM {table}"))
+                left = _dead_rows(connection, tables)
+                if not left:
+                    break
+        return left
+
+    def holding(self, tenant_id: str, traces: Sequence[str], names: Sequence[str]) -> list[str]:
+        """The columns in which something of documents is found.
+
+        Args:
+            tenant_id: whose rows are searched, and rows that name it: another tenant may have an
+                equal document.
+            traces: ids, hashes and phrases that nothing else of the tenant has; every text column
+                of every table is searched for them.
+            names: of the documents.
+        """
+        found = []
+        with self._database.begin() as connection:
+            for schema, table, column, of_tenants in connection.execute(_TEXT_COLUMNS).all():
+                if schema == SCHEMA and table in _KEPT:
+                    continue
+                about = "tenant = :tenant" if of_tenants else "strpos(t::text, :tenant) > 0"
+                query = _holding(schema, table, column, _NAMED.get((table, column), about))
+                asked = {"tenant": tenant_id, "traces": [*traces]}
+                if connection.execute(query, asked).first() is not None:
+                    found.append(f"{schema}.{table}.{column}")
+            if not names:
+                return found
+            given = {"tenant": tenant_id, "pattern": _pattern(names)}
+            for (table, column), condition in _present(connection).items():
+                named = (
+                    f"SELECT 1 FROM {table} WHERE {condition}"  # noqa: S608 - nothing is given
+                    f" AND {column}::text ~ :pattern LIMIT 1"
+                )
+                if connection.execute(text(named), given).first() is not None:
+                    found.append(f"{table}.{column}")
+        return found
+
+
+def _holding(schema: str, table: str, column: str, condition: str) -> TextClause:
+    return text(
+        f'SELECT 1 FROM "{schema}"."{table}" AS t WHERE {condition}'  # noqa: S608 - nothing given
+        " AND EXISTS (SELECT FROM unnest(:traces) AS trace"
+        f' WHERE strpos("{column}"::text, trace) > 0) LIMIT 1'
+    ).bindparams(bindparam("traces", type_=ARRAY(Text)))
+
+
+def _present(connection: Connection) -> dict[tuple[str, str], str]:
+    """Those of the named columns whose table exists: Dagster may have none yet."""
+    exists = text("SELECT to_regclass(:name)")
+    return {
+        place: condition
+        for place, condition in _NAMED.items()
+        if connection.scalar(exists, {"name": place[0]}) is not None
+    }
+
+
+def _catalog_tables(connection: Connection) -> list[str]:
+    query = text("SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1")
+    return [f'{SCHEMA}."{name}"' for name in connection.scalars(query, {"schema": SCHEMA})]
+
+
+def _run_tables(connection: Connection) -> list[str]:
+    return sorted({table for table, _ in _present(connection) if not table.startswith(SCHEMA)})
+
+
+def _dead_rows(connection: Connection, tables: Sequence[str]) -> int:
+    query = text(
+        "SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables"
+        " WHERE relid = ANY(ARRAY(SELECT to_regclass(name) FROM unnest(:tables) AS name)::oid[])"
+    ).bindparams(bindparam("tables", type_=ARRAY(Text)))
+    return int(connection.scalar(query, {"tables": [*tables]}) or 0)
+
+
+def _pattern(names: Sequence[str]) -> str:
+    """A regular expression of Postgres for these names, where they do not continue."""
+    either = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return rf"(?<![\w./-])(?:{either})(?![\w/-]|\.\w)"

@@ -1,0 +1,86 @@
+"""A search of every file of a tenant's tables, listed in a table's log or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+
+import polars as pl
+
+from rag_assets.storage.lake.location import Location
+from rag_assets.storage.lake.model import DeadKeys, LiveKeys
+from rag_assets.storage.lake.schemas import CHUNKS, EMBEDDINGS, PARSED_TEXT
+from rag_assets.storage.lake.table import KeyedTable
+from rag_assets.storage.lake.tenant_tables import dead_keys, live_keys
+
+_TEXTS = {
+    "parsed_text": (PARSED_TEXT, pl.col("text")),
+    "chunks": (
+        CHUNKS,
+        pl.col("chunks").list.eval(pl.element().struct.field("text")).list.join("\n"),
+    ),
+}
+_LOG = "_delta_log"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What no file of a tenant may hold.
+
+    Attributes:
+        dead: keys that no row may have.
+        phrases: parts of texts; a row that is needed may have them as well.
+        needed: keys of the rows that are needed.
+    """
+
+    dead: DeadKeys
+    phrases: Sequence[str]
+    needed: LiveKeys
+
+
+def phrases_of_others(table: KeyedTable, dead: Set[str], phrases: Sequence[str]) -> set[str]:
+    """Those of the phrases that a text with a key that is not dead has, too.
+
+    Args:
+        table: of parsed texts.
+        dead: keys of texts that are not looked at.
+        phrases: parts of texts.
+    """
+    opened = table.open()
+    if opened is None or not phrases:
+        return set()
+    others = table.scan(opened).filter(
+        ~pl.col("key").is_in(sorted(dead)), pl.col("text").str.contains_any([*phrases])
+    )
+    texts = others.select("text").collect()["text"]
+    return {phrase for phrase in phrases for text in texts if phrase in text}
+
+
+def files_holding(location: Location, search: Search) -> Iterator[str]:
+    """The files that hold a row with a dead key, or a phrase in a row that nothing needs."""
+    for url in location.files():
+        parts = url[len(location.url) :].strip("/").split("/")
+        if _LOG in parts:
+            text = "" if url.endswith(".parquet") else location.read(url)
+            holds = any(phrase in text for phrase in search.phrases)
+        else:
+            holds = url.endswith(".parquet") and _holds(location, url, parts[0], search)
+        if holds:
+            yield "/".join(parts)
+
+
+def _holds(location: Location, url: str, table: str, search: Search) -> bool:
+    schema, text = _TEXTS.get(table, (EMBEDDINGS, None))
+    key = next(iter(schema))
+    options = dict(location.storage_options) or None
+    rows = pl.scan_parquet(url, glob=False, storage_options=options)
+    keys: set[str] = set(rows.select(key).collect()[key])
+    if keys & dead_keys(table, search.dead):
+        return True
+    needed = live_keys(table, search.needed)
+    unneeded = set() if needed is None else keys - needed
+    if text is None or not unneeded or not search.phrases:
+        return False
+    of_nobody = rows.filter(pl.col(key).is_in(sorted(unneeded)))
+    found = of_nobody.select(text.str.contains_any([*search.phrases]).any().alias("found"))
+    return bool(found.collect()["found"][0])

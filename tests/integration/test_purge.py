@@ -1,0 +1,201 @@
+"""A purge takes documents out of every store and file, proves it, and touches nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from rag_assets.common.errors import OnHold, UnknownDocument
+from rag_assets.pipeline.erasure import purge, settle_open
+from rag_assets.pipeline.live_keys import needed_keys
+from rag_assets.storage.catalog.receipts import Receipt
+from rag_assets.storage.lake.model import DeadKeys
+from tests.driving import Driver, tenant_named_after
+from tests.installation import Installation
+from tests.integration.aging import AgingTenant
+from tests.integration.test_generations import CHUNKED
+
+SENTENCE = "The lighthouse keeper counted seventeen grey seals at dawn"
+SHARED = "Every boat has to be moored with two lines before nightfall comes."
+
+Make = Callable[..., AgingTenant]
+
+
+@pytest.fixture
+def make(shared_installation: Installation, driver: Driver, request: pytest.FixtureRequest) -> Make:
+    def made(**config: object) -> AgingTenant:
+        return AgingTenant.made(shared_installation, driver, tenant_named_after(request), **config)
+
+    return made
+
+
+def document_id(tenant: AgingTenant, uri: str) -> str:
+    documents = tenant.driver.session.catalog.documents.all(tenant.id, deleted=True)
+    return next(d.document_id for d in documents if d.uri == uri)
+
+
+def purged(tenant: AgingTenant, *uris: str) -> Receipt:
+    ids = [document_id(tenant, uri) for uri in uris]
+    with tenant.within() as ctx:
+        return purge(ctx, ids, by="a test")
+
+
+def filled(tenant: AgingTenant) -> None:
+    tenant.write("keeper", f"{SENTENCE}.\n\n## Moorings\n\n{SHARED}")
+    tenant.write("keeper2", f"Another page about boats.\n\n## Moorings\n\n{SHARED}")
+    tenant.push("log", f"A record: {SENTENCE}, as was said.", title="Seals at dawn")
+    tenant.sync()
+
+
+def answers(tenant: AgingTenant, query: str) -> set[str]:
+    hits = tenant.installation.search(tenant.id, query, mode="text", top_k=20)
+    return {hit.uri for hit in hits}
+
+
+def database_text(tenant: AgingTenant) -> str:
+    """Every row of every table but those that keep hashes on purpose."""
+    with psycopg.connect(tenant.installation.environment["DATABASE_URL"]) as connection:
+        tables = connection.execute(
+            "SELECT schemaname, tablename FROM pg_tables"
+            " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+            " AND tablename NOT IN ('receipts', 'tombstones')"
+        ).fetchall()
+        rows = []
+        for schema, table in tables:
+            query = psycopg.sql.SQL("SELECT to_jsonb(t)::text FROM {} t").format(
+                psycopg.sql.Identifier(schema, table)
+            )
+            rows += [row[0] for row in connection.execute(query).fetchall()]
+    return "\n".join(rows)
+
+
+def test_nothing_of_it_is_left_and_its_neighbours_are_as_before(make: Make) -> None:
+    tenant = make()
+    filled(tenant)
+    tenant.installation.configure(tenant.id, **CHUNKED)
+    tenant.installation.synced(tenant.id)  # a second build, and runs in Dagster that name it
+    assert answers(tenant, SENTENCE) >= {"files/keeper.md", "pushed/page/log"}
+    gone = [document_id(tenant, uri) for uri in ("files/keeper.md", "pushed/page/log")]
+    receipt = purged(tenant, "files/keeper.md", "pushed/page/log")
+    assert receipt.proof["found"] == {"index": 0, "lake": 0, "postgres": []}
+    assert receipt.proof["deleted entries in segments"] == 0
+    assert receipt.proof["dead rows in tables"] == 0
+    assert receipt.proof["complete"]
+    assert any("write-ahead" in what for what in receipt.proof["out of reach"])
+    assert (receipt.kind, receipt.counts["documents"]["documents"]) == ("purge", 2)
+    assert receipt.counts["records"]["records"] == 1
+    # By other means than the proof's.
+    rows = database_text(tenant)
+    for trace in (SENTENCE, "Seals at dawn", "files/keeper.md", "pushed/page/log", *gone):
+        assert trace not in rows, trace
+    assert not re.search(rf"{tenant.id}:keeper\.md", rows)
+    assert "files/keeper2.md" in rows
+    texts = tenant.lake_texts()
+    assert "lighthouse" not in texts
+    assert SHARED in texts
+    assert tenant.uris() == {"files/keeper2.md"}
+    assert answers(tenant, SHARED) == {"files/keeper2.md"}
+    done = tenant.sync()
+    assert (done["added"], done["embedded"], done["parsed"]) == (0, 0, 0)
+    tenant.write("keeper", "The keeper writes something else.")
+    assert tenant.sync()["added"] == 1
+
+
+def test_no_file_of_the_installation_holds_a_sentence_of_it(make: Make) -> None:
+    tenant = make()
+    filled(tenant)
+    local = tenant.installation.home / ".local"
+    purged(tenant, "files/keeper.md", "pushed/page/log")
+    assert holding(local, SENTENCE) == []
+
+
+def holding(folder: Path, sentence: str) -> list[Path]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return [path for path in files if sentence.encode() in path.read_bytes()]
+
+
+def test_a_file_of_the_lake_that_nothing_lists_is_found(make: Make) -> None:
+    tenant = make()
+    filled(tenant)
+    with tenant.within() as ctx:
+        lake = Path(ctx.lake._location.url)
+        before = {path: path.read_bytes() for path in lake.rglob("*.parquet")}
+        receipt = purge(ctx, [document_id(tenant, "files/keeper.md")], by="a test")
+        assert receipt.proof["complete"]
+    restored = [path for path in before if not path.exists() and "chunks" in path.parts]
+    assert restored, "its files were rewritten"
+    restored[0].write_bytes(before[restored[0]])
+    with tenant.within() as ctx:
+        needed = needed_keys(ctx).known
+        [name] = ctx.lake.files_holding(DeadKeys(), [SENTENCE], needed)
+        assert name.startswith("chunks/")
+
+
+def test_what_is_held_or_unknown_is_refused(make: Make) -> None:
+    tenant = make()
+    filled(tenant)
+    cli = tenant.installation.command
+    id_ = document_id(tenant, "files/keeper.md")
+    said = cli("purge", tenant.id, "--document", id_)
+    assert said.code == 1
+    assert f"--document {id_} --yes" in said.err
+    assert cli("hold", "set", tenant.id, "--source", "files", "--reason", "a claim").code == 0
+    said = cli("purge", tenant.id, "--document", id_, "--yes")
+    assert said.code == 1
+    assert "source 'files'" in said.err
+    with tenant.within() as ctx:
+        with pytest.raises(OnHold):
+            purge(ctx, [id_], by="a test")
+        with pytest.raises(UnknownDocument):
+            purge(ctx, ["0" * 32], by="a test")
+    assert tenant.uris() == {"files/keeper.md", "files/keeper2.md", "pushed/page/log"}
+    assert cli("hold", "lift", tenant.id, "--source", "files", "--reason", "settled").code == 0
+    said = cli("purge", tenant.id, "--document", id_, "--yes", "--json")
+    assert said.code == 0
+    assert said.json["complete"]
+    assert tenant.uris() == {"files/keeper2.md", "pushed/page/log"}
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def test_killed_on_the_way_the_next_run_ends_it(make: Make) -> None:
+    tenant = make()
+    filled(tenant)
+    expected = None
+    for step in (2, 5):
+        tenant.write("doomed", f"The doomed page number {step} says this sentence only once.")
+        tenant.sync()
+        id_ = document_id(tenant, "files/doomed.md")
+        left = step
+
+        def guard() -> None:
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+
+        with tenant.within() as ctx:
+            lake = tenant.driver.session.lake.tenant(tenant.id, ctx.ref.incarnation, guard=guard)
+            try:
+                purge(replace(ctx, guard=guard, lake=lake), [id_], by="a test")
+            except Killed:
+                pass
+            else:
+                raise AssertionError(f"it has fewer than {step} places to be killed at")
+        tenant.sync()
+        with tenant.within() as ctx:
+            receipts = settle_open(ctx)
+        stored = tenant.driver.session.catalog.receipts.all(tenant.id)
+        receipt = [*receipts, *stored][0] if receipts else stored[-1]
+        expected = expected or receipt.counts
+        assert receipt.counts == expected, step
+        assert receipt.proof["complete"], receipt.proof
+        assert "doomed page" not in tenant.lake_texts()
+        assert id_ not in database_text(tenant)
