@@ -169,7 +169,11 @@ def test_drift_is_found_and_repaired(daemon: Daemon, trouble: dict[str, Path]) -
 def test_expired_documents_go_once(daemon: Daemon, trouble: dict[str, Path]) -> None:
     daemon.gone("expiring", "words of expiring")
     assert (trouble["expiring"] / "page.md").exists()
-    assert not daemon.catalog.documents.all("expiring", deleted=True)
+    wait_for(
+        lambda: not daemon.catalog.documents.all("expiring", deleted=True),
+        PATIENCE,
+        "the same run takes it out of Postgres, too",
+    )
     assert not daemon.installation.entries("expiring")
     by_daemon = len(daemon.runs("expiring")) - 1
     assert by_daemon <= 2, "nothing loops"
