@@ -154,10 +154,11 @@ def verdict_of_index(shapes: Sequence[IndexShape], serving: ServingShape | None)
         "Every vector that the tenant's documents use has the embedder's dimension, holds finite "
         "numbers only, and has norm 1."
     ),
+    judges_builds=True,
 )
 def vector_dimensions(context: CheckContext) -> Verdict:
     """Verify every vector in the lake that the documents use."""
-    return _lake_verdict(context.tenant, context.run_id)
+    return _lake_verdict(context.of_build, context.slice_id)
 
 
 @tenant_check(
@@ -167,10 +168,13 @@ def vector_dimensions(context: CheckContext) -> Verdict:
         "The live index has the dimensions that the catalog and the embedder have, and "
         "every entry has a vector."
     ),
+    judges_builds=True,
 )
 def index_dimensions(context: CheckContext) -> Verdict:
     """Compare the live mapping with the catalog and the embedder."""
     ctx = context.tenant
+    if context.build is not None:
+        return verdict_of_index([_shape(ctx, context.build)], None)
     live = ctx.catalog.generations.live(ctx.ref.id)
     shapes = [_shape(ctx, generation) for generation in live]
     return verdict_of_index(shapes, _serving(ctx))

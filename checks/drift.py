@@ -40,10 +40,11 @@ def verdict_of_states(
         "altered, none orphaned, none foreign; it is the index that was written to, and the "
         "tenant's alias shows the serving generation."
     ),
+    judges_builds=True,
 )
 def drift_check(context: CheckContext) -> Verdict:
     """Compare every live generation with its index."""
-    states = inspect_index(context.tenant)
+    states = inspect_index(context.tenant, context.build)
     return verdict_of(context.tenant, states, writer_at_work=context.has_other_writer)
 
 

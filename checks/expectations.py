@@ -120,11 +120,12 @@ def verdict_of(outcome: Validation, rules: int, docs: Path) -> Verdict:
         "unique ordinals, offsets and lines in order, the limits of the chunkers, true hashes."
     ),
     job="expectations",
+    judges_builds=True,
 )
 def chunk_expectations(context: CheckContext) -> Verdict:
     """Validate the chunk table with its suite."""
-    ctx = context.tenant
-    parts = _parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.run_id))
+    ctx = context.of_build
+    parts = _parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.slice_id))
     rules = chunk_rules()
     docs = _docs(ctx, "chunks")
     outcome = validate("chunks", rules, parts, ("document", "ordinal"), docs)
@@ -139,11 +140,12 @@ def chunk_expectations(context: CheckContext) -> Verdict:
         "the embedder's length, under a SHA-256, with the time it was made."
     ),
     job="expectations",
+    judges_builds=True,
 )
 def embedding_expectations(context: CheckContext) -> Verdict:
     """Validate the embedding table with its suite."""
-    ctx = context.tenant
-    parts = _parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.run_id))
+    ctx = context.of_build
+    parts = _parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.slice_id))
     rules = vector_rules(ctx.embedder.dimensions)
     docs = _docs(ctx, "embeddings")
     outcome = validate("embeddings", rules, parts, ("document", "text_sha256"), docs)

@@ -88,6 +88,7 @@ def verdict_of(
         "to a document that is not the tenant's, or carries another access scope than the "
         "catalog's; and the tenant's alias shows this tenant alone."
     ),
+    judges_builds=True,
 )
 def isolation_check(context: CheckContext) -> Verdict:
     """Scan every index that holds the tenant's entries."""
@@ -95,7 +96,7 @@ def isolation_check(context: CheckContext) -> Verdict:
     suspects: list[tuple[str, ScannedEntry]] = []
     scanned = 0
     scopes = _scopes(ctx)
-    for name in _index_names(ctx):
+    for name in _index_names(context):
         for entry in ctx.store.entries.scan(name, ctx.ref.id):
             scanned += 1
             if fault_of(entry, ctx.ref.id, ctx.ref.incarnation, scopes):
@@ -122,7 +123,10 @@ def _scopes(ctx: TenantContext) -> dict[str, str]:
     return {document.document_id: document.access_scope for document in documents}
 
 
-def _index_names(ctx: TenantContext) -> list[str]:
+def _index_names(context: CheckContext) -> list[str]:
+    ctx = context.tenant
+    if context.build is not None:
+        return [context.build.index_name]
     return sorted({g.index_name for g in ctx.catalog.generations.live(ctx.ref.id)})
 
 

@@ -13,7 +13,8 @@ from rag_assets.common.errors import TenantLocked
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.document_masker import credentials
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
-from rag_assets.pipeline.context import TenantContext, config_key
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.generations import found_builds
 from rag_assets.pipeline.publishing import clean_up
 from rag_assets.pipeline.slices import ParsedDocument
 from rag_assets.privacy.secrets.scanner import SecretScanner
@@ -155,11 +156,12 @@ def verdict_of(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
         "An independent scan of titles, headings and chunk texts finds no credential. A document "
         "in which it does is quarantined. Chunks that the chain dropped by itself are a note."
     ),
+    judges_builds=True,
 )
 def secrets_check(context: CheckContext) -> Verdict:
     """Scan stored texts, and quarantine documents that hold a credential."""
-    ctx = context.tenant
-    leaking, scanned = _scan_tenant(ctx, context.run_id, context.workbench.scanner())
+    scanner = context.workbench.scanner()
+    leaking, scanned = _scan_tenant(context.of_build, context.slice_id, scanner)
     if leaking:
         _quarantine(context, leaking)
     if scanned.dropped:
@@ -220,8 +222,13 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
     # These transactions on the catalog do not wait for the lock: from the first one on,
     # no search returns the documents. Another failure keeps the former version searchable.
     ctx.catalog.index.withhold(ctx.ref, ids)
-    key = config_key(ctx.tenant, ctx.embedder.embedder_id)
-    ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=key)
+    builds = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
+    for build in builds:
+        key, number = build.context.config_key, build.generation.number
+        if build.beside:
+            ctx.catalog.index.put_off(ctx.ref, number, failures, config_key=key)
+        else:
+            ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=key)
     reasons = [{"uri": d.uri, "reason": f.message} for d, f in zip(leaking, failures, strict=True)]
     ctx.catalog.events.write(ctx.ref, "document_failed", reasons)
     try:

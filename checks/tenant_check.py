@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NoReturn
 
 import dagster as dg
 
 from checks.results import result_of
 from checks.verdict import Verdict
+from rag_assets.common.errors import BuildNotWritable
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.check_results import CheckOutcome
+from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.lock import Holder
 from resources.workbench import Workbench, as_failure, clear_failures
 
@@ -27,7 +30,7 @@ DEEP_TAG = "rag_assets/deep"
 """On runs that compare at once what is otherwise compared in shares over several days."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckContext:
     """The context of a check of one tenant.
 
@@ -37,6 +40,8 @@ class CheckContext:
         workbench: makes contexts that may write.
         log: writes a line to the run's log.
         deep: whether to compare at once what is otherwise compared in shares over several days.
+        build: the only build to check, before it is published; the tenant is then configured for
+            it. None: what is kept of all builds.
     """
 
     tenant: TenantContext
@@ -44,6 +49,23 @@ class CheckContext:
     workbench: Workbench
     log: dg.DagsterLogManager
     deep: bool = False
+    build: Generation | None = None
+
+    @cached_property
+    def of_build(self) -> TenantContext:
+        """The tenant, configured for the build to check, or else for the one that answers."""
+        if self.build is not None:
+            return self.tenant
+        serving = self.tenant.catalog.generations.serving(self.tenant.ref.id)
+        try:
+            return self.tenant if serving is None else self.tenant.for_build(serving)
+        except BuildNotWritable:
+            return self.tenant
+
+    @property
+    def slice_id(self) -> str:
+        """The run whose slice alone is checked; "" where all documents of a build are."""
+        return "" if self.build is not None else self.run_id
 
     @classmethod
     def of(
@@ -59,7 +81,7 @@ class CheckContext:
             UnknownTenant, ConfigurationError: the tenant does not exist, is disabled or not usable.
             ServiceUnavailable: a server does not answer.
         """
-        tenant = workbench.context(tenant_id, guard=_refuse_write, log=log.info)
+        tenant = workbench.context(tenant_id, guard=refuse_write, log=log.info)
         return cls(tenant, run.run_id, workbench, log, deep=run.tags.get(DEEP_TAG) == "true")
 
     @contextmanager
@@ -96,6 +118,8 @@ class TenantCheck:
         verdict: evaluates a tenant.
         job: the job that evaluates it for one tenant.
         with_syncs: whether every sync evaluates it too.
+        judges_builds: whether a new build is published only if it passes: a failure of severity
+            ERROR holds it.
     """
 
     asset: str
@@ -104,6 +128,7 @@ class TenantCheck:
     verdict: Callable[[CheckContext], Verdict]
     job: Literal["check_tenant", "expectations"] = "check_tenant"
     with_syncs: bool = False
+    judges_builds: bool = False
 
     @property
     def key(self) -> dg.AssetCheckKey:
@@ -167,14 +192,16 @@ def tenant_check(
     *,
     job: Literal["check_tenant", "expectations"] = "check_tenant",
     with_syncs: bool = False,
+    judges_builds: bool = False,
 ) -> Callable[[Callable[[CheckContext], Verdict]], TenantCheck]:
     """Declare the decorated function a check; see TenantCheck."""
 
     def declare(verdict: Callable[[CheckContext], Verdict]) -> TenantCheck:
-        return TenantCheck(asset, name, description, verdict, job, with_syncs)
+        return TenantCheck(asset, name, description, verdict, job, with_syncs, judges_builds)
 
     return declare
 
 
-def _refuse_write() -> NoReturn:
+def refuse_write() -> NoReturn:
+    """Raise: the guard of contexts that checks read with."""
     raise RuntimeError("a check writes under the tenant's lock only: use CheckContext.locked")

@@ -19,6 +19,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import (
 import rag_assets.assets
 import rag_assets.jobs
 import sensors
+from checks.publish_judge import ChecksOfBuilds
 from checks.registry import tenant_checks
 from checks.tenant_check import TenantCheck
 from rag_assets.common.errors import ConfigurationError
@@ -154,6 +155,7 @@ def build_defs(
     evaluated = tuple(check for check in parts.checks if isinstance(check, TenantCheck))
     resources = build_resources(**dict(overrides or {}))
     resources["checks"] = dg.ResourceDefinition.hardcoded_resource(evaluated)
+    resources["publish_judge"] = dg.ResourceDefinition.hardcoded_resource(ChecksOfBuilds(evaluated))
     return dg.Definitions(
         assets=_with_sources(parts.assets),
         asset_checks=[

@@ -109,6 +109,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
                 self.slice_embed_seconds,
             ),
             batch_api=partial(embedders.batch_api, record.ref),
+            embedder_of=partial(embedders.of, record.ref),
             kept_pool=self._workers,
         )
 

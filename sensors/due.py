@@ -23,6 +23,7 @@ class TenantState:
         partly_replaced: documents of which a killed run may have left entries of other versions.
         recently_changed: documents that were listed so soon after their last change that another
             change could have gone unnoticed.
+        unpublished: whether a complete build only waits to be judged and published.
         next_expiry: when the oldest document falls due for pruning.
     """
 
@@ -34,6 +35,7 @@ class TenantState:
     removals: int = 0
     partly_replaced: int = 0
     recently_changed: int = 0
+    unpublished: bool = False
     next_expiry: datetime | None = None
     unlisted: Mapping[str, str] = field(default_factory=dict)
 
@@ -80,6 +82,8 @@ def _why_left(state: TenantState, now: datetime) -> str | None:
     ):
         if count:
             return f"{count} {what}"
+    if state.unpublished:
+        return "a build waits to be published"
     if state.next_expiry is not None and state.next_expiry < now:
         return "documents have reached their retention"
     return None

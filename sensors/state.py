@@ -10,12 +10,13 @@ from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.spending import require_price
 from rag_assets.common.batches import batched
 from rag_assets.common.clock import MOST_SKEW, Clock
-from rag_assets.common.errors import ListingFailed, ServiceUnavailable
+from rag_assets.common.errors import BuildNotWritable, ListingFailed, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.models.factory import embedder_id_of
-from rag_assets.pipeline.context import build_of, config_key
+from rag_assets.pipeline.recipes import config_key, tenant_of_build, wanted_build
 from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.syncs import Sync
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.storage.catalog.work_left import WantedBuild, WorkLeft
@@ -122,17 +123,24 @@ class _Facts:
         self.keys = {of.tenant.id: of for of in keys}
         ids = list(self.keys)
         self._syncs = catalog.syncs.of_tenants(ids) if ids else {}
-        # Not the newest build: the configuration may be an older one again.
         live = catalog.generations.live_of(ids) if ids else {}
-        wanted = []
-        for of in keys:
-            build = build_of(live.get(of.tenant.id, ()), of.tenant, of.embedder_id)
-            number = 0 if build is None else build.number
-            wanted.append(WantedBuild(of.tenant.id, number, of.config))
+        builds = {of.tenant.id: _wanted(of, live.get(of.tenant.id, ())) for of in keys}
+        self._config_keys = {id_: wanted[0].config_key for id_, wanted in builds.items()}
+        wanted = [build for of_tenant in builds.values() for build in of_tenant]
         self._left = catalog.work.left(wanted) if ids else {}
         ages = any(of.tenant.retention_days is not None for of in keys)
         # A run that the wrong time requests would prune nothing, and be requested again.
         self._clock_is_right = ages and Clock().skew(catalog.database.time()) <= MOST_SKEW
+        self._unpublished = {
+            of.tenant.id for of in keys if _is_unpublished(of, live.get(of.tenant.id, ()))
+        }
+
+    def unpublished(self, tenant_id: str) -> bool:
+        return tenant_id in self._unpublished
+
+    def config_key(self, tenant_id: str) -> str:
+        """The key of the configuration by which the build is made that is to answer."""
+        return self._config_keys[tenant_id]
 
     def syncs(self, tenant_id: str) -> dict[str, Sync]:
         return self._syncs.get(tenant_id, {})
@@ -151,6 +159,34 @@ class _Facts:
             if source not in held and (days := tenant.retention_of(source_type)) is not None
         ]
         return min(expiries, default=None)
+
+
+def _wanted(of: _Keys, live: Sequence[Generation]) -> list[WantedBuild]:
+    """The build that is to answer, and the one that answers while that is not published."""
+    # Not the newest build: the configuration may be an older one again.
+    build = wanted_build(live, of.tenant, of.embedder_id)
+    serving = next((g for g in live if g.state == "SERVING"), None)
+    if build is None:
+        found = [WantedBuild(of.tenant.id, 0, of.config)]
+    else:
+        key = _key_of(of, build) if build.pinned else of.config
+        found = [WantedBuild(of.tenant.id, build.number, key or of.config)]
+    if serving is not None and serving != build and (key := _key_of(of, serving)) is not None:
+        found.append(WantedBuild(of.tenant.id, serving.number, key, beside=True))
+    return found
+
+
+def _is_unpublished(of: _Keys, live: Sequence[Generation]) -> bool:
+    build = wanted_build(live, of.tenant, of.embedder_id)
+    return build is not None and build.state == "COMPLETE" and of.tenant.publish == "auto"
+
+
+def _key_of(of: _Keys, build: Generation) -> str | None:
+    """The key of the configuration that a build is made by; None if it cannot be written."""
+    try:
+        return config_key(tenant_of_build(of.tenant, of.embedder_id, build), build.embedder_id)
+    except BuildNotWritable:
+        return None
 
 
 def _state(
@@ -173,11 +209,12 @@ def _state(
         tenant_id=record.id,
         digests=digests,
         unlisted=unlisted,
-        config_key=keys.config,
+        config_key=facts.config_key(record.id),
         syncs=facts.syncs(record.id),
         pending=left.pending,
         removals=left.removals,
         partly_replaced=left.partly_replaced,
         recently_changed=sum(left.read_again.get(source, 0) for source in digests),
         next_expiry=facts.next_expiry(tenant),
+        unpublished=facts.unpublished(record.id),
     )

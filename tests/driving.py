@@ -82,6 +82,7 @@ class Driver:
                 log=lambda line: None,
                 limits=self._limits,
                 batch_api=partial(self.session.embedders.batch_api, record.ref),
+                embedder_of=partial(self.session.embedders.of, record.ref),
             )
 
     def sync(self, tenant_id: str, *, allow_deletes: bool = False) -> Counter[str]:
@@ -116,9 +117,9 @@ def run_slice(
     ctx = replace(ctx)
     listed = list_documents(ctx, scanner, allow_deletes=allow_deletes)
     work = plan_work(ctx, str(uuid.uuid4()))
-    parsed = parse_documents(ctx, work)
-    chunked = chunk_documents(ctx, work)
-    embedded = embed_chunks(ctx, work)
+    parsed = parse_documents(work.context, work)
+    chunked = chunk_documents(work.context, work)
+    embedded = embed_chunks(work.context, work)
     published = publish_slice(ctx, work)
     return Counter(
         added=listed.added,

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -180,6 +180,7 @@ class Installation:
             lake=session.lake.tenant(record.id, record.incarnation),
             store=session.store,
             embedder=session.embedders.of(record.ref, tenant.embedder),
+            embedder_of=partial(session.embedders.of, record.ref),
             guard=lambda: None,
             log=lambda line: None,
         )

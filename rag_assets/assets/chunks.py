@@ -32,7 +32,8 @@ def chunks(
 ) -> dg.MaterializeResult[None]:
     """Chunk what is not in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        report = chunk_documents(ctx, work_of(ctx, context.run.run_id))
+        work = work_of(ctx, context.run.run_id)
+        report = chunk_documents(work.context, work)
     if report.dropped_secrets:
         context.log.warning(f"chunks dropped for a credential: {report.dropped_secrets}")
     return dg.MaterializeResult(

@@ -42,7 +42,7 @@ def embeddings(
     """Embed what is not in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
-        report = embed_chunks(ctx, work, spent=config.spent)
+        report = embed_chunks(work.context, work, spent=config.spent)
         waiting = ctx.catalog.quarantine.deferred_count(ctx.ref.id)
         usage = usage_table(ctx, report.used, config.spent + report.promised)
     if report.outage:
@@ -64,7 +64,7 @@ def embeddings(
             **({} if used.known_cost is None else {"cost in $": used.known_cost}),
             "promised to batches in $": report.promised,
             "usage": usage,
-            "embedder": ctx.embedder.embedder_id,
+            "embedder": work.context.embedder.embedder_id,
             "halted": report.halted,
             "outage": report.outage or "none",
             "remedy": report.remedy or "none",

@@ -41,7 +41,8 @@ def parsed_text(
 ) -> dg.MaterializeResult[None]:
     """Parse what is not in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        report = parse_documents(ctx, work_of(ctx, context.run.run_id))
+        work = work_of(ctx, context.run.run_id)
+        report = parse_documents(work.context, work)
     rate = report.pages / report.seconds if report.pages and report.seconds else 0.0
     return dg.MaterializeResult(
         metadata={

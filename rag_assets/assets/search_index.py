@@ -13,6 +13,7 @@ from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import waiting_for_embedder, work_of
 from rag_assets.pipeline.upkeep import compact_if_due
+from resources.publish_judge import PublishJudge
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 
@@ -27,13 +28,17 @@ from resources.workbench import Workbench
     metadata={"dagster/column_schema": ENTRY_COLUMNS},
 )
 def search_index(
-    context: dg.AssetExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
+    context: dg.AssetExecutionContext,
+    workbench: Workbench,
+    tenant_lock: TenantLockResource,
+    publish_judge: dg.ResourceParam[PublishJudge],
 ) -> dg.MaterializeResult[None]:
     """Remove and publish entries, and report documents that still wait."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
-        report = publish_slice(ctx, work)
-        outage = waiting_for_embedder(ctx, work)
+        judge = publish_judge(workbench, context.run.run_id, context.log)
+        report = publish_slice(ctx, work, judge)
+        outage = waiting_for_embedder(work.context, work)
         waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
         shown = {
             "what is indexed": what_is_indexed(ctx),
@@ -57,7 +62,13 @@ def search_index(
         "dagster/row_count": report.live,
     }
     trouble = list(work.unlisted)
-    if outage is not None:
+    if outage is not None and work.beside:
+        # No failure of the run: the configuration's build goes on, and its embedder may be another.
+        context.log.warning(
+            f"generation {work.generation.number} answers and cannot be brought up to date now:"
+            f" {outage}"
+        )
+    elif outage is not None:
         who = counted(waiting, "document waits", "documents wait")
         trouble.append(f"{who} for the embedder: {outage}")
     if trouble:

@@ -81,6 +81,16 @@ class Embedders:
             embedder, lambda worked: self._keys.record_use(ref, config.provider, worked=worked)
         )
 
+    def require_key(self, ref: TenantRef, config: EmbedderConfig) -> None:
+        """Require that a tenant has the key of such an embedder, if that needs one.
+
+        Raises:
+            ProviderRefused, ConfigurationError: it has none, or it cannot be read.
+        """
+        key = choose(config, stored=self._keys.stored(ref)).key
+        if key != "none needed":
+            self._keys.credentials(ref, config.provider, config.api_key)()
+
     def of_generation(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
         """The embedder for queries of a generation: the one that built it, with present limits.
 

@@ -36,6 +36,7 @@ class Ledger:
         tenant: has the caps and the price of its embedder.
         embedder_id: of the run.
         before: dollars that the same sync spent in runs before this one.
+        generation: the build that is embedded.
 
     Raises:
         ConfigurationError: there are caps, and no price is known.
@@ -49,6 +50,7 @@ class Ledger:
         embedder_id: str,
         *,
         before: float = 0.0,
+        generation: int | None = None,
     ) -> None:
         caps = present_caps(catalog, ref, tenant, run=before)
         self.budget = Spending(ref.id, require_price(tenant), caps)
@@ -56,6 +58,7 @@ class Ledger:
         self._ref = ref
         self._provider, self._model = provider_and_model(embedder_id)
         self._before = before
+        self._generation = generation
 
     @property
     def total(self) -> Usage:
@@ -71,7 +74,14 @@ class Ledger:
         """Record the usage since the last call, in one statement."""
         used = self.budget.take()
         if used:
-            self._catalog.usage.add(self._ref, self._provider, self._model, used, run=self._run)
+            self._catalog.usage.add(
+                self._ref,
+                self._provider,
+                self._model,
+                used,
+                run=self._run,
+                generation=self._generation,
+            )
 
     def close(self) -> None:
         """Record the rest, and the cap that stopped the run, if any."""

@@ -16,6 +16,7 @@ from click.exceptions import NoArgsIsHelpError
 from rag_assets.cli import (
     access,
     chain,
+    generations,
     holds,
     judgements,
     keys,
@@ -43,6 +44,7 @@ app = typer.Typer(
 for group in (servers, chain, search, retention):
     app.add_typer(group.app)
 app.add_typer(tenants.app, name="tenants")
+app.add_typer(generations.app, name="generations")
 app.add_typer(keys.app, name="keys")
 app.add_typer(access.app, name="access")
 app.add_typer(tokens.app, name="tokens")

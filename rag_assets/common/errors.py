@@ -147,6 +147,10 @@ class NoChatModel(ConfigurationError):
     """The tenant has no chat model, or none that is usable as configured."""
 
 
+class BuildNotWritable(RagAssetsError):
+    """A build's entries cannot be made any more: its recipe or its model is not available."""
+
+
 class ServiceUnavailable(RagAssetsError):
     """A server that the project needs does not answer."""
 

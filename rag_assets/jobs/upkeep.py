@@ -7,7 +7,7 @@ from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.retention import prune
-from rag_assets.pipeline.upkeep import compact
+from rag_assets.pipeline.upkeep import compact, drop_old_generations
 from resources.workbench import Workbench, clear_failures
 
 
@@ -16,12 +16,12 @@ def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> Non
     """Prune every tenant's documents and search events that exceed their retention."""
 
     def prune_one(ctx: TenantContext) -> str:
-        report = prune(ctx, by="job prune")
+        report, builds = prune(ctx, by="job prune"), drop_old_generations(ctx)
         for warning in report.warnings(ctx.ref.id):
             context.log.warning(f"{ctx.ref.id}: {warning}")
         return (
             f"{report.documents} documents pruned, {report.entries} entries deleted,"
-            f" {report.events} events of searches deleted"
+            f" {report.events} events of searches deleted, {builds} former builds deleted"
         )
 
     for_each_locked(context, workbench, "pruning", prune_one)

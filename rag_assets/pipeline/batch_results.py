@@ -27,6 +27,7 @@ from rag_assets.models.factory import price_of
 from rag_assets.pipeline.batch_submissions import LISTED_AFTER, recover
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.batches import EmbeddingBatch
+from rag_assets.storage.catalog.generations import Generation
 
 _GROUP = 1_000
 
@@ -51,10 +52,17 @@ class Collected:
         )
 
 
-def collect(ctx: TenantContext) -> Collected:
-    """Fetch what has ended, and resolve interrupted submissions."""
+def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
+    """Fetch what has ended, and resolve interrupted submissions.
+
+    Args:
+        ctx: of the tenant.
+        embedder_id: only batches of this embedder; None: of all.
+    """
     done = Collected()
     for batch in ctx.catalog.batches.open(ctx.ref.id):
+        if embedder_id not in {None, batch.embedder_id}:
+            continue
         try:
             if batch.state == "SUBMITTING":
                 _resolve_submission(ctx, batch)
@@ -128,8 +136,19 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
     """Record what a batch cost; returns that in dollars, or None if no price is known."""
     price = price_of(EmbedderConfig.model_validate(batch.embedder))
     used = used_of(Charge(tokens, 1, texts), price, batch=True)
-    ctx.catalog.usage.add(ctx.ref, *provider_and_model(batch.embedder_id), used)
+    made = [g.number for g in ctx.catalog.generations.live(ctx.ref.id) if _is_for(batch, g)]
+    ctx.catalog.usage.add(
+        ctx.ref,
+        *provider_and_model(batch.embedder_id),
+        used,
+        generation=max(made, default=None),
+    )
     return None if price is None else used.cost
+
+
+def _is_for(batch: EmbeddingBatch, generation: Generation) -> bool:
+    """Whether a batch may have been submitted for a build; the newest of these is meant."""
+    return generation.embedder_id == batch.embedder_id
 
 
 def _transient(error: ProviderError) -> ProviderUnavailable:

@@ -27,7 +27,7 @@ from rag_assets.models.embedding.batch_api import BATCH_WINDOW, closing, in_batc
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import Work
+from rag_assets.pipeline.slices import Work, put_off
 from rag_assets.storage.catalog.batches import FETCH_RETRY_INTERVAL, EmbeddingBatch
 from rag_assets.storage.catalog.document_rows import Document, Failure
 
@@ -101,8 +101,7 @@ def defer_documents(
         if lacking and lacking <= submitted.keys():
             last = max((batches[submitted[text]] for text in lacking), key=lambda b: b.submitted_at)
             waits.append(_wait(document, last))
-    ctx.guard()
-    ctx.catalog.quarantine.defer(ctx.ref, waits, config_key=work.config_key)
+    put_off(ctx, work, waits, deferred=True)
     return len(waits)
 
 

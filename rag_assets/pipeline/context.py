@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import get_args
 
 from rag_assets.common.clock import Clock
-from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, chunk_set_key
+from rag_assets.ingest.chunking.chunk_set import chunk_set_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.parsing.languages import detector_version
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.registry import parse_key, parsers_version
+from rag_assets.ingest.parsing.registry import parse_key
 from rag_assets.ingest.workers.pool import KeptPool, WorkerPool, usable_cores
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.models.factory import build_batch_api
+from rag_assets.models.factory import build_batch_api, build_embedder
+from rag_assets.pipeline.recipes import (
+    build_of,
+    config_key,
+    generation_key,
+    index_spec_of,
+    tenant_of_build,
+)
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.document_rows import Document
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.index.model import (
-    SCHEMA_VERSION,
-    IndexRef,
-    IndexSpec,
-    Owner,
-    VectorIndex,
-    suitable_index,
-)
+from rag_assets.storage.index.model import IndexRef, IndexSpec, Owner, suitable_index
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import TenantLake
 from rag_assets.tenants.model import Tenant
@@ -54,6 +51,13 @@ class SliceLimits:
     parse_seconds: float = 15.0
     embed_seconds: float = 15.0
 
+    @property
+    def halved(self) -> SliceLimits:
+        """Limits of a slice that takes half as long."""
+        return replace(
+            self, parse_seconds=self.parse_seconds / 2, embed_seconds=self.embed_seconds / 2
+        )
+
 
 @dataclass(frozen=True)
 class TenantContext:
@@ -62,7 +66,8 @@ class TenantContext:
     Attributes:
         guard: raises when this process no longer holds the tenant's lock; called before writes.
         log: writes a line of progress.
-        batch_api: returns the batch API of one of the tenant's embedders, past ones included.
+        batch_api, embedder_of: return the batch API of one of the tenant's embedders, and the
+            embedder itself, past ones included.
         kept_pool: keeps worker processes from stage to stage; without one each stage starts its
             own.
         clock: by which ages are counted.
@@ -79,6 +84,7 @@ class TenantContext:
     log: Callable[[str], None]
     limits: SliceLimits = field(default_factory=SliceLimits)
     batch_api: Callable[[EmbedderConfig], BatchApi] = build_batch_api
+    embedder_of: Callable[[EmbedderConfig], Embedder] = build_embedder
     kept_pool: KeptPool | None = None
     clock: Clock = field(default_factory=Clock)
 
@@ -103,6 +109,11 @@ class TenantContext:
         return self.tenant.parser.options
 
     @property
+    def config_key(self) -> str:
+        """The key of all configuration that determines the entries of this context's build."""
+        return config_key(self.tenant, self.embedder.embedder_id)
+
+    @property
     def new_build(self) -> tuple[str, IndexSpec]:
         """The key of a build that is opened now, and the kind of index that it needs."""
         chosen = self.tenant.index.vector_index
@@ -111,10 +122,22 @@ class TenantContext:
         key = generation_key(self.tenant, self.embedder.embedder_id, kind)
         return key, IndexSpec(dimensions, kind)
 
+    def for_build(self, generation: Generation) -> TenantContext:
+        """The context in which stages work on a build: with its chunkers, embedder and index.
+
+        Raises:
+            BuildNotWritable: its recipe is not known, or it or its model cannot be used any more.
+        """
+        if build_of([generation], self.tenant, self.embedder.embedder_id) is not None:
+            return self
+        tenant = tenant_of_build(self.tenant, self.embedder.embedder_id, generation)
+        same = generation.embedder_id == self.embedder.embedder_id
+        embedder = self.embedder if same else self.embedder_of(tenant.embedder)
+        return replace(self, tenant=tenant, embedder=embedder)
+
     def index_spec(self, generation: Generation) -> IndexSpec:
-        """The kind of index that one of the builds of the tenant's configuration needs."""
-        kinds = _keys(self.tenant, self.embedder.embedder_id)
-        return IndexSpec(generation.dimensions, kinds[generation.key])
+        """The kind of index that a build of this context needs."""
+        return index_spec_of(generation, self.tenant)
 
     def owner(self, generation: Generation) -> Owner:
         """The owner of a generation's entries."""
@@ -155,71 +178,3 @@ def owner_of(ref: TenantRef, generation: Generation) -> Owner:
 def index_of(generation: Generation) -> IndexRef:
     """The index in which a generation's entries were written."""
     return IndexRef(generation.index_name, generation.index_identity)
-
-
-def build_of(
-    generations: Sequence[Generation], tenant: Tenant, embedder_id: str
-) -> Generation | None:
-    """The newest of these generations that is a build of the tenant's configuration.
-
-    Where the tenant leaves the kind of index open, a build with any kind is one: it is kept.
-    """
-    keys = _keys(tenant, embedder_id)
-    builds = [g for g in generations if g.key in keys and g.state != "REMOVING"]
-    return builds[-1] if builds else None
-
-
-def _keys(tenant: Tenant, embedder_id: str) -> dict[str, VectorIndex]:
-    """The keys of all builds of a tenant's configuration, with the kinds of their indexes."""
-    chosen = tenant.index.vector_index
-    kinds: Sequence[VectorIndex] = get_args(VectorIndex) if chosen == "auto" else (chosen,)
-    return {generation_key(tenant, embedder_id, kind): kind for kind in kinds}
-
-
-def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
-    """Hash of what distinguishes one complete build of a tenant from another.
-
-    Args:
-        tenant: with the configuration.
-        embedder_id: of the embedder that makes its vectors.
-        kind: of its index.
-    """
-    chosen = tenant.chunker.parameters
-    # Only where there are rules: the keys of tenants without rules must not change.
-    rules = [[rule.identity() for rule in tenant.chunkers]] if tenant.chunkers else []
-    return key_of(
-        "generation",
-        embedder_id,
-        CHUNKER_VERSION,
-        chosen.kind.name,
-        chosen.limit,
-        chosen.overlap,
-        SCHEMA_VERSION,
-        kind,
-        tenant.index.placement,
-        *rules,
-    )
-
-
-def config_key(tenant: Tenant, embedder_id: str) -> str:
-    """Hash of all configuration that determines a tenant's entries.
-
-    Parsers, secret rules and the detector of languages are in it but do not make a generation:
-    their output replaces the previous one document by document. So are the parser's limits and
-    passwords: documents that failed are retried after either changes.
-
-    Raises:
-        ConfigurationError: a password's variable, or another thing in the settings, is missing.
-    """
-    parser, chosen = tenant.parser, tenant.index.vector_index
-    # Which kind a build has does not matter here. Keys of the time when int8_hnsw was the default
-    # hold: no document is looked at again because a tenant leaves its kind open.
-    kind: VectorIndex = "int8_hnsw" if chosen == "auto" else chosen
-    return key_of(
-        "config",
-        generation_key(tenant, embedder_id, kind),
-        parsers_version(),
-        detector_version(),
-        parser.model_dump(mode="json"),
-        parser.options.identity(),
-    )

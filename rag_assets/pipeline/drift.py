@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from rag_assets.pipeline.context import TenantContext, build_of, index_of
+from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.pipeline.generations import (
+    ActiveBuild,
+    active_builds,
     alias_is_right,
     drop_generation,
+    found_builds,
     publish,
-    target_generation,
 )
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
 from rag_assets.pipeline.source_contents import read_again
@@ -138,11 +140,20 @@ def compare_index(
     )
 
 
-def inspect_index(ctx: TenantContext) -> list[IndexState]:
-    """Compare every live generation of a tenant with its index; changes nothing."""
+def inspect_index(ctx: TenantContext, build: Generation | None = None) -> list[IndexState]:
+    """Compare generations of a tenant with their indexes; changes nothing.
+
+    Args:
+        ctx: the tenant's context.
+        build: the only one to compare; None: every live one.
+    """
     generations = ctx.catalog.generations.live(ctx.ref.id)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
-    return [_inspect(ctx, g, generations, serving) for g in generations]
+    return [
+        _inspect(ctx, generation, generations, serving)
+        for generation in generations
+        if build is None or generation.number == build.number
+    ]
 
 
 def repair_index(ctx: TenantContext) -> list[IndexState]:
@@ -157,17 +168,15 @@ def repair_index(ctx: TenantContext) -> list[IndexState]:
     remove_deleted(ctx)
     clean_up(ctx)
     states = inspect_index(ctx)
-    builds = [state.generation for state in states]
-    wanted = build_of(builds, ctx.tenant, ctx.embedder.embedder_id)
+    builds = found_builds(ctx, [state.generation for state in states])
     for state in states:
-        if state.generation != wanted:
-            continue
-        if state.index_lost:
-            _replace_index(ctx, state.generation)
-        elif not state.drift.none:
+        build = builds.get(state.generation.number)
+        if build is not None and state.index_lost:
+            _replace_index(build)
+        elif build is not None and not state.drift.none:
             _repair(ctx, state)
     for state in states:
-        if state.generation != wanted:
+        if state.generation.number not in builds:
             _repair_other(ctx, state)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is not None:
@@ -216,6 +225,8 @@ def _belongs(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> b
 def _repair(ctx: TenantContext, state: IndexState) -> None:
     generation, drift = state.generation, state.drift
     ctx.guard()
+    if generation.state in {"COMPLETE", "HELD"}:
+        ctx.catalog.generations.reopen(ctx.ref, generation)
     wrong = [*drift.orphans, *drift.foreign]
     ctx.store.entries.delete(generation.index_name, ctx.ref.id, wrong)
     damaged = sorted({*drift.missing, *drift.altered})
@@ -223,7 +234,7 @@ def _repair(ctx: TenantContext, state: IndexState) -> None:
 
 
 def _repair_other(ctx: TenantContext, state: IndexState) -> None:
-    """Repair a build of another configuration, whose entries cannot be written again."""
+    """Repair a build that no run brings up to date, whose entries are not written again."""
     generation, drift = state.generation, state.drift
     damaged = state.index_lost or bool(drift.missing or drift.altered)
     if not damaged:
@@ -233,14 +244,17 @@ def _repair_other(ctx: TenantContext, state: IndexState) -> None:
     if generation.state == "SERVING":
         if not state.index_lost:
             return  # Its remaining entries are served until its successor is complete.
-        publish(ctx, target_generation(ctx))
+        publish(ctx, active_builds(ctx).wanted.generation)
     drop_generation(ctx, generation)
 
 
-def _replace_index(ctx: TenantContext, generation: Generation) -> None:
+def _replace_index(build: ActiveBuild) -> None:
+    ctx, generation = build.context, build.generation
     ctx.guard()
     spec, placement = ctx.index_spec(generation), ctx.tenant.index.placement
     index = ctx.store.indexes.place(spec, ctx.ref.id, placement)
+    if generation.state in {"COMPLETE", "HELD"}:
+        ctx.catalog.generations.reopen(ctx.ref, generation)
     ctx.catalog.index.reset(ctx.ref, generation.number)
     ctx.catalog.generations.move(ctx.ref, generation, index.name, index.identity)
 

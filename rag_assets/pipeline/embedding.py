@@ -26,7 +26,7 @@ from rag_assets.pipeline.batches import defer_documents, submit_batches, texts_i
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.interruption import is_permanent, quarantine_waiting, retry_at
 from rag_assets.pipeline.progress import Progress
-from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
+from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents, put_off
 from rag_assets.storage.catalog.document_rows import Document, Failure
 from rag_assets.storage.catalog.usage import Usage
 
@@ -100,7 +100,7 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
         ConfigurationError: there are caps on spending, and no price is known.
     """
     started = time.monotonic()
-    collected = collect(ctx)
+    collected = collect(ctx, ctx.embedder.embedder_id if work.beside else None)
     parsed = parsed_documents(ctx, work.documents)
     hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
     wanted = dict.fromkeys(
@@ -114,7 +114,14 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
             for item in parsed
             if not missing.isdisjoint(texts := hashes.get(item.chunk_set_key, ()))
         ]
-        ledger = Ledger(ctx.catalog, ctx.ref, ctx.tenant, ctx.embedder.embedder_id, before=spent)
+        ledger = Ledger(
+            ctx.catalog,
+            ctx.ref,
+            ctx.tenant,
+            ctx.embedder.embedder_id,
+            before=spent,
+            generation=work.generation.number,
+        )
         try:
             report = _send(ctx, work, waiting, missing, ledger, outage=collected.outage)
         finally:
@@ -259,8 +266,7 @@ def _fail_incomplete(
         elif lacking and outage is not None:
             again = retry_at(item.document, outage)
             failures.append(_failure(item.document, outage.advice, again))
-    ctx.guard()
-    ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=work.config_key)
+    put_off(ctx, work, failures)
     return len(failures)
 
 

@@ -19,7 +19,7 @@ from rag_assets.common.errors import (
     WrongShape,
 )
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import Work, parsed_documents
+from rag_assets.pipeline.slices import Work, parsed_documents, put_off
 from rag_assets.storage.catalog.document_rows import NEVER, Document, Failure
 
 _FIRST_RETRY = timedelta(minutes=1)
@@ -60,7 +60,9 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
     Returns:
         how many documents.
     """
-    waiting = ctx.catalog.index.pending(ctx.ref.id, work.generation.number, work.config_key)
+    waiting = ctx.catalog.index.pending(
+        ctx.ref.id, work.generation.number, work.config_key, beside=work.beside
+    )
     quarantined = 0
     for document_ids in batched(waiting, _BATCH):
         documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
@@ -70,8 +72,7 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
             for d in documents
             if d.document_id not in complete
         ]
-        ctx.guard()
-        ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=work.config_key)
+        put_off(ctx, work, failures)
         quarantined += len(failures)
     return quarantined
 

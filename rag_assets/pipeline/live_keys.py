@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rag_assets.common.batches import batched
-from rag_assets.pipeline.context import TenantContext, build_of, config_key
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.generations import found_builds
 from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
 from rag_assets.storage.catalog.lake_keys import RecordedKeys
 from rag_assets.storage.lake.model import LiveKeys
@@ -20,8 +21,8 @@ class NeededKeys:
 
     Attributes:
         known: of every version in a live build, as `document_index` records them, and of documents
-            whose present content is not in the build of the present configuration yet: what is
-            computed of them is used when they are tried again.
+            whose present content is not in a build that syncs bring up to date: what is computed
+            of them is used when they are tried again.
         complete: whether these are all. A version that was indexed before keys were recorded is
             not known once its document has changed.
     """
@@ -38,18 +39,20 @@ class NeededKeys:
 def needed_keys(ctx: TenantContext) -> NeededKeys:
     """The keys that the lake must keep; all others may be let go of."""
     generations = ctx.catalog.generations.live(ctx.ref.id)
-    embedder_id = ctx.embedder.embedder_id
-    wanted = build_of(generations, ctx.tenant, embedder_id)
-    number = 0 if wanted is None else wanted.number
-    key = config_key(ctx.tenant, embedder_id)
-    _record_missing(ctx, number, key)
-    embedders = {embedder_id, *(generation.embedder_id for generation in generations)}
+    embedders = {ctx.embedder.embedder_id, *(one.embedder_id for one in generations)}
+    contexts = {
+        number: build.context for number, build in found_builds(ctx, generations).items()
+    } or {0: ctx}
+    for number, build in contexts.items():
+        _record_missing(build, number, build.config_key)
     recorded = ctx.catalog.lake_keys.recorded(ctx.ref.id)
     parsed, chunk_sets = set(recorded.parsed), set(recorded.chunk_sets)
-    for batch in batched(ctx.catalog.lake_keys.behind(ctx.ref.id, number, key), _BATCH):
-        documents = ctx.catalog.documents.find(ctx.ref.id, batch)
-        parsed.update(ctx.parse_key(document) for document in documents)
-        chunk_sets.update(item.chunk_set_key for item in parsed_documents(ctx, documents))
+    for number, build in contexts.items():
+        behind = ctx.catalog.lake_keys.behind(ctx.ref.id, number, build.config_key)
+        for batch in batched(behind, _BATCH):
+            documents = ctx.catalog.documents.find(ctx.ref.id, batch)
+            parsed.update(build.parse_key(document) for document in documents)
+            chunk_sets.update(item.chunk_set_key for item in parsed_documents(build, documents))
     hashes = ctx.lake.chunk_hashes(chunk_sets)
     known = LiveKeys(
         parsed=parsed,

@@ -17,7 +17,7 @@ from rag_assets.ingest.workers.tasks import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.quarantine import DocumentNote
-from rag_assets.pipeline.slices import Work
+from rag_assets.pipeline.slices import Work, put_off
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.document_rows import Document, Failure
@@ -202,7 +202,6 @@ class _Parsing:
         ctx = self._ctx
         if not self._failures:
             return
-        ctx.guard()
         # A reason may name the file, and a file's name can be a credential.
         masker = masker_of(ctx.settings.local)
         self._failures = [(document, masker.text(why)) for document, why in self._failures]
@@ -210,7 +209,9 @@ class _Parsing:
             Failure(document.document_id, document.document_key, reason)
             for document, reason in self._failures
         ]
-        ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=self._work.config_key)
+        put_off(ctx, self._work, failures)
+        if self._work.beside:
+            return  # The configuration's build reads the same content, and reports it.
         ctx.catalog.events.write(
             ctx.ref,
             "document_failed",
@@ -224,13 +225,12 @@ class _Parsing:
         """
         if not self._vanished:
             return
-        self._ctx.guard()
         retry_at = datetime.now(UTC) + _VANISHED_RETRY
         failures = [
             Failure(d.document_id, d.document_key, "not in its source as listed", retry_at)
             for d in self._vanished
         ]
-        self._ctx.catalog.quarantine.fail(self._ctx.ref, failures, config_key=self._work.config_key)
+        put_off(self._ctx, self._work, failures)
 
 
 def _opened(ctx: TenantContext) -> list[DocumentSource]:

@@ -20,7 +20,8 @@ from rag_assets.ingest.sources.masked_paths import ListedPaths
 from rag_assets.ingest.sources.model import DocumentSource
 from rag_assets.ingest.workers.tasks import ParseTask
 from rag_assets.pipeline.batches import texts_in_batches
-from rag_assets.pipeline.context import TenantContext, build_of, config_key
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.recipes import build_of, config_key
 from rag_assets.pipeline.source_listing import SourceListing
 from rag_assets.pipeline.source_plans import (
     Deletions,

@@ -21,10 +21,11 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
 from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.pipeline.generations import publish_when_complete, require_index
+from rag_assets.pipeline.judging import Judge
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.scopes import move_scopes
-from rag_assets.pipeline.slices import Work
+from rag_assets.pipeline.slices import Work, pending_count
 from rag_assets.pipeline.versions import Version, complete_versions, entries_of
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import Entry
@@ -57,8 +58,13 @@ class PublishingReport:
     seconds: float = 0.0
 
 
-def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
+def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) -> PublishingReport:
     """Delete removed documents from every live generation, then publish complete ones.
+
+    Args:
+        ctx: of the tenant, as configured.
+        work: the run's slice.
+        judge: see publish_when_complete.
 
     Raises:
         IndexInconsistent: the index was lost, or a complete build holds a wrong number of entries.
@@ -68,7 +74,7 @@ def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
     require_index(ctx, generation)
     removed, deleted = remove_deleted(ctx)
     deleted += clean_up(ctx)
-    complete = complete_versions(ctx, work)
+    complete = complete_versions(work.context, work)
     move_scopes(ctx, work, {version.document.document_id for version in complete})
     intact = ctx.catalog.index.up_to_date(
         ctx.ref.id, generation.number, [v.document.document_id for v in complete]
@@ -81,10 +87,11 @@ def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
         generation.number,
         [version.indexed(work.config_key) for version in unchanged],
         ahead=ctx.clock.ahead,
+        beside=work.beside,
     )
-    upserted, replaced = _publish(ctx, work, due)
-    publish_when_complete(ctx, generation)
-    pending = ctx.catalog.index.pending_count(ctx.ref.id, generation.number, work.config_key)
+    upserted, replaced = _publish(work.context, work, due)
+    serves = not work.beside and publish_when_complete(work.context, generation, judge)
+    pending = _pending_count(ctx, work) if serves else pending_count(ctx)
     if not pending:
         for source in ctx.tenant.sources:
             ctx.catalog.syncs.record_success(ctx.ref, source.name, work.config_key)
@@ -99,6 +106,10 @@ def publish_slice(ctx: TenantContext, work: Work) -> PublishingReport:
         pending=pending,
         seconds=time.monotonic() - started,
     )
+
+
+def _pending_count(ctx: TenantContext, work: Work) -> int:
+    return ctx.catalog.index.pending_count(ctx.ref.id, work.generation.number, work.config_key)
 
 
 def remove_deleted(ctx: TenantContext) -> tuple[int, int]:
@@ -175,7 +186,8 @@ def _publish_batch(
         ctx.store.entries.write(index_name, entries)
         ctx.guard()
         versions = [version.indexed(work.config_key) for version in batch]
-        ctx.catalog.index.commit(ctx.ref, generation.number, versions, ahead=ctx.clock.ahead)
+        ahead, beside = ctx.clock.ahead, work.beside
+        ctx.catalog.index.commit(ctx.ref, generation.number, versions, ahead=ahead, beside=beside)
     except (TenantGone, TenantLocked):
         # If the tenant was purged meanwhile, nothing else would ever find these entries. If
         # only the lock was lost, its next holder may have written the same ones: keep them.

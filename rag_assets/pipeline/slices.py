@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rag_assets.pipeline.context import TenantContext, config_key
-from rag_assets.pipeline.generations import target_generation
-from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.generations import ActiveBuild, active_builds, found_builds
+from rag_assets.storage.catalog.document_rows import Document, Failure
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.syncs import Slice
 
@@ -17,16 +17,20 @@ class Work:
     """A slice with its documents.
 
     Attributes:
+        context: the context in which stages work on it: that of its build.
         generation: the build that the documents go into.
         config_key: the key of their configuration.
         documents: most urgent first; deleted ones left out.
         unlisted: why sources could not be listed when the run began.
+        beside: whether the tenant's configuration asks for another build.
     """
 
+    context: TenantContext
     generation: Generation
     config_key: str
     documents: tuple[Document, ...]
     unlisted: tuple[str, ...] = ()
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +50,21 @@ class ParsedDocument:
 
 
 def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -> Work:
-    """Choose a run's slice and store it for the following stages of that run."""
-    generation = target_generation(ctx)
-    key = config_key(ctx.tenant, ctx.embedder.embedder_id)
-    document_ids = ctx.catalog.index.pending(
-        ctx.ref.id,
-        generation.number,
-        key,
-        documents_limit=ctx.limits.documents,
-        bytes_limit=ctx.limits.megabytes * 1024 * 1024,
-    )
-    work = Slice(run_id, generation.number, key, tuple(document_ids), unlisted)
-    ctx.catalog.syncs.put_slice(ctx.ref, work)
-    return _work(ctx, generation, work)
+    """Choose a run's slice and store it for the following stages of that run.
+
+    A run works on one build. While another build answers than the configuration asks for, what
+    that one lacks goes first, so that edits become searchable; if both lack something, they take
+    turns.
+    """
+    builds = active_builds(ctx)
+    behind = [] if builds.beside is None else _pending(builds.beside)
+    if builds.beside is None or not behind:
+        return _planned(builds.wanted, _pending(builds.wanted), run_id, unlisted)
+    if ctx.catalog.syncs.last_generation(ctx.ref.id) == builds.beside.generation.number:
+        pending = _pending(builds.wanted)
+        if pending:
+            return _planned(builds.wanted, pending, run_id, unlisted)
+    return _planned(builds.beside, behind, run_id, unlisted)
 
 
 def work_of(ctx: TenantContext, run_id: str) -> Work:
@@ -66,13 +72,22 @@ def work_of(ctx: TenantContext, run_id: str) -> Work:
     planned = ctx.catalog.syncs.slice_of(ctx.ref.id, run_id)
     if planned is None:
         return plan_work(ctx, run_id)
-    if planned.config_key != config_key(ctx.tenant, ctx.embedder.embedder_id):
-        # The configuration changed during the run.
-        return plan_work(ctx, run_id, planned.unlisted)
-    for generation in ctx.catalog.generations.live(ctx.ref.id):
-        if generation.number == planned.generation:
-            return _work(ctx, generation, planned)
-    return plan_work(ctx, run_id)
+    build = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).get(planned.generation)
+    if build is not None and build.context.config_key == planned.config_key:
+        return _work(build, planned)
+    # The configuration changed during the run.
+    return plan_work(ctx, run_id, planned.unlisted)
+
+
+def pending_count(ctx: TenantContext) -> int:
+    """The number of documents that can be processed now, in both builds that are kept current."""
+    builds = active_builds(ctx)
+    return sum(
+        ctx.catalog.index.pending_count(
+            ctx.ref.id, build.generation.number, build.context.config_key, beside=build.beside
+        )
+        for build in builds.all
+    )
 
 
 def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[ParsedDocument]:
@@ -95,13 +110,60 @@ def waiting_for_embedder(ctx: TenantContext, work: Work) -> str | None:
     """Why documents of the slice wait for a retry; None if none does."""
     # A document that could not be read does not wait for the embedder.
     ids = [p.document.document_id for p in parsed_documents(ctx, work.documents)]
+    if work.beside:
+        return ctx.catalog.index.put_off_reason(ctx.ref.id, work.generation.number, ids)
     for document in ctx.catalog.documents.find(ctx.ref.id, ids):
         if document.status == "FAILED" and document.retry_at is not None:
             return document.error_message
     return None
 
 
-def _work(ctx: TenantContext, generation: Generation, planned: Slice) -> Work:
+def put_off(
+    ctx: TenantContext, work: Work, waits: Sequence[Failure], *, deferred: bool = False
+) -> None:
+    """Record why documents of the slice cannot be published now.
+
+    In a build beside the configuration's that changes nothing but when it is tried again.
+
+    Args:
+        ctx: of the tenant.
+        work: their slice.
+        waits: the reasons.
+        deferred: whether they did not fail, and wait for a batch at the provider.
+    """
+    ctx.guard()
+    if work.beside:
+        number = work.generation.number
+        ctx.catalog.index.put_off(ctx.ref, number, waits, config_key=work.config_key)
+    elif deferred:
+        ctx.catalog.quarantine.defer(ctx.ref, waits, config_key=work.config_key)
+    else:
+        ctx.catalog.quarantine.fail(ctx.ref, waits, config_key=work.config_key)
+
+
+def _pending(build: ActiveBuild) -> list[str]:
+    ctx = build.context
+    return ctx.catalog.index.pending(
+        ctx.ref.id,
+        build.generation.number,
+        ctx.config_key,
+        beside=build.beside,
+        documents_limit=ctx.limits.documents,
+        bytes_limit=ctx.limits.megabytes * 1024 * 1024,
+    )
+
+
+def _planned(
+    build: ActiveBuild, document_ids: Sequence[str], run_id: str, unlisted: tuple[str, ...]
+) -> Work:
+    ctx, number = build.context, build.generation.number
+    planned = Slice(run_id, number, ctx.config_key, tuple(document_ids), unlisted)
+    ctx.catalog.syncs.put_slice(ctx.ref, planned)
+    return _work(build, planned)
+
+
+def _work(build: ActiveBuild, planned: Slice) -> Work:
+    ctx = build.context
     documents = ctx.catalog.documents.find(ctx.ref.id, planned.document_ids)
     living = tuple(document for document in documents if document.status != "DELETED")
-    return Work(generation, planned.config_key, living, planned.unlisted)
+    return Work(ctx, build.generation, planned.config_key, living, planned.unlisted, build.beside)

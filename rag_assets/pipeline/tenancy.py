@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_assets.common.settings import Settings
+from rag_assets.pipeline.generations import fill_in_recipes
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.file import TenantsFile
@@ -25,6 +26,9 @@ def reconcile_tenants(catalog: Catalog, settings: Settings) -> list[TenantRecord
     for config, _ in changes.put:
         _require_reranker(config)
     for config, enabled in changes.put:
+        former = known.get(str(config["id"]))
+        if former is not None and former.config != config:
+            fill_in_recipes(catalog, former)
         catalog.tenants.put(str(config["id"]), config, enabled=enabled, origin="file")
     for tenant_id in changes.disable:
         catalog.tenants.set_state(tenant_id, "DISABLED")

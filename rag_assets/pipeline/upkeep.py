@@ -5,35 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from rag_assets.pipeline.context import TenantContext, build_of
+from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import drop_generation
 from rag_assets.pipeline.live_keys import needed_keys
+from rag_assets.pipeline.recipes import wanted_build
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.lake.model import Compaction
 
 GRACE_PERIOD = timedelta(days=7)
-"""How long a retired build is kept, so that returning to it changes one row only."""
+"""How long rows of deleted documents and closed batches are kept."""
 
 
 def drop_old_generations(ctx: TenantContext) -> int:
-    """Delete builds retired or abandoned before the grace period; returns how many."""
-    before = ctx.clock.now() - GRACE_PERIOD
+    """Delete builds retired or abandoned for longer than the grace period; returns how many."""
+    before = ctx.clock.now() - timedelta(days=ctx.tenant.grace_days)
     generations = ctx.catalog.generations.live(ctx.ref.id)
-    wanted = build_of(generations, ctx.tenant, ctx.embedder.embedder_id)
-    old = [
-        generation
-        for generation in generations
-        if (retired := _retired_at(generation, wanted)) is not None and retired < before
-    ]
+    wanted = wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
+    kept = {g.number for g in (wanted,) if g is not None}
+    old = [g for g in generations if g.number not in kept and _is_over(g, before)]
     for generation in old:
         drop_generation(ctx, generation)
     return len(old)
 
 
-def _retired_at(generation: Generation, wanted: Generation | None) -> datetime | None:
-    # A build whose configuration was replaced before completion never retires.
-    abandoned = generation.state == "BUILDING" and generation != wanted
-    return generation.created_at if abandoned else generation.retired_at
+def _is_over(generation: Generation, before: datetime) -> bool:
+    """Whether a build that is not wanted is to go."""
+    if generation.state == "REMOVING":
+        return True
+    if generation.state == "SERVING":
+        return False
+    # A build whose configuration was replaced before its completion never retires.
+    last = generation.retired_at or generation.completed_at or generation.created_at
+    return last < before
 
 
 def compact(ctx: TenantContext) -> Mapping[str, Compaction]:

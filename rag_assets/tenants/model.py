@@ -230,6 +230,10 @@ class Tenant(_Model):
         prune_share: share of a source's documents, if they are more than 20, that is pruned only
             after `rag-assets prune TENANT --confirm`; null: any share, for retention that is a
             rule.
+        publish: "auto": a new build begins to answer when it is complete and has passed every
+            check; "manual": when somebody publishes it.
+        grace_days: days for which a build that no longer answers is kept, so that going back to it
+            costs nothing.
         freshness_minutes: how far behind its source the index may be before a check fails.
         canary_distance: cosine distance by which the vectors of fixed texts, embedded daily, may
             move before a check fails: the provider changed the model.
@@ -256,6 +260,8 @@ class Tenant(_Model):
     auto_repair: bool = True
     retention_days: Retention | None = None
     prune_share: float | None = Field(default=0.5, ge=0, le=1)
+    publish: Literal["auto", "manual"] = "auto"
+    grace_days: int = Field(default=7, ge=0, le=3650)
     freshness_minutes: int = Field(default=60, ge=1)
     canary_distance: float = Field(default=0.01, gt=0, le=2)
     _kinds: TenantKinds = PrivateAttr(default_factory=installed_kinds)

@@ -35,6 +35,7 @@ SAMPLES = "SELECT tablename, attname, s::text FROM pg_stats s WHERE schemaname =
 
 UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "check_results": ("description", "error"),
+    "document_index": ("error_message",),
     "documents": (
         *("path", "uri", "title", "said_title", "tags", "metadata", "error_message"),
         "source_type",
@@ -42,7 +43,7 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "embedding_batches": ("error",),
     "erasures": ("by", "document_ids", "parse_keys", "chunk_set_keys", "counts"),
     "events": ("payload",),
-    "generations": ("digest_key", "embedder"),
+    "generations": ("digest_key", "embedder", "recipe", "reason", "checks"),
     "judged_questions": ("question_id", "question", "kind", "judgements", "pool"),
     "held_records": ("source_type", "source_id", "text", "said"),
     "holds": ("reason", "by"),
@@ -56,6 +57,7 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "receipt_keys": ("key",),
     "receipts": ("by", "counts", "documents", "proof"),
     "service_tokens": ("token_sha256", "principals"),
+    "serving": ("pinned_by", "pin_reason"),
     "slices": ("unlisted",),
     "source_records": ("source_type", "source_id", "text", "said"),
     "syncs": ("last_error",),
@@ -73,6 +75,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "document_index": (
         *("tenant", "document_id", "indexed_key", "document_key", "config_key"),
         *("parse_key", "chunk_set_key"),
+        *("failed_document_key", "failed_config_key"),
     ),
     "documents": (
         *("tenant", "document_id", "source", "media_type", "content_sha256", "access_scope"),

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
@@ -137,6 +137,7 @@ class Session:
             lake=self.lake.tenant(record.id, record.incarnation),
             store=self.store,
             embedder=self.embedders.of(record.ref, tenant.embedder),
+            embedder_of=partial(self.embedders.of, record.ref),
             guard=lambda: None,
             log=progress,
         )

@@ -198,7 +198,7 @@ def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes:
             break
         progress(f"{pending:,} documents to go")
         now = (pending, run.stages["embeddings"].counts["remaining"])
-        if now == before and not run.stages["embeddings"].counts["embedded"]:
+        if now == before and not _has_progressed(run):
             raise RagAssetsError(
                 f"{pending} documents of {result.tenant} make no progress",
                 hint=f"rag-assets documents {result.tenant} shows their status and errors",
@@ -206,6 +206,13 @@ def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes:
         before = now
     if halt is not None:
         raise halt
+
+
+def _has_progressed(run: RunResult) -> bool:
+    """Whether a run embedded or published anything."""
+    index = run.stages["search_index"].counts
+    done = (index.get("published documents", 0), index.get("unchanged documents", 0))
+    return any((run.stages["embeddings"].counts["embedded"], *done))
 
 
 def _halt(run: RunResult) -> RagAssetsError | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_assets.storage.catalog.access import AccessTable
 from rag_assets.storage.catalog.batches import BatchTable
+from rag_assets.storage.catalog.build_progress import BuildProgressQuery
 from rag_assets.storage.catalog.changes import ChangeChannel
 from rag_assets.storage.catalog.check_results import CheckResultTable
 from rag_assets.storage.catalog.database import Database
@@ -58,6 +59,7 @@ class Catalog:
         self.lake_keys = LakeKeyTable(database)
         self.readable = ReadableDocuments(database)
         self.generations = GenerationTable(database)
+        self.build_progress = BuildProgressQuery(database)
         self.syncs = SyncTable(database)
         self.batches = BatchTable(database)
         self.probes = ProbeTable(database)

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    delete,
+    false,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.tables import generations, serving
 
 _KEY_BYTES = 32
-GenerationState = Literal["BUILDING", "SERVING", "RETIRED", "REMOVING"]
+GenerationState = Literal["BUILDING", "COMPLETE", "HELD", "SERVING", "RETIRED", "REMOVING"]
+"""BUILDING → COMPLETE → SERVING → RETIRED → REMOVING; HELD where a check fails at COMPLETE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +43,12 @@ class Generation:
         embedder: configuration from which this embedder is constructed for queries.
         digest_key: key of its entries' digests, kept only in Postgres; None in generations of the
             first four schemas.
+        recipe: how it is made, apart from its embedder; None if that is not known.
+        pinned: whether it is to answer, whatever the configuration asks for.
+        reason: why it is held.
+        completed_at, published_at: when it last was.
+        checks: by which it was judged before that, each with name, passed and description.
+        spent: dollars that its embeddings cost.
     """
 
     number: int
@@ -44,6 +62,29 @@ class Generation:
     created_at: datetime
     retired_at: datetime | None
     digest_key: bytes | None = field(default=None, repr=False, compare=False)
+    recipe: Mapping[str, Any] | None = field(default=None, compare=False)
+    pinned: bool = field(default=False, compare=False)
+    reason: str | None = field(default=None, compare=False)
+    completed_at: datetime | None = field(default=None, compare=False)
+    published_at: datetime | None = field(default=None, compare=False)
+    checks: Sequence[Mapping[str, Any]] | None = field(default=None, compare=False)
+    spent: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The build that is to answer, whatever the configuration asks for.
+
+    Attributes:
+        at: None before it is written.
+        by: who pinned it.
+        reason: why.
+    """
+
+    generation: int
+    by: str
+    reason: str
+    at: datetime | None = None
 
 
 class GenerationTable:
@@ -55,9 +96,7 @@ class GenerationTable:
     def live(self, tenant_id: str) -> list[Generation]:
         """Every generation that may have entries, oldest first."""
         query = (
-            select(generations)
-            .where(generations.c.tenant == tenant_id)
-            .order_by(generations.c.generation)
+            _with_pins().where(generations.c.tenant == tenant_id).order_by(generations.c.generation)
         )
         with self._database.begin() as connection:
             return [generation_of(row) for row in connection.execute(query)]
@@ -65,7 +104,7 @@ class GenerationTable:
     def live_of(self, tenant_ids: Iterable[str]) -> dict[str, list[Generation]]:
         """Every generation of these tenants that may have entries, oldest first, by tenant."""
         query = (
-            select(generations)
+            _with_pins()
             .where(among(generations.c.tenant, tenant_ids))
             .order_by(generations.c.tenant, generations.c.generation)
         )
@@ -105,6 +144,7 @@ class GenerationTable:
         embedder_id: str,
         embedder: Mapping[str, Any],
         dimensions: int,
+        recipe: Mapping[str, Any],
     ) -> Generation:
         """Create the next generation of a tenant, in the state BUILDING."""
         last = select(func.coalesce(func.max(generations.c.generation), 0)).where(
@@ -123,6 +163,7 @@ class GenerationTable:
                     embedder_id=embedder_id,
                     embedder=dict(embedder),
                     dimensions=dimensions,
+                    recipe=dict(recipe),
                     state="BUILDING",
                     digest_key=secrets.token_bytes(_KEY_BYTES),
                 )
@@ -130,18 +171,76 @@ class GenerationTable:
             ).one()
         return generation_of(row)
 
-    def publish(self, ref: TenantRef, generation: Generation) -> None:
-        """Make this generation the serving one, and retire the former one."""
-        row = {
+    def set_recipe(
+        self, ref: TenantRef, generation: Generation, recipe: Mapping[str, Any]
+    ) -> Generation:
+        """Record how a build is made; returns it with that."""
+        return self._change(ref, generation, {"recipe": dict(recipe)})
+
+    def mark_complete(self, ref: TenantRef, generation: Generation) -> Generation:
+        """Record that nothing is left to do for a build; returns it with that."""
+        changed = {"state": "COMPLETE", "reason": None, "completed_at": func.now()}
+        return self._change(ref, generation, changed)
+
+    def hold(
+        self,
+        ref: TenantRef,
+        generation: Generation,
+        reason: str,
+        checks: Sequence[Mapping[str, Any]],
+    ) -> Generation:
+        """Record why a complete build is not published; returns it with that."""
+        changed = {"state": "HELD", "reason": reason, "checks": [dict(one) for one in checks]}
+        return self._change(ref, generation, changed)
+
+    def reopen(self, ref: TenantRef, generation: Generation) -> Generation:
+        """Record that a build is to be completed and judged again; returns it with that."""
+        return self._change(ref, generation, {"state": "BUILDING", "reason": None})
+
+    def begin_removal(self, ref: TenantRef, generation: Generation) -> Generation:
+        """Record that a build is about to be deleted; returns it with that."""
+        return self._change(ref, generation, {"state": "REMOVING"})
+
+    def publish(
+        self,
+        ref: TenantRef,
+        generation: Generation,
+        *,
+        checks: Sequence[Mapping[str, Any]] | None = None,
+        pin: Pin | None = None,
+    ) -> None:
+        """Make this generation the serving one, and retire the former one.
+
+        Args:
+            ref: the tenant.
+            generation: the build.
+            checks: by which it was judged.
+            pin: set in the same transaction; without one, the pin stays as it is.
+        """
+        row: dict[str, Any] = {
             "generation": generation.number,
             "index_name": generation.index_name,
             "index_uuid": generation.index_identity,
             "embedder_id": generation.embedder_id,
+            **({} if pin is None else _pin_columns(pin)),
         }
+        judged = {} if checks is None else {"checks": [dict(one) for one in checks]}
         with self._database.begin_for(ref) as connection:
-            self._set_state(connection, ref, "RETIRED", generations.c.state == "SERVING")
-            self._set_state(
-                connection, ref, "SERVING", generations.c.generation == generation.number
+            connection.execute(
+                update(generations)
+                .where(generations.c.tenant == ref.id, generations.c.state == "SERVING")
+                .values(state="RETIRED", retired_at=func.now())
+            )
+            connection.execute(
+                update(generations)
+                .where(_is(ref, generation))
+                .values(
+                    state="SERVING",
+                    reason=None,
+                    retired_at=None,
+                    published_at=func.now(),
+                    **judged,
+                )
             )
             connection.execute(
                 upsert(serving)
@@ -150,6 +249,30 @@ class GenerationTable:
                     index_elements=["tenant"], set_={**row, "published_at": func.now()}
                 )
             )
+
+    def pin(self, ref: TenantRef, pin: Pin) -> None:
+        """Record which build is to answer; it does so when it is brought up to date."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(serving).where(serving.c.tenant == ref.id).values(**_pin_columns(pin))
+            )
+
+    def unpin(self, ref: TenantRef) -> None:
+        """Delete the pin, if there is one."""
+        nothing = dict.fromkeys(("pinned_generation", "pinned_at", "pinned_by", "pin_reason"))
+        with self._database.begin_for(ref) as connection:
+            connection.execute(update(serving).where(serving.c.tenant == ref.id).values(**nothing))
+
+    def pin_of(self, tenant_id: str) -> Pin | None:
+        """A tenant's pin."""
+        query = select(serving).where(
+            serving.c.tenant == tenant_id, serving.c.pinned_generation.is_not(None)
+        )
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            return None
+        return Pin(row.pinned_generation, row.pinned_by, row.pin_reason, row.pinned_at)
 
     def move(
         self, ref: TenantRef, generation: Generation, index_name: str, index_identity: str
@@ -185,13 +308,35 @@ class GenerationTable:
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
 
-    def _set_state(self, connection: Any, ref: TenantRef, state: str, which: Any) -> None:
-        retired = func.now() if state == "RETIRED" else None
-        connection.execute(
-            update(generations)
-            .where(generations.c.tenant == ref.id, which)
-            .values(state=state, retired_at=retired)
+    def _change(
+        self, ref: TenantRef, generation: Generation, values: Mapping[str, Any]
+    ) -> Generation:
+        changed = (
+            update(generations).where(_is(ref, generation)).values(**values).returning(generations)
         )
+        with self._database.begin_for(ref) as connection:
+            row = connection.execute(changed).one()
+        return replace(generation_of(row), pinned=generation.pinned)
+
+
+def _with_pins() -> Select[Any]:
+    pinned = func.coalesce(serving.c.pinned_generation == generations.c.generation, false())
+    return select(generations, pinned.label("pinned")).outerjoin(
+        serving, serving.c.tenant == generations.c.tenant
+    )
+
+
+def _is(ref: TenantRef, generation: Generation) -> ColumnElement[bool]:
+    return and_(generations.c.tenant == ref.id, generations.c.generation == generation.number)
+
+
+def _pin_columns(pin: Pin) -> dict[str, Any]:
+    return {
+        "pinned_generation": pin.generation,
+        "pinned_at": func.now(),
+        "pinned_by": pin.by,
+        "pin_reason": pin.reason,
+    }
 
 
 def generation_of(row: Row[Any]) -> Generation:
@@ -208,4 +353,11 @@ def generation_of(row: Row[Any]) -> Generation:
         created_at=row.created_at,
         retired_at=row.retired_at,
         digest_key=None if row.digest_key is None else bytes(row.digest_key),
+        recipe=row.recipe,
+        pinned=getattr(row, "pinned", False),
+        reason=row.reason,
+        completed_at=row.completed_at,
+        published_at=row.published_at,
+        checks=row.checks,
+        spent=float(row.spent),
     )

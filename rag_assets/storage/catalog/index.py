@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from sqlalchemy import and_, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.document_rows import Failure
 from rag_assets.storage.catalog.index_rows import (
     HeldVersion,
     IndexedVersion,
     is_behind,
     is_pending,
+    is_pending_beside,
     is_pushed_again,
     mark_ready_statement,
     of_generation,
@@ -32,6 +34,7 @@ from rag_assets.storage.catalog.index_rows import (
 from rag_assets.storage.catalog.tables import document_index, documents
 
 _BATCH = 2_000
+_WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
 
 
 class IndexTable:
@@ -46,6 +49,7 @@ class IndexTable:
         generation: int,
         config_key: str,
         *,
+        beside: bool = False,
         documents_limit: int | None = None,
         bytes_limit: int | None = None,
     ) -> list[str]:
@@ -57,6 +61,7 @@ class IndexTable:
             tenant_id: the tenant.
             generation: that should hold them.
             config_key: of the present configuration.
+            beside: whether the configuration asks for another build.
             documents_limit: the most documents to return; None for all.
             bytes_limit: about the most bytes of content to return; None for all.
         """
@@ -67,7 +72,7 @@ class IndexTable:
         work = (
             select(documents.c.document_id, func.coalesce(ahead, 0).label("ahead"))
             .select_from(with_index(generation))
-            .where(documents.c.tenant == tenant_id, is_pending(config_key))
+            .where(documents.c.tenant == tenant_id, _is_pending(config_key, beside=beside))
             .order_by(documents.c.lane, documents.c.changed_at, documents.c.document_id)
             .limit(documents_limit)
             .subquery()
@@ -78,12 +83,14 @@ class IndexTable:
         with self._database.begin() as connection:
             return list(connection.scalars(query))
 
-    def pending_count(self, tenant_id: str, generation: int, config_key: str) -> int:
-        """The number of documents that can be processed now."""
+    def pending_count(
+        self, tenant_id: str, generation: int, config_key: str, *, beside: bool = False
+    ) -> int:
+        """The number of documents that can be processed now; see pending."""
         query = (
             select(func.count())
             .select_from(with_index(generation))
-            .where(documents.c.tenant == tenant_id, is_pending(config_key))
+            .where(documents.c.tenant == tenant_id, _is_pending(config_key, beside=beside))
         )
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
@@ -174,6 +181,7 @@ class IndexTable:
         versions: Sequence[IndexedVersion],
         *,
         ahead: timedelta = timedelta(),
+        beside: bool = False,
     ) -> None:
         """Make these versions the ones that searches return, in one transaction.
 
@@ -183,6 +191,7 @@ class IndexTable:
             ref, generation: the build.
             versions: all of whose entries are written.
             ahead: how far the clock of ages is ahead of Postgres's.
+            beside: whether the configuration asks for another build.
         """
         if not versions:
             return
@@ -199,6 +208,7 @@ class IndexTable:
                 for name in (
                     *("indexed_key", "document_key", "config_key"),
                     *("parse_key", "chunk_set_key", "chunk_count", "indexed_at"),
+                    *_WAITING,
                 )
             },
         )
@@ -223,12 +233,13 @@ class IndexTable:
                         "chunk_count": version.chunk_count,
                         "indexed_at": now,
                         "dirty": False,
+                        **dict.fromkeys(_WAITING),
                     }
                     for version in versions
                 ],
             )
             connection.execute(
-                mark_ready_statement(ref, ahead),
+                mark_ready_statement(ref, ahead, beside=beside),
                 [ready_parameters(version) for version in versions],
             )
 
@@ -279,6 +290,55 @@ class IndexTable:
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
+    def put_off(
+        self, ref: TenantRef, generation: int, waits: Sequence[Failure], *, config_key: str
+    ) -> None:
+        """Record why documents wait in a build beside the configuration's.
+
+        Their entries in it stay as they are.
+        """
+        if not waits:
+            return
+        statement = upsert(document_index)
+        columns = {name: statement.excluded[name] for name in _WAITING}
+        rows = [
+            {
+                "tenant": ref.id,
+                "generation": generation,
+                "document_id": wait.document_id,
+                "dirty": False,
+                "failed_document_key": wait.document_key,
+                "failed_config_key": config_key,
+                "error_message": wait.message,
+                "retry_at": wait.retry_at,
+            }
+            for wait in waits
+        ]
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                statement.on_conflict_do_update(
+                    index_elements=["tenant", "generation", "document_id"], set_=columns
+                ),
+                rows,
+            )
+
+    def put_off_reason(
+        self, tenant_id: str, generation: int, document_ids: Sequence[str]
+    ) -> str | None:
+        """Why one of these documents waits to be tried again in a build; None if none does."""
+        query = (
+            select(document_index.c.error_message)
+            .join(documents, same_document())
+            .where(
+                of_generation(tenant_id, generation, document_ids),
+                document_index.c.failed_document_key == documents.c.document_key,
+                document_index.c.retry_at.is_not(None),
+            )
+            .limit(1)
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query)
+
     def withhold(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Withhold these documents from searches; the next run deletes their entries."""
         with self._database.begin_for(ref) as connection:
@@ -296,3 +356,7 @@ class IndexTable:
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_BATCH).execute(query):
                 yield HeldVersion(*row)
+
+
+def _is_pending(config_key: str, *, beside: bool) -> ColumnElement[bool]:
+    return is_pending_beside(config_key) if beside else is_pending(config_key)

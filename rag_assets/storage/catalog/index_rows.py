@@ -241,6 +241,28 @@ def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
     )
 
 
+def is_pending_beside(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
+    """As is_pending, in a build that answers while the configuration asks for another one.
+
+    The document's status does not count: it is that of the configuration's build.
+    """
+    held, listed = document_index.c, documents.c
+    waits = and_(
+        held.failed_document_key == listed.document_key,
+        held.failed_config_key == config_key,
+        or_(held.retry_at.is_(None), held.retry_at > func.now()),
+    )
+    unreadable = and_(
+        listed.failed_document_key == listed.document_key, listed.failed_config_key == "*"
+    )
+    return and_(
+        listed.status != "DELETED",
+        is_behind(config_key),
+        ~func.coalesce(waits, False),
+        ~func.coalesce(unreadable, False),
+    )
+
+
 def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
     """The statement that withholds all versions of documents and schedules their deletion."""
     keys = ("indexed_key", "document_key", "config_key", "parse_key", "chunk_set_key")
@@ -254,13 +276,16 @@ def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
     )
 
 
-def mark_ready_statement(ref: TenantRef, ahead: timedelta) -> Update:
+def mark_ready_statement(ref: TenantRef, ahead: timedelta, *, beside: bool = False) -> Update:
     """The statement that marks documents READY; executed with `ready_parameters` rows.
 
     Args:
         ref: the tenant.
         ahead: how far the clock of ages is ahead of Postgres's.
+        beside: whether the build is one beside the configuration's: documents that wait in that
+            one go on waiting.
     """
+    waits = documents.c.failed_document_key.is_not_distinct_from(documents.c.document_key)
     # A document that changed in the meantime stays PROCESSING; a deleted one stays DELETED.
     return (
         update(documents)
@@ -269,6 +294,7 @@ def mark_ready_statement(ref: TenantRef, ahead: timedelta) -> Update:
             documents.c.document_id == bindparam("version_of"),
             documents.c.document_key == bindparam("version_key"),
             documents.c.status != "DELETED",
+            *((~waits,) if beside else ()),
         )
         .values(
             status="READY",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import Update, bindparam, select, update
 from sqlalchemy.sql import func
 
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.document_rows import Failure
-from rag_assets.storage.catalog.tables import documents
+from rag_assets.storage.catalog.tables import document_index, documents
 
 
 class QuarantineTable:
@@ -31,6 +31,7 @@ class QuarantineTable:
     def release(self, ref: TenantRef) -> int:
         """Make deferred documents due now; returns their number."""
         with self._database.begin_for(ref) as connection:
+            connection.execute(_try_again_beside(ref))
             return connection.execute(
                 update(documents)
                 .where(
@@ -54,6 +55,7 @@ class QuarantineTable:
     def retry_transient_failures(self, ref: TenantRef) -> int:
         """Make documents with transient failures due now; returns their number."""
         with self._database.begin_for(ref) as connection:
+            connection.execute(_try_again_beside(ref))
             return connection.execute(
                 update(documents)
                 .where(
@@ -107,3 +109,12 @@ class QuarantineTable:
         if rows:
             with self._database.begin_for(ref) as connection:
                 connection.execute(statement, rows)
+
+
+def _try_again_beside(ref: TenantRef) -> Update:
+    """The statement that makes documents due that wait in a build beside the configuration's."""
+    return (
+        update(document_index)
+        .where(document_index.c.tenant == ref.id, document_index.c.retry_at > func.now())
+        .values(retry_at=func.now())
+    )

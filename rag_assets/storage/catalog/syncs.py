@@ -161,6 +161,12 @@ class SyncTable:
             _strings(row.unlisted),
         )
 
+    def last_generation(self, tenant_id: str) -> int | None:
+        """The build that the last run's slice was for; None if there was none."""
+        query = select(slices.c.generation).where(slices.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            return connection.scalar(query)
+
     def _put(self, ref: TenantRef, source: str, **values: Any) -> None:
         with self._database.begin_for(ref) as connection:
             connection.execute(

@@ -25,6 +25,7 @@ from sqlalchemy import (
     Uuid,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from rag_assets.storage.catalog.columns import (
     json_column,
@@ -118,7 +119,20 @@ generations = Table(
     time_column("retired_at"),
     # Kept only in Postgres, so that write access to the index does not suffice to forge digests.
     Column("digest_key", LargeBinary),
-    CheckConstraint("state IN ('BUILDING', 'SERVING', 'RETIRED', 'REMOVING')", name="state"),
+    # Null in builds of earlier versions whose configuration was replaced since.
+    Column("recipe", JSONB),
+    # Why it is held.
+    Column("reason", Text),
+    time_column("completed_at"),
+    time_column("published_at"),
+    # The checks that it was judged by before it was published or held.
+    Column("checks", JSONB),
+    # Dollars that its embeddings cost.
+    Column("spent", Numeric(18, 8), nullable=False, server_default="0"),
+    CheckConstraint(
+        "state IN ('BUILDING', 'COMPLETE', 'HELD', 'SERVING', 'RETIRED', 'REMOVING')",
+        name="state",
+    ),
 )
 
 document_index = Table(
@@ -138,12 +152,23 @@ document_index = Table(
     # Whether other versions may have entries: set before a write, cleared after clean-up.
     Column("dirty", Boolean, nullable=False, server_default=text("true")),
     time_column("indexed_at"),
+    # Why the document waits, in a build beside the configuration's; that one's are in documents.
+    Column("failed_document_key", Text),
+    Column("failed_config_key", Text),
+    Column("error_message", Text),
+    time_column("retry_at"),
     ForeignKeyConstraint(
         ["tenant", "generation"],
         ["generations.tenant", "generations.generation"],
         ondelete="CASCADE",
     ),
     Index("ix_document_index_dirty", "tenant", "generation", postgresql_where=text("dirty")),
+    Index(
+        "ix_document_index_waiting",
+        "tenant",
+        "generation",
+        postgresql_where=text("retry_at IS NOT NULL"),
+    ),
 )
 
 serving = Table(
@@ -155,6 +180,11 @@ serving = Table(
     Column("index_uuid", Text, nullable=False),
     Column("embedder_id", Text, nullable=False),
     now_column("published_at"),
+    # The build that is to answer, whatever the configuration asks for.
+    Column("pinned_generation", Integer),
+    time_column("pinned_at"),
+    Column("pinned_by", Text),
+    Column("pin_reason", Text),
     ForeignKeyConstraint(
         ["tenant", "generation"], ["generations.tenant", "generations.generation"]
     ),

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.formatting import dollars
 from rag_assets.storage.catalog.account_tables import usage
 from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.tables import slices
+from rag_assets.storage.catalog.tables import generations, slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,7 @@ class UsageTable:
         *,
         day: date | None = None,
         run: float | None = None,
+        generation: int | None = None,
     ) -> None:
         """Add usage to a day, by default today.
 
@@ -112,6 +113,7 @@ class UsageTable:
             used: the usage that is not recorded yet.
             day: in UTC.
             run: dollars that the running sync has spent so far, including this usage.
+            generation: the build that it was for.
         """
         counts = {name: getattr(used, name) for name in _COUNTS}
         new = upsert(usage).values(
@@ -123,6 +125,8 @@ class UsageTable:
             connection.execute(statement)
             if run is not None:
                 connection.execute(_of_run(ref, run))
+            if generation is not None and used.cost:
+                connection.execute(_of_build(ref, generation, used.cost))
 
     def set_run_spending(self, ref: TenantRef, dollars: float) -> None:
         """Record what the running sync has spent so far, without adding usage."""
@@ -153,6 +157,14 @@ class UsageTable:
 
 def _of_run(ref: TenantRef, dollars: float) -> Update:
     return update(slices).where(slices.c.tenant == ref.id).values(spent=dollars)
+
+
+def _of_build(ref: TenantRef, generation: int, dollars: float) -> Update:
+    return (
+        update(generations)
+        .where(generations.c.tenant == ref.id, generations.c.generation == generation)
+        .values(spent=generations.c.spent + dollars)
+    )
 
 
 def _row(row: RowMapping) -> UsageRow:

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    Boolean,
     Integer,
     Row,
     Select,
@@ -27,23 +28,25 @@ from rag_assets.storage.catalog.database import Database, among
 from rag_assets.storage.catalog.documents import must_be_read_again
 from rag_assets.storage.catalog.erasure_tables import erasures, holds
 from rag_assets.storage.catalog.holds import is_held
-from rag_assets.storage.catalog.index_rows import is_pending, same_document
+from rag_assets.storage.catalog.index_rows import is_pending, is_pending_beside, same_document
 from rag_assets.storage.catalog.retention import age_counts_from
 from rag_assets.storage.catalog.tables import document_index, documents
 
 
 @dataclass(frozen=True, slots=True)
 class WantedBuild:
-    """What a tenant's documents should be in.
+    """A build that a tenant's documents should be in.
 
     Attributes:
         generation: 0: a build that has not begun yet lacks every document.
-        config_key: of the present configuration.
+        config_key: of the configuration that it is made by.
+        beside: whether the tenant's present configuration asks for another one.
     """
 
     tenant_id: str
     generation: int
     config_key: str
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,8 @@ class WorkLeft:
     """The work that is left of a tenant.
 
     Attributes:
-        pending: documents whose entries are not the desired ones and may be tried now.
+        pending: documents whose entries are not the desired ones and may be tried now, counted
+            in each build.
         removals: deleted documents that a generation may still hold, counted in each, and erasures
             that are not ended.
         partly_replaced: documents that may have entries of several versions, likewise.
@@ -74,8 +78,12 @@ class WorkQuery:
         self._database = database
 
     def left(self, builds: Sequence[WantedBuild]) -> dict[str, WorkLeft]:
-        """The work left of each of these tenants, by id."""
-        ids = [build.tenant_id for build in builds]
+        """The work left of each of these tenants, by id.
+
+        Args:
+            builds: of each tenant that of its configuration, and others that it keeps current.
+        """
+        ids = list(dict.fromkeys(build.tenant_id for build in builds))
         with self._database.begin() as connection:
             listed: dict[str, list[Row[Any]]] = {}
             for row in connection.execute(_by_source(builds)):
@@ -112,8 +120,9 @@ def _by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
             literal([build.tenant_id for build in builds], ARRAY(Text)),
             literal([build.generation for build in builds], ARRAY(Integer)),
             literal([build.config_key for build in builds], ARRAY(Text)),
+            literal([build.beside for build in builds], ARRAY(Boolean)),
         )
-        .table_valued("tenant", "generation", "config_key", name="wanted")
+        .table_valued("tenant", "generation", "config_key", "beside", name="wanted")
         .render_derived()
     )
     indexed = and_(same_document(), document_index.c.generation == wanted.c.generation)
@@ -121,13 +130,15 @@ def _by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
     any_hold = exists().where(among(holds.c.tenant, [build.tenant_id for build in builds]))
     # Asked once; is_held() would be asked for each document.
     may_age = case((~any_hold, true()), else_=~is_held())
+    key = wanted.c.config_key
+    pending = case((wanted.c.beside, is_pending_beside(key)), else_=is_pending(key))
     return (
         select(
             documents.c.tenant,
             documents.c.source,
             documents.c.source_type,
-            func.count().filter(is_pending(wanted.c.config_key)).label("pending"),
-            func.count().filter(must_be_read_again()).label("read_again"),
+            func.count().filter(pending).label("pending"),
+            func.count().filter(must_be_read_again(), ~wanted.c.beside).label("read_again"),
             func.min(age_counts_from()).filter(living, may_age).label("oldest"),
         )
         .select_from(wanted)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from checks import staleness
-from rag_assets.pipeline.context import config_key
 from rag_assets.pipeline.listing import list_documents
+from rag_assets.pipeline.recipes import config_key
 from rag_assets.storage.catalog.document_rows import Failure
 from resources.workbench import Workbench
 from tests.integration.checks.conftest import MakeTenant

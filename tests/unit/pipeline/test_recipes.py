@@ -1,16 +1,25 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from rag_assets.common.errors import BuildNotWritable
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION
 from rag_assets.ingest.parsing.languages import detector_version
 from rag_assets.ingest.parsing.registry import parsers_version
-from rag_assets.pipeline.context import build_of, config_key, generation_key
+from rag_assets.models.factory import embedder_id_of
+from rag_assets.pipeline.recipes import (
+    Recipe,
+    build_of,
+    config_key,
+    generation_key,
+    tenant_of_build,
+)
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import SCHEMA_VERSION, VectorIndex
 from rag_assets.tenants.model import Tenant
@@ -114,3 +123,63 @@ def test_another_password_lets_failed_documents_be_tried_again(
         monkeypatch.setenv("NAME", value)
         keys.add(config_key(tenant, "embedder"))
     assert len(keys) == 2
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"chunker": {"chunker": "recursive", "max_tokens": 100}},
+        {"chunker": {"chunker": "sentence", "max_characters": 500, "overlap": 10}},
+        {"chunkers": [{"formats": ["csv", "code"], "chunker": "record"}]},
+        {"chunkers": [{"sources": ["gone"], "source_types": ["file"], "chunker": "heading"}]},
+        {"index": {"placement": "dedicated", "vector_index": "hnsw"}},
+    ],
+)
+def test_a_recipe_leads_to_its_build_from_any_other_configuration(config: dict[str, Any]) -> None:
+    made = Tenant.model_validate({"id": "a", **config})
+    kind = "bbq_hnsw" if made.index.vector_index == "auto" else made.index.vector_index
+    recipe = Recipe.from_row(json.loads(json.dumps(Recipe.of(made, kind).as_row())))
+    assert recipe == Recipe.of(made, kind)
+    now = Tenant.model_validate({"id": "a", "chunker": {"max_tokens": 64, "overlap": 0}})
+    again = recipe.applied_to(now)
+    assert generation_key(again, "embedder", kind) == generation_key(made, "embedder", kind)
+    assert config_key(again, "embedder") == config_key(made, "embedder")
+
+
+def test_a_build_is_made_with_its_own_embedder_or_the_present_limits_of_the_same() -> None:
+    other = {"provider": "deterministic", "dimensions": 64, "seconds_per_text": 0.5}
+    made = Tenant.model_validate({"id": "a", "embedder": other})
+    id_ = embedder_id_of(made.embedder)
+    opened = build(made, id_)
+    local = Tenant.model_validate({"id": "a"})
+    assert tenant_of_build(local, "local", opened).embedder == made.embedder
+    quick = Tenant.model_validate({"id": "a", "embedder": {**other, "seconds_per_text": 0.0}})
+    assert tenant_of_build(quick, id_, opened).embedder == quick.embedder
+
+
+def test_a_build_that_cannot_be_made_any_more_says_why() -> None:
+    tenant = Tenant.model_validate({"id": "a", "embedder": {"provider": "deterministic"}})
+    opened = build(tenant, embedder_id_of(tenant.embedder))
+    recipe = dict(opened.recipe or {})
+    reasons = {
+        "not known": replace(opened, recipe=None),
+        "another version": replace(opened, recipe={**recipe, "chunker": {"chunker": "gone"}}),
+        "of the index's schema": replace(opened, key="of schema 4"),
+        "model is gone": replace(opened, embedder={"provider": "deterministic", "dimensions": 9}),
+    }
+    for reason, generation_ in reasons.items():
+        with pytest.raises(BuildNotWritable, match=reason):
+            tenant_of_build(tenant, "another", generation_)
+
+
+def build(tenant: Tenant, embedder_id: str) -> Generation:
+    """A build of this configuration."""
+    return generation(
+        1,
+        "int8_hnsw",
+        key=generation_key(tenant, embedder_id, "int8_hnsw"),
+        embedder_id=embedder_id,
+        embedder=tenant.embedder.model_dump(mode="json", exclude_none=True),
+        recipe=Recipe.of(tenant, "int8_hnsw").as_row(),
+    )

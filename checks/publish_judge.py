@@ -1,0 +1,42 @@
+"""The checks that a new build must pass before it is published, evaluated on that build alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import dagster as dg
+
+from checks.tenant_check import CheckContext, TenantCheck, refuse_write
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.judging import Finding, Judge
+from rag_assets.storage.catalog.generations import Generation
+from resources.workbench import Workbench
+
+
+@dataclass(frozen=True)
+class ChecksOfBuilds:
+    """Judges builds by those of these checks that are declared with `judges_builds`."""
+
+    checks: Sequence[TenantCheck]
+
+    def __call__(self, workbench: Workbench, run_id: str, log: dg.DagsterLogManager) -> Judge:
+        """The function that judges a build; see PublishJudge."""
+
+        def judge(ctx: TenantContext, build: Generation) -> list[Finding]:
+            tenant = replace(ctx, guard=refuse_write)
+            context = CheckContext(tenant, run_id, workbench, log, build)
+            return [_finding(check, context) for check in self.checks if check.judges_builds]
+
+        return judge
+
+
+def _finding(check: TenantCheck, context: CheckContext) -> Finding:
+    # An error is no verdict: it fails the run, and the next one judges the build again.
+    verdict = check.verdict(context)
+    return Finding(
+        check.full_name,
+        passed=verdict.passed,
+        description=verdict.description,
+        blocks=not verdict.passed and verdict.severity == "ERROR",
+    )

@@ -1,0 +1,263 @@
+"""generations list, show, publish, rollback, discard."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from rag_assets.cli.commands.output import print_json, print_table, progress, say
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.common.formatting import counted, dollars
+
+if TYPE_CHECKING:
+    from rag_assets.pipeline.context import TenantContext
+    from rag_assets.pipeline.generation_moves import Order
+    from rag_assets.pipeline.generation_report import BuildReport
+
+_LOCK_SECONDS = 600.0
+
+
+@with_session
+def list_builds(session: Session, tenant_id: str, *, as_json: bool) -> None:
+    """Print every build of a tenant."""
+    reports = _reports(session, tenant_id)
+    if as_json:
+        print_json({"tenant": tenant_id, "generations": [asdict(one) for one in reports]})
+        return
+    print_table(
+        ["", "state", "differs in", "documents", "entries", "rate", "left", "cost", "index"],
+        [_row(report) for report in reports],
+    )
+    for report in reports:
+        for line in _remarks(report):
+            say(f"{report.number}: {line}")
+    if not reports:
+        say(f"\nNothing is indexed yet: rag-assets sync {tenant_id}")
+
+
+@with_session
+def show(session: Session, tenant_id: str, number: int, *, as_json: bool) -> None:
+    """Print one build."""
+    report = _report(session, tenant_id, number)
+    if as_json:
+        print_json({"tenant": tenant_id, **asdict(report)})
+        return
+    print_table(["", ""], list(_facts(report)))
+    for line in _remarks(report):
+        say(line)
+    if report.checks:
+        say("\nJudged before it was published or held:")
+        print_table(
+            ["check", "result", "finding"],
+            [
+                (c["check"], "passed" if c["passed"] else "failed", c["description"])
+                for c in report.checks
+            ],
+        )
+
+
+@with_session
+def publish(
+    session: Session, tenant_id: str, number: int | None, *, force: bool, reason: str, as_json: bool
+) -> None:
+    """Unpin, bring the configuration's build up to date, and publish it."""
+    from rag_assets.pipeline.generation_moves import require_configured, unpin
+
+    if force and not reason.strip():
+        raise ConfigurationError(
+            "--force needs a reason", hint="say why with --reason; it is kept with the event"
+        )
+    with _locked(session, tenant_id, "publish") as ctx:
+        if number is not None:
+            require_configured(ctx, number)
+        unpin(ctx, _order(ctx, reason))
+    _catch_up(session, tenant_id)
+    config = {"force": force, "by": _user(), "reason": reason}
+    config |= {} if number is None else {"generation": number}
+    run = session.runner.run(
+        "publish_generation", tenant_id, {"ops": {"publish_configured_build": {"config": config}}}
+    )
+    if run.failure is not None:
+        raise run.failure
+    _print_answering(session, tenant_id, as_json=as_json)
+
+
+@with_session
+def rollback(
+    session: Session, tenant_id: str, number: int | None, *, reason: str, now: bool, as_json: bool
+) -> None:
+    """Pin a former build; it answers when it is up to date, or at once."""
+    from rag_assets.pipeline.generation_moves import build_to_return_to, roll_back
+
+    if not reason.strip():
+        raise ConfigurationError("a rollback needs a reason", hint="say why with --reason")
+    with _locked(session, tenant_id, "rollback") as ctx:
+        generation = build_to_return_to(ctx, number)
+        session.embedders.require_key(ctx.ref, ctx.for_build(generation).tenant.embedder)
+        answers = roll_back(ctx, generation, _order(ctx, reason), now=now)
+    if answers and not as_json:
+        say(f"generation {generation.number} answers; it is brought up to date now")
+    _catch_up(session, tenant_id)
+    _print_answering(session, tenant_id, as_json=as_json)
+
+
+@with_session
+def discard(session: Session, tenant_id: str, number: int, *, as_json: bool) -> None:
+    """Delete a build."""
+    from rag_assets.pipeline.generation_moves import discard as run
+
+    with _locked(session, tenant_id, "discard") as ctx:
+        run(ctx, number, _order(ctx, ""))
+    if as_json:
+        print_json({"tenant": tenant_id, "discarded": number})
+        return
+    say(f"Generation {number} of {tenant_id} is deleted.")
+
+
+def _catch_up(session: Session, tenant_id: str) -> None:
+    from rag_assets.cli.commands.sync import sync_tenant
+
+    result = sync_tenant(session, tenant_id)
+    if result.error is not None:
+        raise result.error
+
+
+@contextmanager
+def _locked(session: Session, tenant_id: str, what: str) -> Iterator[TenantContext]:
+    """The tenant for writing, under its lock."""
+    from rag_assets.storage.catalog.lock import Holder
+
+    reader = session.reader(tenant_id)
+    lock = session.catalog.lock
+    holder = Holder.here(what)
+    with lock.hold(tenant_id, holder, wait_seconds=_LOCK_SECONDS, on_wait=_waiting) as held:
+        lake = session.lake.tenant(reader.ref.id, reader.ref.incarnation, guard=held.check)
+        yield replace(reader, guard=held.check, lake=lake)
+
+
+def _waiting(holder: object) -> None:
+    progress(f"waiting for {holder}")
+
+
+def _order(ctx: TenantContext, reason: str) -> Order:
+    from rag_assets.pipeline.generation_moves import Order
+
+    return Order.of(ctx, _user(), reason)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "a user without a name"
+
+
+def _reports(session: Session, tenant_id: str) -> list[BuildReport]:
+    from rag_assets.pipeline.generation_report import report_builds
+
+    return report_builds(session.reader(tenant_id))
+
+
+def _report(session: Session, tenant_id: str, number: int) -> BuildReport:
+    for report in _reports(session, tenant_id):
+        if report.number == number:
+            return report
+    raise ConfigurationError(
+        f"tenant {tenant_id!r} has no generation {number}",
+        hint=f"rag-assets generations list {tenant_id} shows its builds",
+    )
+
+
+def _print_answering(session: Session, tenant_id: str, *, as_json: bool) -> None:
+    """Print the build that answers, or why the wanted one does not yet."""
+    reports = _reports(session, tenant_id)
+    serving = next(report for report in reports if report.state == "SERVING")
+    wanted = next((report for report in reports if report.wanted), serving)
+    if wanted.number != serving.number:
+        raise RagAssetsError(
+            f"generation {wanted.number} of {tenant_id} does not answer yet:"
+            f" {counted(wanted.behind or 0, 'document')} to go",
+            hint=f"rag-assets sync {tenant_id} goes on, and publishes it when it is up to date",
+        )
+    if as_json:
+        print_json({"tenant": tenant_id, **asdict(serving)})
+        return
+    pinned = ", pinned" if serving.pinned else ""
+    say(f"Generation {serving.number} of {tenant_id} answers{pinned}.")
+
+
+def _row(report: BuildReport) -> tuple[object, ...]:
+    differs = "; ".join(report.differs)
+    return (
+        report.number,
+        f"{report.state} (pinned)" if report.pinned else report.state,
+        differs if report.state != "SERVING" else "",
+        f"{report.documents:,} of {report.of_documents:,}",
+        _entries(report),
+        "" if report.per_second is None else f"{report.per_second:,.1f}/s",
+        _left(report.remaining_seconds),
+        _cost(report),
+        report.index,
+    )
+
+
+def _entries(report: BuildReport) -> str:
+    if report.of_entries == report.entries:
+        return f"{report.entries:,}"
+    return f"{report.entries:,} of about {report.of_entries:,}"
+
+
+def _left(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    minutes = seconds / 60
+    return f"{minutes:,.0f} min" if minutes >= 1 else f"{seconds:,.0f} s"
+
+
+def _cost(report: BuildReport) -> str:
+    if report.planned is None or round(report.planned, 8) == round(report.spent, 8):
+        return dollars(report.spent)
+    return f"{dollars(report.spent)} of about {dollars(report.planned)}"
+
+
+def _facts(report: BuildReport) -> Iterator[tuple[str, object]]:
+    yield "generation", report.number
+    yield "state", report.state
+    yield "differs from what answers", "; ".join(report.differs) or "in nothing"
+    yield "embedder", report.embedder
+    yield "index", report.index
+    yield "documents", f"{report.documents:,} of {report.of_documents:,}"
+    yield "entries", _entries(report)
+    if report.per_second is not None:
+        yield "documents a second", f"{report.per_second:,.1f}"
+        yield "time left", _left(report.remaining_seconds)
+    yield "cost", _cost(report)
+    dates: tuple[tuple[str, datetime | None], ...] = (
+        ("opened", report.created_at),
+        ("complete", report.completed_at),
+        ("published", report.published_at),
+        ("retired", report.retired_at),
+        ("deleted after", report.removed_after),
+    )
+    for name, at in dates:
+        if at is not None:
+            yield name, f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def _remarks(report: BuildReport) -> Iterator[str]:
+    if report.reason:
+        yield f"held: {report.reason}"
+    if report.pinned:
+        at: Any = report.pinned.at
+        yield f"pinned by {report.pinned.by}, {at:%Y-%m-%d %H:%M} UTC: {report.pinned.reason}"
+    if report.behind and report.current and report.state != "BUILDING":
+        yield f"{counted(report.behind, 'document')} behind"
+    if report.waiting:
+        yield f"{counted(report.waiting, 'document')} wait for a provider or a person"
+    if report.not_writable and report.state == "SERVING":
+        yield f"not brought up to date: {report.not_writable}"

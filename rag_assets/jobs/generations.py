@@ -1,0 +1,60 @@
+"""publish_generation: publishes the build of a tenant's configuration, once it is judged."""
+
+import dagster as dg
+from pydantic import Field
+
+from rag_assets.jobs.run_tags import NO_RUN_RETRIES
+from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.generation_moves import Order, publish_build
+from resources.publish_judge import PublishJudge
+from resources.tenant_lock import TenantLockResource
+from resources.workbench import Workbench, clear_failures
+
+
+class Publication(dg.Config):
+    """What is published, by whom and how."""
+
+    generation: int | None = Field(
+        default=None, description="The build that is expected; by default the configuration's."
+    )
+    force: bool = Field(default=False, description="Publish it without judging it.")
+    by: str = Field(default="a run", description="Who publishes it.")
+    reason: str = Field(default="", description="Why.")
+
+
+@dg.op
+def publish_configured_build(
+    context: dg.OpExecutionContext,
+    config: Publication,
+    workbench: Workbench,
+    tenant_lock: TenantLockResource,
+    publish_judge: dg.ResourceParam[PublishJudge],
+) -> None:
+    """Publish the build of the tenant's configuration if it passes its checks, or is forced."""
+    judge = publish_judge(workbench, context.run.run_id, context.log)
+    with clear_failures():
+        tenant_lock.guard()
+        ctx = workbench.context(
+            context.partition_key, guard=tenant_lock.guard, log=context.log.info
+        )
+        order = Order.of(ctx, config.by, config.reason)
+        build = publish_build(ctx, order, judge, number=config.generation, force=config.force)
+    if build.state == "HELD":
+        raise dg.Failure(
+            f"generation {build.number} is held: {build.reason}\n"
+            f"`rag-assets generations show {context.partition_key} {build.number}` shows its"
+            " checks; `publish --force --reason ...` publishes it all the same",
+            allow_retries=False,
+        )
+    context.log.info(f"generation {build.number} answers")
+
+
+@dg.job(
+    name="publish_generation",
+    partitions_def=tenants_partitions,
+    tags=NO_RUN_RETRIES,
+    description="Publishes the complete build of a tenant's configuration if it passes its checks.",
+)
+def publish_job() -> None:
+    """Publish the build of the tenant's configuration."""
+    publish_configured_build()

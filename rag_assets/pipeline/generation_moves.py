@@ -1,0 +1,206 @@
+"""What a person does with builds: publish one, go back to a former one, discard one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.formatting import counted
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.generations import (
+    active_builds,
+    drop_generation,
+    publish,
+    publish_if_passed,
+    require_entries,
+    require_index,
+    unfinished_count,
+)
+from rag_assets.pipeline.judging import Judge
+from rag_assets.pipeline.recipes import build_of
+from rag_assets.privacy.masker import masker_of
+from rag_assets.storage.catalog.generations import Generation, Pin
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Who wants a move, and why; both are kept with the build and in events.
+
+    Attributes:
+        reason: credentials in it are masked.
+    """
+
+    by: str
+    reason: str
+
+    @classmethod
+    def of(cls, ctx: TenantContext, by: str, reason: str) -> Order:
+        """An order whose reason holds no credential."""
+        return cls(by, masker_of(ctx.settings.local).text(reason))
+
+
+def unpin(ctx: TenantContext, order: Order) -> bool:
+    """Let the configuration decide again which build answers; returns whether one was pinned."""
+    pin = ctx.catalog.generations.pin_of(ctx.ref.id)
+    if pin is None:
+        return False
+    ctx.guard()
+    ctx.catalog.generations.unpin(ctx.ref)
+    payload = {"generation": pin.generation, "by": order.by}
+    ctx.catalog.events.write(ctx.ref, "generation_unpinned", [payload])
+    return True
+
+
+def publish_build(
+    ctx: TenantContext, order: Order, judge: Judge | None, *, number: int | None, force: bool
+) -> Generation:
+    """Publish the build of the configuration, if it passes every check or is forced.
+
+    Args:
+        ctx: of the tenant, as configured and under its lock.
+        order: who publishes it, and why.
+        judge: see publish_when_complete.
+        number: the build that is expected; None: whichever is the configuration's.
+        force: publish it without judging it.
+
+    Returns:
+        the build, which is held where a check failed.
+
+    Raises:
+        ConfigurationError: it is another build, or not complete.
+        IndexInconsistent: its index was lost, or holds a wrong number of entries.
+    """
+    if number is not None:
+        require_configured(ctx, number)
+    build = active_builds(ctx).wanted
+    generation = build.generation
+    if generation.state != "SERVING":
+        left = unfinished_count(build.context, generation)
+        if left:
+            raise ConfigurationError(
+                f"generation {generation.number} of tenant {ctx.ref.id!r} is not complete:"
+                f" {counted(left, 'document')} to go",
+                hint=f"rag-assets sync {ctx.ref.id}, and `rag-assets documents {ctx.ref.id}`"
+                " for documents that wait",
+            )
+        require_entries(build.context, generation)
+        if generation.state != "COMPLETE":
+            ctx.guard()
+            generation = ctx.catalog.generations.mark_complete(ctx.ref, generation)
+        if force:
+            forced = {"forced": True, "by": order.by, "reason": order.reason}
+            publish(build.context, generation, notes=forced)
+        else:
+            publish_if_passed(build.context, generation, judge)
+    return _present(ctx, generation.number)
+
+
+def require_configured(ctx: TenantContext, number: int) -> None:
+    """Require that a build is that of the tenant's configuration.
+
+    Raises:
+        ConfigurationError: it is not, or does not exist.
+    """
+    _present(ctx, number)
+    live = ctx.catalog.generations.live(ctx.ref.id)
+    configured = build_of(live, ctx.tenant, ctx.embedder.embedder_id)
+    if configured is None or number != configured.number:
+        which = "not built yet" if configured is None else f"generation {configured.number}"
+        raise ConfigurationError(
+            f"generation {number} of tenant {ctx.ref.id!r} is not the configuration's, which is"
+            f" {which}: a sync would publish that one again",
+            hint=f"rag-assets generations rollback {ctx.ref.id} --to {number} --reason ..., which"
+            " pins it; or change tenants.yaml",
+        )
+
+
+def build_to_return_to(ctx: TenantContext, number: int | None) -> Generation:
+    """The build of a rollback: the named one, or the one that answered last before the present.
+
+    Raises:
+        ConfigurationError: there is none, or it was never complete.
+        BuildNotWritable: its recipe or its model is not available.
+        IndexInconsistent: its index was lost.
+    """
+    live = ctx.catalog.generations.live(ctx.ref.id)
+    generation = _last_retired(ctx, live) if number is None else _present(ctx, number)
+    if generation.state in {"BUILDING", "REMOVING"} or generation.published_at is None:
+        former = [g.number for g in live if g.state == "RETIRED"]
+        raise ConfigurationError(
+            f"generation {generation.number} of tenant {ctx.ref.id!r} is"
+            f" {generation.state.lower()}, and never answered",
+            hint=f"those that did: {', '.join(map(str, former)) or 'none but the present one'}",
+        )
+    ctx.for_build(generation)
+    require_index(ctx, generation)
+    return generation
+
+
+def roll_back(ctx: TenantContext, generation: Generation, order: Order, *, now: bool) -> bool:
+    """Pin a build that answered before, and let it answer when it is brought up to date.
+
+    Args:
+        ctx: of the tenant, as configured and under its lock.
+        generation: from build_to_return_to.
+        order: who goes back, and why.
+        now: let it answer at once, and be brought up to date by the next sync.
+
+    Returns:
+        whether it answers already.
+    """
+    build = ctx.for_build(generation)
+    pin = Pin(generation.number, order.by, order.reason)
+    payload = {"generation": generation.number, "by": order.by, "reason": order.reason, "now": now}
+    ctx.guard()
+    serves = generation.state == "SERVING"
+    if now and not serves:
+        publish(build, generation, pin=pin, notes={"by": order.by, "reason": order.reason})
+    else:
+        ctx.catalog.generations.pin(ctx.ref, pin)
+    ctx.catalog.events.write(ctx.ref, "generation_pinned", [payload])
+    return now or serves
+
+
+def discard(ctx: TenantContext, number: int, order: Order) -> Generation:
+    """Delete a build that does not answer; returns it as it was.
+
+    Raises:
+        ConfigurationError: there is no such build, it answers, or it is pinned.
+    """
+    generation = _present(ctx, number)
+    if generation.state == "SERVING":
+        raise ConfigurationError(
+            f"generation {number} of tenant {ctx.ref.id!r} answers: it cannot be discarded",
+            hint="publish another one first, or go back to one:"
+            f" rag-assets generations list {ctx.ref.id}",
+        )
+    if generation.pinned:
+        raise ConfigurationError(
+            f"generation {number} of tenant {ctx.ref.id!r} is pinned: it cannot be discarded",
+            hint=f"rag-assets generations publish {ctx.ref.id} unpins it",
+        )
+    drop_generation(ctx, generation)
+    payload = {"generation": number, "by": order.by, "state": generation.state}
+    ctx.catalog.events.write(ctx.ref, "generation_discarded", [payload])
+    return generation
+
+
+def _last_retired(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
+    retired = [g for g in live if g.state == "RETIRED" and g.retired_at is not None]
+    if not retired:
+        raise ConfigurationError(
+            f"tenant {ctx.ref.id!r} has no former build to go back to",
+            hint=f"rag-assets generations list {ctx.ref.id} shows its builds",
+        )
+    return max(retired, key=lambda g: (g.retired_at or g.created_at, g.number))
+
+
+def _present(ctx: TenantContext, number: int) -> Generation:
+    for generation in ctx.catalog.generations.live(ctx.ref.id):
+        if generation.number == number:
+            return generation
+    raise ConfigurationError(
+        f"tenant {ctx.ref.id!r} has no generation {number}",
+        hint=f"rag-assets generations list {ctx.ref.id} shows its builds",
+    )

@@ -1,0 +1,275 @@
+"""Recipes: all that distinguishes one build of a tenant's index from another.
+
+The key of a build hashes it, and the build's row keeps it. So a build can be brought up to date,
+repaired and checked while the tenant's configuration asks for another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from rag_assets.common.errors import BuildNotWritable, ConfigurationError, RagAssetsError
+from rag_assets.common.hashing import key_of
+from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION
+from rag_assets.ingest.chunking.kinds import ChunkParameters
+from rag_assets.ingest.parsing.languages import detector_version
+from rag_assets.ingest.parsing.registry import parsers_version
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.factory import embedder_id_of
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.model import SCHEMA_VERSION, IndexSpec, Placement, VectorIndex
+from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
+from rag_assets.tenants.model import IndexConfig, Tenant
+
+Settings: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a build is made, apart from its embedder, which its row has in other columns.
+
+    Attributes:
+        chunker: settings of the tenant's chunker, none left out.
+        chunkers: the same for each rule, with its conditions.
+        chunker_version, schema_version: of the code that opened the build.
+        vector_index: the kind of its index.
+        configured_index: the kind that the tenant's configuration names, or "auto".
+        placement: of its entries.
+    """
+
+    chunker: Settings
+    chunkers: tuple[Settings, ...]
+    chunker_version: int
+    schema_version: int
+    vector_index: VectorIndex
+    configured_index: VectorIndex | Literal["auto"]
+    placement: Placement
+
+    @classmethod
+    def of(cls, tenant: Tenant, kind: VectorIndex) -> Recipe:
+        """The recipe of a tenant's configuration, for a build with this kind of index."""
+        return cls(
+            chunker=_settings(tenant.chunker.parameters),
+            chunkers=tuple(_rule_settings(rule) for rule in tenant.chunkers),
+            chunker_version=CHUNKER_VERSION,
+            schema_version=SCHEMA_VERSION,
+            vector_index=kind,
+            configured_index=tenant.index.vector_index,
+            placement=tenant.index.placement,
+        )
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Recipe:
+        """The recipe as a row keeps it."""
+        return cls(**{**row, "chunkers": tuple(row["chunkers"])})
+
+    def as_row(self) -> dict[str, Any]:
+        """The recipe as JSON."""
+        return {**asdict(self), "chunkers": [dict(rule) for rule in self.chunkers]}
+
+    def applied_to(self, tenant: Tenant) -> Tenant:
+        """The tenant, configured so that its runs make builds of this recipe.
+
+        Raises:
+            ValueError: a chunker does not exist any more, or takes other settings.
+        """
+        rules = tuple(ChunkerRule.model_validate(rule) for rule in self.chunkers)
+        index = IndexConfig(placement=self.placement, vector_index=self.configured_index)
+        chunker = ChunkerConfig.model_validate(self.chunker)
+        return tenant.model_copy(update={"chunker": chunker, "chunkers": rules, "index": index})
+
+
+def recipe_of(generation: Generation) -> Recipe | None:
+    """The recipe in a build's row; None if it is not known."""
+    return None if generation.recipe is None else Recipe.from_row(generation.recipe)
+
+
+def known_recipe(generation: Generation, tenant: Tenant) -> Recipe | None:
+    """The recipe of a build that this configuration, with any embedder, leads to; else None."""
+    kind = _keys(tenant, generation.embedder_id).get(generation.key)
+    return None if kind is None else Recipe.of(tenant, kind)
+
+
+def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) -> Tenant:
+    """The tenant, configured as when this build was opened.
+
+    Args:
+        tenant: as configured now.
+        embedder_id: of its embedder, whose present limits hold for builds that it made, too.
+        generation: the build.
+
+    Raises:
+        BuildNotWritable: the recipe is not known, or it or its model cannot be used any more.
+    """
+    recipe = recipe_of(generation)
+    if recipe is None:
+        raise _not_writable(
+            tenant, generation, "was opened by an earlier version: its chunker is not known"
+        )
+    try:
+        configured = recipe.applied_to(tenant)
+    except (ValueError, RagAssetsError):
+        configured = None
+    if configured is None or generation.key not in _keys(configured, generation.embedder_id):
+        what = "was made by another version of the chunker or of the index's schema"
+        raise _not_writable(tenant, generation, what)
+    if generation.embedder_id == embedder_id:
+        return configured
+    return configured.model_copy(update={"embedder": _embedder_of(tenant, generation)})
+
+
+def index_spec_of(generation: Generation, tenant: Tenant) -> IndexSpec:
+    """The properties of a build's index.
+
+    Args:
+        generation: the build.
+        tenant: configured for it.
+    """
+    return IndexSpec(generation.dimensions, _keys(tenant, generation.embedder_id)[generation.key])
+
+
+def build_of(
+    generations: Sequence[Generation], tenant: Tenant, embedder_id: str
+) -> Generation | None:
+    """The newest of these generations that is a build of the tenant's configuration.
+
+    Where the tenant leaves the kind of index open, a build with any kind is one: it is kept.
+    """
+    keys = _keys(tenant, embedder_id)
+    builds = [g for g in generations if g.key in keys and g.state != "REMOVING"]
+    return builds[-1] if builds else None
+
+
+def wanted_build(
+    generations: Sequence[Generation], tenant: Tenant, embedder_id: str
+) -> Generation | None:
+    """The build that is to answer: the pinned one, else that of the tenant's configuration."""
+    pinned = next((g for g in generations if g.pinned and g.state != "REMOVING"), None)
+    return pinned or build_of(generations, tenant, embedder_id)
+
+
+def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
+    """Hash of what distinguishes one complete build of a tenant from another.
+
+    Args:
+        tenant: with the configuration.
+        embedder_id: of the embedder that makes its vectors.
+        kind: of its index.
+    """
+    chosen = tenant.chunker.parameters
+    # Only where there are rules: the keys of tenants without rules must not change.
+    rules = [[rule.identity() for rule in tenant.chunkers]] if tenant.chunkers else []
+    return key_of(
+        "generation",
+        embedder_id,
+        CHUNKER_VERSION,
+        chosen.kind.name,
+        chosen.limit,
+        chosen.overlap,
+        SCHEMA_VERSION,
+        kind,
+        tenant.index.placement,
+        *rules,
+    )
+
+
+def config_key(tenant: Tenant, embedder_id: str) -> str:
+    """Hash of all configuration that determines a tenant's entries.
+
+    Parsers, secret rules and the detector of languages are in it but do not make a generation:
+    their output replaces the previous one document by document. So are the parser's limits and
+    passwords: documents that failed are retried after either changes.
+
+    Raises:
+        ConfigurationError: a password's variable, or another thing in the settings, is missing.
+    """
+    parser, chosen = tenant.parser, tenant.index.vector_index
+    # Which kind a build has does not matter here. Keys of the time when int8_hnsw was the default
+    # hold: no document is looked at again because a tenant leaves its kind open.
+    kind: VectorIndex = "int8_hnsw" if chosen == "auto" else chosen
+    return key_of(
+        "config",
+        generation_key(tenant, embedder_id, kind),
+        parsers_version(),
+        detector_version(),
+        parser.model_dump(mode="json"),
+        parser.options.identity(),
+    )
+
+
+def _embedder_of(tenant: Tenant, generation: Generation) -> EmbedderConfig:
+    try:
+        config = EmbedderConfig.model_validate(generation.embedder)
+        if embedder_id_of(config) == generation.embedder_id:
+            return config
+    except (ValueError, ConfigurationError):
+        pass
+    raise _not_writable(
+        tenant, generation, f"was embedded by {generation.embedder_id}, and that model is gone"
+    )
+
+
+def _not_writable(tenant: Tenant, generation: Generation, why: str) -> BuildNotWritable:
+    return BuildNotWritable(
+        f"generation {generation.number} of tenant {tenant.id!r} {why}",
+        hint="it can answer as it is, and cannot be brought up to date",
+    )
+
+
+def _keys(tenant: Tenant, embedder_id: str) -> dict[str, VectorIndex]:
+    """The keys of all builds of a tenant's configuration, with the kinds of their indexes."""
+    chosen = tenant.index.vector_index
+    kinds: Sequence[VectorIndex] = get_args(VectorIndex) if chosen == "auto" else (chosen,)
+    return {generation_key(tenant, embedder_id, kind): kind for kind in kinds}
+
+
+def _settings(parameters: ChunkParameters) -> dict[str, Any]:
+    kind = parameters.kind
+    values = {f"max_{kind.unit}": parameters.limit, "overlap": parameters.overlap}
+    return {"chunker": kind.name, **{name: values[name] for name in kind.settings}}
+
+
+def _rule_settings(rule: ChunkerRule) -> dict[str, Any]:
+    # Media types and not the formats as configured, whose media types a later version may extend.
+    return {
+        **_settings(rule.parameters),
+        "formats": sorted(rule.media_types),
+        "sources": sorted(rule.sources),
+        "source_types": sorted(rule.source_types),
+    }
+
+
+def differences(build: Generation, other: Generation) -> list[str]:
+    """What distinguishes a build from another, one line for each thing that differs."""
+    ours, theirs = recipe_of(build), recipe_of(other)
+    lines = []
+    if build.embedder_id != other.embedder_id:
+        lines.append(f"embedder: {other.embedder_id} → {build.embedder_id}")
+    if ours is None or theirs is None:
+        return [*lines, "chunkers and index: not known"] if build.key != other.key else lines
+    for name, label in _LABELS.items():
+        was, present = getattr(theirs, name), getattr(ours, name)
+        if was != present:
+            lines.append(f"{label}: {_shown(was)} → {_shown(present)}")
+    return lines
+
+
+_LABELS = {
+    "chunker": "chunker",
+    "chunkers": "rules of chunkers",
+    "chunker_version": "version of chunkers",
+    "schema_version": "schema",
+    "vector_index": "kind of index",
+    "placement": "placement",
+}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        settings = (f"{name} {value[name]}" for name in sorted(value) if name != "chunker")
+        return " ".join((str(value.get("chunker", "")), *settings))
+    if isinstance(value, tuple):
+        return f"{len(value)} of them"
+    return str(value)

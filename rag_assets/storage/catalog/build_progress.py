@@ -1,0 +1,102 @@
+"""How far each of a tenant's builds is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import and_, func, literal, or_, select
+
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.index_rows import is_pending, same_document, with_index
+from rag_assets.storage.catalog.tables import document_index, documents
+
+_RECENT = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildProgress:
+    """The documents that a build holds.
+
+    Attributes:
+        documents, entries: that it holds, of documents that were not deleted.
+        of_documents: all documents of the tenant that can be read.
+        behind: documents whose present content it does not hold; None if that is not known.
+        waiting: those among them that wait for a provider or a person.
+        recent: documents indexed in the ten minutes before the last one.
+        recent_seconds: the time that they took.
+        last_at: when the last one was indexed.
+    """
+
+    documents: int = 0
+    entries: int = 0
+    of_documents: int = 0
+    behind: int | None = None
+    waiting: int = 0
+    recent: int = 0
+    recent_seconds: float = 0.0
+    last_at: datetime | None = None
+
+
+class BuildProgressQuery:
+    """Queries on `documents` and `document_index`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, tenant_id: str, config_keys: Mapping[int, str | None]) -> dict[int, BuildProgress]:
+        """The progress of builds, by number.
+
+        Args:
+            tenant_id: the tenant.
+            config_keys: by number, the key of the configuration that each build is made by; None
+                where that is not known.
+        """
+        return {number: self._of(tenant_id, number, key) for number, key in config_keys.items()}
+
+    def _of(self, tenant_id: str, number: int, config_key: str | None) -> BuildProgress:
+        held, listed = document_index.c, documents.c
+        readable = and_(listed.status != "DELETED", listed.failed_config_key.is_distinct_from("*"))
+        done = and_(readable, held.indexed_key.is_not(None))
+        behind = or_(
+            held.document_key.is_distinct_from(listed.document_key),
+            held.config_key.is_distinct_from(literal(config_key)),
+        )
+        pending = func.count().filter(readable, is_pending(literal(config_key or "")))
+        totals = (
+            select(
+                func.count().filter(done),
+                func.coalesce(func.sum(held.chunk_count).filter(done), 0),
+                func.count().filter(readable),
+                func.count().filter(readable, behind),
+                pending,
+                func.max(held.indexed_at).filter(done),
+            )
+            .select_from(with_index(number))
+            .where(listed.tenant == tenant_id)
+        )
+        with self._database.begin() as connection:
+            found, entries, total, missing, due, last = connection.execute(totals).one()
+            since = None if last is None else last - _RECENT
+            recent = (
+                select(func.count(), func.min(held.indexed_at))
+                .join(documents, same_document())
+                .where(
+                    held.tenant == tenant_id,
+                    held.generation == number,
+                    held.indexed_at >= since,
+                )
+            )
+            count, first = connection.execute(recent).one() if last else (0, None)
+        known = config_key is not None
+        return BuildProgress(
+            documents=found,
+            entries=int(entries),
+            of_documents=total,
+            behind=missing if known else None,
+            waiting=max(0, missing - due) if known else 0,
+            recent=count,
+            recent_seconds=(last - first).total_seconds() if first else 0.0,
+            last_at=last,
+        )

@@ -1,0 +1,22 @@
+"""What an asset needs of the checks that judge builds: assets know none of them."""
+
+from typing import Protocol
+
+import dagster as dg
+
+from rag_assets.pipeline.judging import Judge
+from resources.workbench import Workbench
+
+
+class PublishJudge(Protocol):
+    """Makes the function that judges a build in one run."""
+
+    def __call__(self, workbench: Workbench, run_id: str, log: dg.DagsterLogManager) -> Judge:
+        """The function; see Judge.
+
+        Args:
+            workbench: of the run.
+            run_id: the run that holds the tenant's lock.
+            log: of the run.
+        """
+        ...
