@@ -71,6 +71,7 @@ def verdict_alone(found: Evaluation, least: int) -> Verdict:
         "quality.tolerance, on the same questions and documents. Fewer questions than "
         "quality.least are a warning."
     ),
+    judges_builds=True,
 )
 def retrieval_quality_check(context: CheckContext) -> Verdict:
     """Judge the newest build that does not serve yet; without one, measure the serving build."""
@@ -82,11 +83,13 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     if serving is None:
         return _unasked("no build serves yet", least, passed=True)
     try:
-        new = _candidate(ctx)
+        new = context.build or _candidate(ctx)
         if new is not None:
             return verdict_of(judge_build(ctx, new, serving), tenant_id)
         return verdict_alone(evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode)), least)
     except (BuildNotAskable, RequestsStopped) as error:
+        if context.build is not None:
+            raise  # Nothing is known of the build yet: it is judged again, and not published.
         return _unasked(f"the questions could not be asked: {error.advice}", least, passed=False)
 
 
