@@ -15,6 +15,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── WrongJudgements       lines of a file of judgements are wrong
     │   ├── NoReranker            the tenant has none, and a search requires it
     │   └── NoChatModel           the tenant has no usable one
+    ├── BuildNotWritable          a build's entries cannot be made any more
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
     │   └── TenantBusy            other writers keep the tenant's lock for too long
     ├── ListingFailed             a source could not be listed; it does not count as empty

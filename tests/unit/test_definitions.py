@@ -45,6 +45,7 @@ JOBS = {
     "expectations",
     "measure_quality",
     "prune",
+    "publish_generation",
     "repair_index",
     "report_costs",
     "sync_tenant",
