@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from rag_assets.common.errors import BuildNotWritable
@@ -69,14 +69,13 @@ class BuildReport:
     pinned: Pin | None
 
 
-def report_builds(ctx: TenantContext, *, now: datetime | None = None) -> list[BuildReport]:
+def report_builds(ctx: TenantContext) -> list[BuildReport]:
     """Report on every build of a tenant, oldest first; changes nothing.
 
     Args:
         ctx: of the tenant, as configured.
-        now: the present time.
     """
-    now = now or datetime.now(UTC)
+    now = ctx.clock.now()
     live = ctx.catalog.generations.live(ctx.ref.id)
     contexts, reasons = _contexts(ctx, live)
     keys = {g.number: c.config_key if (c := contexts.get(g.number)) else None for g in live}

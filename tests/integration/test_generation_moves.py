@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import httpx2 as httpx
 import pytest
 from sqlalchemy import update
 
+from rag_assets.common.clock import Clock
 from rag_assets.pipeline.context import SliceLimits
 from rag_assets.pipeline.upkeep import drop_old_generations
 from rag_assets.storage.catalog.generations import Generation
@@ -290,9 +292,9 @@ def test_former_builds_are_kept_for_the_days_of_their_tenant(
     shared_installation.configure(tenant, grace_days=2, **CHUNKED)
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
-        now = datetime.now(UTC)
-        assert drop_old_generations(ctx, now=now + timedelta(days=1, hours=23)) == 0
-        assert drop_old_generations(ctx, now=now + timedelta(days=2, hours=1)) == 1
+        for hours, dropped in ((47, 0), (49, 1)):
+            later = replace(ctx, clock=Clock(ahead=timedelta(hours=hours)))
+            assert drop_old_generations(later) == dropped
     assert states(driver, tenant) == {2: "SERVING"}
 
 

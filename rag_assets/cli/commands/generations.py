@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from rag_assets.cli.commands.output import print_json, print_table, progress, say
+from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.formatting import counted, dollars
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.context import TenantContext
     from rag_assets.pipeline.generation_moves import Order
     from rag_assets.pipeline.generation_report import BuildReport
-
-_LOCK_SECONDS = 600.0
 
 
 @with_session
@@ -72,7 +69,7 @@ def publish(
         raise ConfigurationError(
             "--force needs a reason", hint="say why with --reason; it is kept with the event"
         )
-    with _locked(session, tenant_id, "publish") as ctx:
+    with session.writer(tenant_id, "publish") as ctx:
         if number is not None:
             require_configured(ctx, number)
         unpin(ctx, _order(ctx, reason))
@@ -96,7 +93,7 @@ def rollback(
 
     if not reason.strip():
         raise ConfigurationError("a rollback needs a reason", hint="say why with --reason")
-    with _locked(session, tenant_id, "rollback") as ctx:
+    with session.writer(tenant_id, "rollback") as ctx:
         generation = build_to_return_to(ctx, number)
         session.embedders.require_key(ctx.ref, ctx.for_build(generation).tenant.embedder)
         answers = roll_back(ctx, generation, _order(ctx, reason), now=now)
@@ -111,7 +108,7 @@ def discard(session: Session, tenant_id: str, number: int, *, as_json: bool) -> 
     """Delete a build."""
     from rag_assets.pipeline.generation_moves import discard as run
 
-    with _locked(session, tenant_id, "discard") as ctx:
+    with session.writer(tenant_id, "discard") as ctx:
         run(ctx, number, _order(ctx, ""))
     if as_json:
         print_json({"tenant": tenant_id, "discarded": number})
@@ -125,23 +122,6 @@ def _catch_up(session: Session, tenant_id: str) -> None:
     result = sync_tenant(session, tenant_id)
     if result.error is not None:
         raise result.error
-
-
-@contextmanager
-def _locked(session: Session, tenant_id: str, what: str) -> Iterator[TenantContext]:
-    """The tenant for writing, under its lock."""
-    from rag_assets.storage.catalog.lock import Holder
-
-    reader = session.reader(tenant_id)
-    lock = session.catalog.lock
-    holder = Holder.here(what)
-    with lock.hold(tenant_id, holder, wait_seconds=_LOCK_SECONDS, on_wait=_waiting) as held:
-        lake = session.lake.tenant(reader.ref.id, reader.ref.incarnation, guard=held.check)
-        yield replace(reader, guard=held.check, lake=lake)
-
-
-def _waiting(holder: object) -> None:
-    progress(f"waiting for {holder}")
 
 
 def _order(ctx: TenantContext, reason: str) -> Order:
