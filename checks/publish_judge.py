@@ -25,7 +25,7 @@ class ChecksOfBuilds:
 
         def judge(ctx: TenantContext, build: Generation) -> list[Finding]:
             tenant = replace(ctx, guard=refuse_write)
-            context = CheckContext(tenant, run_id, workbench, log, build)
+            context = CheckContext(tenant, run_id, workbench, log, build=build)
             return [_finding(check, context) for check in self.checks if check.judges_builds]
 
         return judge
