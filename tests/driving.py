@@ -20,6 +20,7 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.embedding import embed_chunks
+from rag_assets.pipeline.judging import Judge
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.parsing import parse_documents
 from rag_assets.pipeline.publishing import publish_slice
@@ -111,7 +112,11 @@ def drain(
 
 
 def run_slice(
-    ctx: TenantContext, scanner: SecretScanner, *, allow_deletes: bool = False
+    ctx: TenantContext,
+    scanner: SecretScanner,
+    *,
+    allow_deletes: bool = False,
+    judge: Judge | None = None,
 ) -> Counter[str]:
     """One run: list, plan, parse, chunk, embed, publish."""
     ctx = replace(ctx)
@@ -120,7 +125,7 @@ def run_slice(
     parsed = parse_documents(work.context, work)
     chunked = chunk_documents(work.context, work)
     embedded = embed_chunks(work.context, work)
-    published = publish_slice(ctx, work)
+    published = publish_slice(ctx, work, judge)
     return Counter(
         added=listed.added,
         changed=listed.changed,

@@ -20,7 +20,12 @@ from dataclasses import dataclass
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
 from rag_assets.pipeline.context import TenantContext, index_of
-from rag_assets.pipeline.generations import publish_when_complete, require_index
+from rag_assets.pipeline.generations import (
+    ActiveBuild,
+    active_builds,
+    publish_when_complete,
+    require_index,
+)
 from rag_assets.pipeline.judging import Judge
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
@@ -90,11 +95,13 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
         beside=work.beside,
     )
     upserted, replaced = _publish(work.context, work, due)
-    serves = not work.beside and publish_when_complete(work.context, generation, judge)
-    pending = _pending_count(ctx, work) if serves else pending_count(ctx)
+    # A run for the build beside it may be the first after one that died before it published.
+    wanted = active_builds(ctx).wanted if work.beside else ActiveBuild(work.context, generation)
+    serves = publish_when_complete(wanted.context, wanted.generation, judge)
+    pending = pending_count(ctx) if work.beside or not serves else _pending_count(ctx, work)
     if not pending:
         for source in ctx.tenant.sources:
-            ctx.catalog.syncs.record_success(ctx.ref, source.name, work.config_key)
+            ctx.catalog.syncs.record_success(ctx.ref, source.name, wanted.context.config_key)
     return PublishingReport(
         upserted=upserted,
         deleted=deleted + replaced,

@@ -10,12 +10,14 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import update
 
-from rag_assets.pipeline.context import SliceLimits
+from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.drift import inspect_index, repair_index
+from rag_assets.pipeline.judging import Finding
+from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.tables import generations
 from tests.batch_server import BatchServer
-from tests.driving import Driver, tenant_named_after
+from tests.driving import Driver, run_slice, tenant_named_after
 from tests.embedding_server import EmbeddingServer, Status, embedding_server
 from tests.installation import FAST, Installation
 from tests.integration.test_batches import embedder as batch_embedder
@@ -229,6 +231,22 @@ def test_the_build_that_answers_is_repaired_by_its_own_recipe(
         first = ctx.catalog.generations.live(tenant)[0]
         stored = ctx.store.entries.stored(first.index_name, ctx.owner(first))
         assert {entry.id for entry in stored} == set(before)
+
+
+def test_a_build_is_published_although_the_run_that_completed_it_died(
+    shared_installation: Installation, driver: Driver, tenant: str, files: Path
+) -> None:
+    def dies(ctx: TenantContext, build: Generation) -> list[Finding]:
+        raise RuntimeError("killed")
+
+    shared_installation.configure(tenant, **CHUNKED)
+    (files / "0.md").write_text(prose("zebras"))
+    with driver.locked(tenant) as ctx, pytest.raises(RuntimeError, match="killed"):
+        run_slice(ctx, SecretScanner(ctx.settings.local / "cache"), judge=dies)
+    # Now only the build that answers lacks something.
+    driver.sync(tenant)
+    assert [g.state for g in builds(driver, tenant).values()] == ["RETIRED", "SERVING"]
+    assert_nothing_to_do(shared_installation, tenant)
 
 
 def test_builds_of_an_earlier_version_get_their_recipe_before_the_configuration_changes(
