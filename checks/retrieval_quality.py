@@ -83,7 +83,7 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     if serving is None:
         return _unasked("no build serves yet", least, passed=True)
     try:
-        new = context.build or _candidate(ctx)
+        new = context.build or _candidate(ctx, serving)
         if new is not None:
             return verdict_of(judge_build(ctx, new, serving), tenant_id)
         return verdict_alone(evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode)), least)
@@ -93,9 +93,11 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
         return _unasked(f"the questions could not be asked: {error.advice}", least, passed=False)
 
 
-def _candidate(ctx: TenantContext) -> Generation | None:
+def _candidate(ctx: TenantContext, serving: Generation) -> Generation | None:
+    """The newest complete build that waits; one that a later build has passed waits no more."""
     live = ctx.catalog.generations.live(ctx.ref.id)
-    return next((one for one in reversed(live) if one.state in _COMPLETE), None)
+    waiting = (one for one in live if one.state in _COMPLETE and one.number > serving.number)
+    return max(waiting, key=lambda one: one.number, default=None)
 
 
 def _unasked(description: str, least: int, *, passed: bool) -> Verdict:

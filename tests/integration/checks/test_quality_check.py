@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from examples.judged.judgements import ANNEX, judged_questions
 from rag_assets.cli.commands.session import Session
 from rag_assets.definitions import build_defs
 from rag_assets.pipeline.tenancy import reconcile_tenants
@@ -48,6 +49,14 @@ def judge(installation: Installation, topics: tuple[str, ...]) -> None:
     ]
     ref = session.catalog.tenants.get("judged").ref
     store_questions(session.catalog, ref, questions, others="replace judged")
+
+
+def check(installation: Installation, tenant_id: str) -> dict[str, Any]:
+    """The check's result, as the command prints it."""
+    result = installation.command("check", tenant_id, "--json")
+    checks: list[dict[str, Any]] = result.json["checks"]
+    [found] = [one for one in checks if f"{one['asset']}.{one['check']}" == CHECK]
+    return found
 
 
 class Watcher:
@@ -129,10 +138,7 @@ def test_the_check_measures_the_build_that_serves(two: Installation) -> None:
         ((), True, "no questions are judged"),
     ):
         judge(two, topics)
-        result = two.command("check", "judged", "--json")
-        [found] = [
-            one for one in result.json["checks"] if f"{one['asset']}.{one['check']}" == CHECK
-        ]
+        found = check(two, "judged")
         assert found["passed"] is passed
         assert said in found["description"]
         assert passed or found["severity"] == "WARN"
@@ -157,9 +163,57 @@ def test_questions_that_cannot_be_asked_are_a_warning(two: Installation, watcher
         "a", "", "Where is it?", (Judgement("files/anchor.md", "The anchor is"),)
     )
     store_questions(session.catalog, session.catalog.tenants.get("priced").ref, [question])
-    result = two.command("check", "priced", "--json")
-    [found] = [one for one in result.json["checks"] if f"{one['asset']}.{one['check']}" == CHECK]
+    found = check(two, "priced")
     assert (found["passed"], found["severity"]) == (False, "WARN")
     assert "the cap of" in found["description"]
     watcher.run()
     assert watcher.measured("priced") == []
+
+
+def states(installation: Installation, tenant_id: str) -> dict[int, str]:
+    live = installation.session().catalog.generations.live(tenant_id)
+    return {build.number: build.state for build in live}
+
+
+def test_a_build_that_answers_worse_is_held_by_itself_and_a_better_one_is_published(
+    shared_installation: Installation,
+) -> None:
+    """From the local model to a chunker of 16 tokens, to hashes for vectors, to larger chunks."""
+    source = {"name": "annex", "type": "files", "root": str(ANNEX)}
+    shared_installation.add_tenant("answering", root=ANNEX, sources=[source])
+    shared_installation.synced("answering")
+    session = shared_installation.session()
+    questions = [
+        question
+        for question in judged_questions()
+        if question.answerable
+        and all(judgement.path.startswith("annex/") for judgement in question.relevant)
+    ]
+    store_questions(session.catalog, session.catalog.tenants.get("answering").ref, questions)
+    for number, change in (
+        (2, {"chunker": {"chunker": "recursive", "max_tokens": 16, "overlap": 0}}),
+        (3, {"chunker": None, "embedder": {"provider": "deterministic"}}),
+    ):
+        shared_installation.configure("answering", **change)
+        shared_installation.synced("answering")
+        assert states(shared_installation, "answering")[number] == "HELD"
+        assert states(shared_installation, "answering")[1] == "SERVING"
+        [held] = [
+            build
+            for build in session.catalog.generations.live("answering")
+            if build.number == number
+        ]
+        assert held.reason is not None
+        assert f"build {number} answers worse than build 1" in held.reason
+        assert shared_installation.search("answering", questions[0].question)
+    found = check(shared_installation, "answering")
+    assert (found["passed"], found["severity"]) == (False, "ERROR")
+    assert "build 3 answers worse than build 1" in found["description"]
+    assert found["metadata"]["offenders"] >= 1
+    chunker = {"chunker": "heading", "max_tokens": 400, "overlap": 50}
+    shared_installation.configure("answering", embedder=None, chunker=chunker)
+    shared_installation.synced("answering")
+    assert states(shared_installation, "answering")[4] == "SERVING"
+    found = check(shared_installation, "answering")
+    assert found["passed"], found["description"]
+    assert "build 4, which serves" in found["description"]
