@@ -21,7 +21,7 @@ from rag_assets.ingest.sources.model import DocumentSource
 from rag_assets.ingest.workers.tasks import ParseTask
 from rag_assets.pipeline.batches import texts_in_batches
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.recipes import build_of, config_key
+from rag_assets.pipeline.recipes import wanted_build
 from rag_assets.pipeline.source_listing import SourceListing
 from rag_assets.pipeline.source_plans import (
     Deletions,
@@ -130,10 +130,11 @@ def preview(ctx: TenantContext) -> Preview:
         ConfigurationError: there are caps on spending, and no price is known.
     """
     generations = ctx.catalog.generations.live(ctx.ref.id)
-    build = build_of(generations, ctx.tenant, ctx.embedder.embedder_id)
+    build = wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
+    if build is not None and build.pinned:
+        ctx = ctx.for_build(build)
     target = None if build is None else build.number
-    key = config_key(ctx.tenant, ctx.embedder.embedder_id)
-    pending = set(ctx.catalog.index.pending(ctx.ref.id, target or 0, key))
+    pending = set(ctx.catalog.index.pending(ctx.ref.id, target or 0, ctx.config_key))
     listings: list[SourceListing] = []
     failures: list[ListingFailed] = []
     deletions: list[Deletions] = []

@@ -175,6 +175,8 @@ def test_going_back_brings_up_to_date_first_and_lasts(
     assert found(shared_installation, tenant, "of zebras") == {"files/1.md"}
     assert found(shared_installation, tenant, "Sentence 5 of 2") == set()
     # The configuration asks for the other build, and syncs keep to the pinned one.
+    plan = shared_installation.command("plan", tenant, "--json").json
+    assert (plan["documents"], plan["new_generation"]) == (0, False)
     assert_nothing_to_do(shared_installation, tenant)
     (files / "3.md").write_text(prose("yaks"))
     assert driver.sync(tenant)["embedded"] == 1
