@@ -28,7 +28,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the processes of a session one Postgres, one Elasticsearch, and one set of rules."""
     heed_signals()
     # A deadline of an example measures the machine: other tests, and others, load it.
-    settings.register_profile("project", deadline=None)
+    # The same examples in each run, so that a change is not blamed for what it did not touch;
+    # `make fuzz` takes others each time.
+    explore = "RAG_ASSETS_FUZZ_EXAMPLES" in os.environ
+    settings.register_profile("project", deadline=None, derandomize=not explore)
     settings.load_profile("project")
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         servers = ExitStack()

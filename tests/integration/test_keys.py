@@ -227,6 +227,7 @@ def test_auto_goes_by_the_keys_that_there_are(installation: Installation) -> Non
         index_identity="any",
         embedder_id="openai/text-embedding-3-small@1536",
         embedder=openai,
+        recipe={},
         dimensions=1536,
     )
     session.catalog.generations.publish(record.ref, built)
@@ -249,6 +250,7 @@ def test_a_build_is_searched_with_the_present_key(installation: Installation) ->
         index_identity="any",
         embedder_id=embedder_id_of(tenant.embedder),
         embedder={**config, "api_key": "$OLD_KEY"},
+        recipe={},
         dimensions=8,
     )
     asked = session.embedders.of_generation(record.ref, tenant, built)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -158,14 +158,18 @@ class Runner:
         )
 
 
-@cache
 def repository() -> dg.RepositoryDefinition:
     """Everything Dagster loads, for the runs of commands; built once, and shared with forks."""
+    from rag_assets import definitions
+
+    return _built(definitions.build_defs)
+
+
+@cache
+def _built(build: Callable[..., dg.Definitions]) -> dg.RepositoryDefinition:
     # Dagster warns of beta features, which the user of a command cannot change.
     warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
-    from rag_assets.definitions import build_defs
-
-    return build_defs(loggers={"console": _terminal_logger()}).get_repository_def()
+    return build(loggers={"console": _terminal_logger()}).get_repository_def()
 
 
 @contextmanager
