@@ -2,8 +2,10 @@
 
 import dagster as dg
 
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.jobs.drift import drift_job, repair_job
 from rag_assets.partitions import tenants_partitions
+from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from resources.stores import PostgresResource
 from resources.tenant_lock import REASON_TAG
@@ -44,13 +46,20 @@ def drift_offenders_sensor(
         for record in catalog.tenants.all():
             if record.state != "ACTIVE" or record.id not in present - busy:
                 continue
-            if not Tenant.from_config(record.config).auto_repair:
-                continue
             found = catalog.events.latest(record.id, kind="drift_found", limit=1)
             repaired = catalog.events.latest(record.id, kind="index_repaired", limit=1)
-            if found and (not repaired or repaired[0].id < found[0].id):
+            differs = bool(found) and (not repaired or repaired[0].id < found[0].id)
+            if differs and _wants_repair(record):
                 key = f"{record.id}/{record.incarnation}/{found[0].id}"
                 tags = {REASON_TAG: "its index or sources differ from the catalog"}
                 requests.append(dg.RunRequest(partition_key=record.id, run_key=key, tags=tags))
     skip = None if requests else dg.SkipReason("no tenant differs from the catalog")
     return dg.SensorResult(run_requests=requests, skip_reason=skip)
+
+
+def _wants_repair(record: TenantRecord) -> bool:
+    """Whether a tenant wants repairs; one that cannot be used is left, and holds up no other."""
+    try:
+        return Tenant.from_config(record.config).auto_repair
+    except ConfigurationError:
+        return False
