@@ -19,7 +19,7 @@ class TenantSources:
     Attributes:
         folders: absolute, links in them not followed yet.
         told: whether changes in all sources are told of: in folders by the kernel, of what is
-            pushed by the catalog. Of other kinds a listing alone knows.
+            pushed or uploaded by the catalog. Of other kinds a listing alone knows.
     """
 
     folders: tuple[str, ...] = ()
@@ -41,7 +41,10 @@ def sources_of(record: TenantRecord, base: Path) -> TenantSources:
     folders = [kind.folder_of(source) for kind, source in kinds]
     return TenantSources(
         tuple(str(base / folder.expanduser()) for folder in folders if folder is not None),
-        all(kind.pushed or folder for (kind, _), folder in zip(kinds, folders, strict=True)),
+        all(
+            kind.pushed or kind.uploaded or folder
+            for (kind, _), folder in zip(kinds, folders, strict=True)
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.changes import TENANTS
 from rag_assets.watch.folders import TenantSources, sources_of
 from rag_assets.watch.lanes import Lanes, OpenFollower
-from rag_assets.watch.marks import Marks
+from rag_assets.watch.marks import LATEST_SECONDS, QUIET_SECONDS, Marks
 from rag_assets.watch.source_folders import SourceFolders
 
 _WRITTEN_QUIET, _WRITTEN_LATEST = 3.0, 5.0
@@ -34,6 +34,7 @@ class Watcher:
         settings: what relative paths of sources are relative to, and the folder not to watch.
         open_follower: starts a process that syncs tenants.
         log: takes a line about what went wrong.
+        quiet: seconds without a further change in a folder before its tenants are synced.
     """
 
     def __init__(
@@ -42,10 +43,13 @@ class Watcher:
         settings: Settings,
         open_follower: OpenFollower,
         log: Callable[[str], None],
+        *,
+        quiet: float = QUIET_SECONDS,
     ) -> None:
         self._catalog = catalog
         self._base = settings.home
         self._log = log
+        self._quiet = quiet
         self._marks = Marks()
         self._lanes = Lanes(self._marks, open_follower, log)
         self._report = WatchReportFile(settings)
@@ -138,4 +142,5 @@ class Watcher:
         """Mark the tenants in whose folders something has changed."""
         changes = self._folders.changes(_READ_SECONDS)
         self._marks.changed(changes.written, quiet=_WRITTEN_QUIET, latest=_WRITTEN_LATEST)
-        self._marks.changed(changes.saved)
+        latest = max(LATEST_SECONDS, self._quiet)
+        self._marks.changed(changes.saved, quiet=self._quiet, latest=latest)
