@@ -1,0 +1,174 @@
+"""Memory and time of files that are uploaded at once: `rag-assets serve` as a process of its own.
+
+    python -m benchmarks.uploads                   16 files of 50 MiB, of two tenants
+    python -m benchmarks.uploads --files 4 --megabytes 10
+
+Each file is sent over a socket as fast as it is taken. The service's memory is read all the time:
+what it holds alone (USS), and of that the most beyond what it held before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.servers import benchmark_servers
+
+WORK = PROJECT / ".local" / "benchmark-uploads"
+TENANTS = ("first", "second")
+_CLI = (sys.executable, "-m", "rag_assets.cli")
+_START_SECONDS = 120
+_LINE = b"A line of a long file, as people write them.\n"
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--files", type=int, default=16)
+    parser.add_argument("--megabytes", type=int, default=50)
+    parser.add_argument("--name", default="uploads", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    arguments = parser.parse_args()
+    before = machine()
+    home = arguments.work / "home"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    with benchmark_servers(arguments.work) as servers:
+        os.environ |= {
+            "RAG_ASSETS_HOME": str(home),
+            "DATABASE_URL": servers.database("uploads"),
+            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        }
+        tokens = [_tenant(tenant) for tenant in TENANTS]
+        with serving(home) as (pid, port):
+            _upload(port, tokens[0], 0, 1 << 20)  # what is loaded at the first one counts once
+            results = measured(pid, port, tokens, arguments.files, arguments.megabytes << 20)
+    result = {
+        "benchmark": "uploads at once",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "machine": before,
+        "load_average_after": load(),
+        **results,
+    }
+    print(save(arguments.name, result))
+
+
+def measured(pid: int, port: int, tokens: list[str], files: int, size: int) -> dict[str, Any]:
+    """Upload files at once; returns statuses, seconds, and memory of the service."""
+    process = psutil.Process(pid)
+    began_with = process.memory_full_info().uss
+    most, ended = began_with, threading.Event()
+
+    def watch() -> None:
+        nonlocal most
+        while not ended.wait(0.02):
+            most = max(most, process.memory_full_info().uss)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    began = time.perf_counter()
+    with ThreadPoolExecutor(files) as pool:
+        statuses = list(
+            pool.map(lambda n: _upload(port, tokens[n % len(tokens)], n + 1, size), range(files))
+        )
+    seconds = time.perf_counter() - began
+    ended.set()
+    watcher.join()
+    return {
+        "files": files,
+        "mib_each": size >> 20,
+        "statuses": {str(status): statuses.count(status) for status in sorted(set(statuses))},
+        "seconds": round(seconds, 2),
+        "mib_a_second": round(files * size / seconds / (1 << 20), 1),
+        "service_mib_before": round(began_with / (1 << 20), 1),
+        "service_mib_more_at_most": round((most - began_with) / (1 << 20), 1),
+    }
+
+
+def _upload(port: int, token: str, number: int, size: int) -> int:
+    """Send one file of its own content; returns the status of the answer."""
+    first = b"file %d\n" % number
+    lines = (size - len(first)) // len(_LINE)
+    length = len(first) + lines * len(_LINE)
+    begin = (
+        b'--bound\r\nContent-Disposition: form-data; name="file"; filename="%d.txt"\r\n\r\n'
+        % number
+    )
+    end = b"\r\n--bound--\r\n"
+    head = (
+        "POST /rag/uploads HTTP/1.1\r\nHost: service.example\r\nConnection: close\r\n"
+        f"Authorization: Bearer {token}\r\n"
+        "Content-Type: multipart/form-data; boundary=bound\r\n"
+        f"Content-Length: {len(begin) + length + len(end)}\r\n\r\n"
+    ).encode()
+    piece = _LINE * 4_000
+    with socket.create_connection(("127.0.0.1", port), timeout=600) as connection:
+        connection.sendall(head + begin + first)
+        for _ in range(lines // 4_000):
+            connection.sendall(piece)
+        connection.sendall(_LINE * (lines % 4_000) + end)
+        received = b""
+        while b"\r\n" not in received:
+            received += connection.recv(65_536)
+    return int(received.split()[1])
+
+
+def _tenant(tenant: str) -> str:
+    """A tenant that takes uploads; returns an admin's token."""
+    _run("tenants", "add", tenant, "--uploads", "--json")
+    made = _run("tokens", "create", tenant, "--role", "admin", "--json")
+    return str(json.loads(made)["token"])
+
+
+def _run(*arguments: str) -> str:
+    return subprocess.run(
+        [*_CLI, *arguments], cwd=PROJECT, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[tuple[int, int]]:
+    """Have a service answer meanwhile; its process and port."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        port = int(listener.getsockname()[1])
+    with (home / "service.log").open("w") as log:
+        process = subprocess.Popen([*_CLI, "serve", "--port", str(port)], cwd=PROJECT, stderr=log)
+        try:
+            _wait(process, port)
+            yield process.pid, port
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    sys.exit("the service did not start")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""A form of multipart/form-data with one file, parsed as it comes; nothing is read or written here.
+
+The file's content is handed out in the pieces in which it came. Everything else of the form is
+small, and is refused where it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_assets.common.errors import UploadRefused
+
+_FILE = "file"
+_FIELD_BYTES = 1_024
+_MOST_PARTS = 20
+_HINT = "send multipart/form-data with one `file`, and `replaces` where it replaces another"
+
+
+@dataclass
+class _Part:
+    """The part of a form that is being parsed."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    name: str = ""
+    is_file: bool = False
+    value: bytearray = field(default_factory=bytearray)
+
+
+class UploadForm:
+    """One form.
+
+    Args:
+        content_type: of the request.
+        fields: names of the fields that the form may have besides `file`.
+
+    Attributes:
+        file_name: as it was sent; None before there is a file.
+        values: of the fields that came.
+
+    Raises:
+        UploadRefused: the request holds no form.
+    """
+
+    def __init__(self, content_type: str, fields: frozenset[str]) -> None:
+        from python_multipart.multipart import MultipartParser, parse_options_header
+
+        kind, options = parse_options_header(content_type)
+        boundary = options.get(b"boundary")
+        if kind != b"multipart/form-data" or not boundary:
+            raise _refused("the request holds no form with a file")
+        self.file_name: str | None = None
+        self.values: dict[str, str] = {}
+        self._fields = fields
+        self._options_of = parse_options_header
+        self._part = _Part()
+        self._header = (bytearray(), bytearray())
+        self._parts = 0
+        self._pieces: list[bytes] = []
+        self._ended = False
+        callbacks: Mapping[str, Callable[..., None]] = {
+            "on_part_begin": self._begin_part,
+            "on_part_data": self._take_data,
+            "on_part_end": self._end_part,
+            "on_header_field": lambda data, start, end: self._header[0].extend(data[start:end]),
+            "on_header_value": lambda data, start, end: self._header[1].extend(data[start:end]),
+            "on_header_end": self._end_header,
+            "on_headers_finished": self._end_headers,
+            "on_end": self._end,
+        }
+        self._parser: Any = _guarded(lambda: MultipartParser(boundary, callbacks))  # type: ignore[arg-type]
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Parse what came; returns what of it is the file's content.
+
+        Raises:
+            UploadRefused: it is no form with one file.
+        """
+        _guarded(lambda: self._parser.write(data))
+        pieces, self._pieces = self._pieces, []
+        return iter(pieces)
+
+    def finish(self) -> str:
+        """The name of the file, when the form is at its end.
+
+        Raises:
+            UploadRefused: it ends in its midst, or has no file.
+        """
+        if not self._ended:
+            raise _refused("the form ends in its midst")
+        if self.file_name is None:
+            raise _refused("there is no file")
+        return self.file_name
+
+    def _begin_part(self) -> None:
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise _refused(f"the form has more than {_MOST_PARTS} parts")
+        self._part = _Part()
+
+    def _end_header(self) -> None:
+        name, value = (bytes(part).decode("latin-1") for part in self._header)
+        self._part.headers[name.lower()] = value
+        self._header = (bytearray(), bytearray())
+
+    def _end_headers(self) -> None:
+        part = self._part
+        _, options = self._options_of(part.headers.get("content-disposition", ""))
+        part.name = _decoded(options.get(b"name", b""))
+        if part.name == _FILE:
+            if self.file_name is not None:
+                raise _refused("there are several files")
+            part.is_file = True
+            self.file_name = _decoded(options.get(b"filename", b""))
+        elif b"filename" in options:
+            raise _refused("a file is called something else than `file`")
+        elif part.name not in self._fields or part.name in self.values:
+            raise _refused("the form has a field that is unknown, or one twice")
+
+    def _take_data(self, data: bytes, start: int, end: int) -> None:
+        if self._part.is_file:
+            self._pieces.append(data[start:end])
+            return
+        self._part.value += data[start:end]
+        if len(self._part.value) > _FIELD_BYTES:
+            raise _refused("a field of the form is too long")
+
+    def _end_part(self) -> None:
+        if not self._part.is_file:
+            self.values[self._part.name] = _decoded(bytes(self._part.value))
+
+    def _end(self) -> None:
+        self._ended = True
+
+
+def _guarded(parse: Callable[[], Any]) -> Any:
+    from python_multipart.exceptions import FormParserError
+
+    try:
+        return parse()
+    except FormParserError:
+        # Its message may quote what was sent.
+        raise _refused("the form cannot be read") from None
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _refused(why: str) -> UploadRefused:
+    return UploadRefused(why, hint=_HINT)

@@ -1,0 +1,202 @@
+"""Endpoints for files that are uploaded.
+
+A file is stored before it is answered, and indexed by the next sync, as a record is.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from rag_assets.api.backend import Backend
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.guard import Guarded, Streamed
+from rag_assets.api.invalid_fields import invalid
+from rag_assets.api.model import TenantQuery
+from rag_assets.api.problems import documented
+from rag_assets.api.responses import Upload, Uploaded, Uploads, Written
+from rag_assets.api.upload_form import UploadForm
+from rag_assets.api.write_model import DocumentId, SourceNamed
+from rag_assets.common.failure_kinds import WORDS
+from rag_assets.ingest.sources.uploads import UploadsConfig
+from rag_assets.pipeline.uploads import uploads_source
+from rag_assets.storage.catalog import upload_model as stored_uploads
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.tenants.model import Tenant
+
+_REFUSED = documented(401, 403, 404, 409, 422, 429, 500, 503)
+_ID = re.compile(r"[0-9a-f]{32}")
+_DONE = 200
+FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["file"],
+                    "properties": {
+                        "file": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "The file, with its name.",
+                        },
+                        "replaces": {
+                            "type": "string",
+                            "pattern": "^[0-9a-f]{32}$",
+                            "description": "Id of the upload that it is the new version of.",
+                        },
+                    },
+                }
+            }
+        },
+    }
+}
+"""What an upload's body is, in the service's description."""
+
+REPLACES = "replaces"
+
+uploading = APIRouter(prefix="/rag", tags=["uploads"], responses=_REFUSED, route_class=Guarded)
+streaming = APIRouter(prefix="/rag", tags=["uploads"], responses=_REFUSED, route_class=Streamed)
+
+
+class UploadQuery(TenantQuery):
+    """The source of uploads.
+
+    Attributes:
+        source: the tenant's source of uploads; may be left out if there is only one.
+    """
+
+    source: SourceNamed | None = None
+
+
+@streaming.post(
+    "/uploads",
+    status_code=202,
+    responses={200: {"model": Uploaded}, **documented(408, 413, 415)},
+    openapi_extra=FORM,
+)
+async def upload(
+    request: Request,
+    response: Response,
+    parameters: Annotated[UploadQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Uploaded:
+    """Upload a file, or the new version of one. For admins.
+
+    The former version is found until the new one is indexed, and if it fails. Bytes that are there
+    already are not stored twice: that is answered with 200 and `duplicate`; a file that failed is
+    tried again. What the file is, its content tells. Who may not upload is told before the file is
+    read.
+    """
+    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    ref, source = await backend.run(
+        tenant_id, identity.name, partial(_target, backend, tenant_id, parameters.source)
+    )
+    form = UploadForm(request.headers.get("content-type", ""), frozenset({REPLACES}))
+    async with backend.receiving.file(
+        request,
+        form,
+        source,
+        tenant_id=tenant_id,
+        caller=identity.name,
+        receive=partial(backend.uploads.receive, ref),
+    ) as received:
+        name, replaces = form.finish(), replaced(form)
+        new = await backend.run(
+            tenant_id,
+            identity.name,
+            partial(backend.uploads.examine, source, received, file_name=name, by=identity.name),
+        )
+        stored = await backend.write(
+            tenant_id, partial(backend.uploads.store, ref, new, received, replaces=replaces)
+        )
+    if stored.duplicate:
+        response.status_code = _DONE
+    return Uploaded(upload=_shown(stored.upload), duplicate=stored.duplicate)
+
+
+@uploading.get("/uploads")
+async def uploads(
+    request: Request,
+    parameters: Annotated[UploadQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Uploads:
+    """List the uploaded files by name, with what became of them. For admins."""
+    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+
+    def read() -> Uploads:
+        backend.catalog.tenants.get(tenant_id)
+        found = backend.catalog.uploads.all(tenant_id, parameters.source)
+        return Uploads(tuple(map(_shown, found)))
+
+    return await backend.run(tenant_id, identity.name, read)
+
+
+@uploading.delete("/uploads/{upload_id}", status_code=202)
+async def delete_upload(
+    request: Request,
+    upload_id: DocumentId,
+    parameters: Annotated[TenantQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Written:
+    """Delete an uploaded file. For admins.
+
+    It is found no more from now on, and its bytes are gone; one that is not there stays so.
+    """
+    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+
+    def delete() -> Written:
+        known = backend.catalog.tenants.get(tenant_id)
+        gone = backend.uploads.remove(known.ref, upload_id, identity.name)
+        return Written(document_id=upload_id, outcome="removed" if gone else "unchanged")
+
+    return await backend.write(tenant_id, delete)
+
+
+def replaced(form: UploadForm) -> str | None:
+    """The id of the upload that the one in a form replaces.
+
+    Raises:
+        RequestValidationError: it cannot be one.
+    """
+    given = form.values.get(REPLACES)
+    if given is not None and not _ID.fullmatch(given):
+        raise invalid(REPLACES, "it must be the id of an upload")
+    return given
+
+
+def _target(
+    backend: Backend, tenant_id: str, source: str | None
+) -> tuple[TenantRef, UploadsConfig]:
+    record = backend.catalog.tenants.get(tenant_id)
+    return record.ref, uploads_source(Tenant.from_config(record.config), source)
+
+
+def _shown(found: stored_uploads.Upload) -> Upload:
+    words = None if found.error_kind is None else WORDS[found.error_kind]
+    return Upload(
+        id=found.id,
+        source=found.source,
+        file_name=found.file_name,
+        media_type=found.media_type,
+        size=found.size,
+        sha256=found.content_sha256,
+        status=found.status,
+        chunk_count=found.chunk_count,
+        enabled=found.enabled,
+        uploaded_by=found.uploaded_by,
+        created_at=found.created_at,
+        updated_at=found.updated_at,
+        retry_at=found.retry_at,
+        reason=None if words is None else words.reason,
+        remedy=None if words is None else words.remedy,
+        reason_kind=found.error_kind,
+    )

@@ -1,0 +1,163 @@
+"""uploads add, list, delete, disable, enable: files of a tenant that no folder holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.cli.commands.operator import operator
+from rag_assets.cli.commands.output import print_json, print_table, say
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import ConfigurationError, RagAssetsError, UnknownDocument
+
+if TYPE_CHECKING:
+    from rag_assets.ingest.sources.uploads import UploadsConfig
+    from rag_assets.pipeline.uploads import Uploads
+    from rag_assets.storage.catalog.database import TenantRef
+    from rag_assets.storage.catalog.upload_model import Stored
+
+_PIECE_BYTES = 1 << 20
+
+
+@with_session
+def add(
+    session: Session,
+    tenant_id: str,
+    files: Sequence[Path],
+    *,
+    replaces: str | None,
+    source: str | None,
+    as_json: bool,
+) -> None:
+    """Upload files; one that is refused stops no other."""
+    from rag_assets.pipeline.uploads import uploads_source
+    from rag_assets.tenants.model import Tenant
+
+    if replaces is not None and len(files) > 1:
+        raise ConfigurationError(
+            "one file replaces one upload", hint="give one FILE with --replaces"
+        )
+    record = session.active(tenant_id)
+    takes = uploads_source(Tenant.from_config(record.config), source)
+    uploads = _uploads(session)
+    stored: list[tuple[Path, Stored]] = []
+    refused: list[tuple[Path, RagAssetsError]] = []
+    for file in files:
+        try:
+            stored.append((file, _add(uploads, record.ref, takes, file, replaces)))
+        except RagAssetsError as error:
+            if len(files) == 1:
+                raise
+            refused.append((file, error))
+    if as_json:
+        print_json(
+            {
+                "tenant": tenant_id,
+                "uploads": [{**_shown(one), "duplicate": one.duplicate} for _, one in stored],
+                "refused": [{"file": file.name, "error": why.advice} for file, why in refused],
+            }
+        )
+    else:
+        for _, one in stored:
+            what = "was there already" if one.duplicate else "uploaded"
+            say(f"{one.upload.file_name}: {what}, as {one.upload.id}")
+        for file, why in refused:
+            say(f"{file.name}: refused: {why.advice}")
+        if any(not one.duplicate for _, one in stored):
+            say(f"`rag-assets sync {tenant_id}` indexes it, or the daemon within a minute.")
+    if refused:
+        raise ConfigurationError(
+            f"{len(refused)} of {len(files)} files were refused",
+            hint="upload them again when what is said of each is mended",
+        )
+
+
+@with_session
+def list_uploads(session: Session, tenant_id: str, *, source: str | None, as_json: bool) -> None:
+    """Print a tenant's uploads."""
+    session.catalog.tenants.get(tenant_id)
+    found = session.catalog.uploads.all(tenant_id, source)
+    if as_json:
+        print_json({"tenant": tenant_id, "uploads": found})
+        return
+    print_table(
+        ["file", "id", "status", "chunks", "bytes", "by", "uploaded", "reason"],
+        [
+            (
+                *(upload.file_name, upload.id, upload.status, upload.chunk_count, upload.size),
+                *(upload.uploaded_by, f"{upload.updated_at:%Y-%m-%d %H:%M} UTC"),
+                upload.error_message,
+            )
+            for upload in found
+        ],
+    )
+
+
+@with_session
+def delete(session: Session, tenant_id: str, upload_id: str, *, as_json: bool) -> None:
+    """Delete an upload."""
+    record = session.catalog.tenants.get(tenant_id)
+    if not _uploads(session).remove(record.ref, upload_id, operator()):
+        raise UnknownDocument(
+            f"tenant {tenant_id!r} has no such upload",
+            hint=f"`rag-assets uploads list {tenant_id}` shows their ids",
+        )
+    if as_json:
+        print_json({"tenant": tenant_id, "id": upload_id, "deleted": True})
+        return
+    say(f"{upload_id} is deleted: searches no longer return it.")
+
+
+@with_session
+def set_enabled(
+    session: Session, tenant_id: str, upload_id: str, *, enabled: bool, as_json: bool
+) -> None:
+    """Enable or disable an upload."""
+    record = session.catalog.tenants.get(tenant_id)
+    session.catalog.uploads.set_enabled(record.ref, upload_id, operator(), enabled=enabled)
+    if as_json:
+        print_json({"tenant": tenant_id, "id": upload_id, "enabled": enabled})
+        return
+    what = "is found again after the next sync" if enabled else "is no longer found"
+    say(f"{upload_id} {what}.")
+
+
+def _uploads(session: Session) -> Uploads:
+    from rag_assets.pipeline.uploads import Uploads
+    from rag_assets.privacy.masker import masker_of
+    from rag_assets.storage.blobs.store import open_blobs
+
+    settings = session.settings
+    return Uploads(session.catalog, open_blobs(settings), lambda: masker_of(settings.local))
+
+
+def _add(
+    uploads: Uploads, ref: TenantRef, source: UploadsConfig, path: Path, replaces: str | None
+) -> Stored:
+    from rag_assets.pipeline.uploads import require_size
+
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} cannot be read: {error.strerror}", hint="name files that you may read"
+        ) from None
+    with file, uploads.receive(ref) as received:
+        while piece := file.read(_PIECE_BYTES):
+            require_size(received.size + len(piece), source)
+            received.write(piece)
+        return uploads.accept(
+            ref, source, received, file_name=path.name, by=operator(), replaces=replaces
+        )
+
+
+def _shown(stored: Stored) -> dict[str, object]:
+    upload = stored.upload
+    return {
+        "id": upload.id,
+        "file_name": upload.file_name,
+        "media_type": upload.media_type,
+        "size": upload.size,
+        "status": upload.status,
+    }

@@ -1,0 +1,142 @@
+"""Files that people and applications upload, as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from rag_assets.common.errors import ConfigurationError, DocumentTooLarge
+from rag_assets.common.times import from_nanoseconds
+from rag_assets.ingest.parsing.registry import PARSERS
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
+from rag_assets.ingest.sources.model import (
+    ListedDocument,
+    SourceMetadata,
+    StoredUpload,
+    UploadStore,
+    uri_of,
+)
+from rag_assets.ingest.sources.safe_files import readable_size
+
+DEFAULT_MAX_BYTES = 50 * 1024 * 1024
+
+
+class UploadsConfig(SourceConfig):
+    """Files that are uploaded, one document each.
+
+    Attributes:
+        name: the source's given name; part of every document's identity.
+        max_bytes: a larger file is not accepted.
+        media_types: what is accepted, by content; by default all that can be read.
+        max_documents, max_total_bytes: what all of its files may be together, disabled ones
+            included; by default any number, of any size.
+        scope: the access scope of its documents, where it is not the tenant's.
+    """
+
+    type: Literal["uploads"] = "uploads"
+    max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0)
+    media_types: tuple[str, ...] = ()
+    max_documents: int | None = Field(default=None, gt=0)
+    max_total_bytes: int | None = Field(default=None, gt=0)
+
+    @field_validator("media_types")
+    @classmethod
+    def _readable(cls, media_types: tuple[str, ...]) -> tuple[str, ...]:
+        for media_type in media_types:
+            if media_type not in PARSERS:
+                raise ValueError(f"it must be among: {', '.join(sorted(PARSERS))}")
+        return media_types
+
+    def accepts(self, media_type: str) -> bool:
+        """Whether files of a type are accepted."""
+        return not self.media_types or media_type in self.media_types
+
+
+class UploadsSource:
+    """Lists and reads the uploaded files of one source.
+
+    Args:
+        config: the source's configuration.
+        uploads: the tenant's uploads.
+    """
+
+    def __init__(self, config: UploadsConfig, uploads: UploadStore) -> None:
+        self._config = config
+        self._uploads = uploads
+
+    @property
+    def name(self) -> str:
+        """The source's given name."""
+        return self._config.name
+
+    @property
+    def max_bytes(self) -> int:
+        """Size in bytes above which reading a file is refused."""
+        return self._config.max_bytes
+
+    def list(self) -> Iterator[ListedDocument]:
+        """The enabled uploads, streamed.
+
+        A revision changes with every change, so that no clock decides whether one must be read.
+        """
+        name = self._config.name
+        for upload in self._uploads.listed(name):
+            yield ListedDocument(
+                source=name,
+                path=upload.path,
+                document_id=upload.document_id,
+                uri=uri_of(name, upload.path),
+                media_type=upload.media_type,
+                size=upload.size,
+                mtime_ns=0,
+                ctime_ns=upload.changed_ns,
+                inode=0,
+                source_type="upload",
+                content_sha256=upload.content_sha256,
+                revision=upload.revision,
+                source_metadata=SourceMetadata(
+                    uri=upload_uri(name, upload),
+                    # Said, so that the same bytes that are uploaded again are tried again.
+                    modified_at=from_nanoseconds(upload.changed_ns),
+                ),
+            )
+
+    def read(self, document_path: str, *, max_bytes: int) -> bytes:
+        """The content of one file; see DocumentSource.read."""
+        return b"".join(self.stream(document_path, max_bytes=max_bytes))
+
+    def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
+        """The content of one file in pieces; see DocumentSource.stream.
+
+        Raises:
+            BlobMissing, BlobAltered: it was lost or damaged where uploads are stored.
+        """
+        left = max_bytes
+        for piece in self._uploads.stream(self._config.name, document_path):
+            left -= len(piece)
+            if left < 0:
+                limit = readable_size(max_bytes)
+                raise DocumentTooLarge(
+                    f"over the limit of {limit}: {document_path!r}",
+                    hint="raise max_bytes of the source, or replace the file by a smaller one",
+                )
+            yield piece
+
+
+def upload_uri(source: str, upload: StoredUpload) -> str:
+    """The uri of an upload: it ends with the file's name, and no other one has it."""
+    return uri_of(source, f"{upload.path}/{upload.file_name}")
+
+
+def _build(config: UploadsConfig, context: SourceContext) -> UploadsSource:
+    if context.uploads is None:
+        raise ConfigurationError(
+            f"source {config.name!r}: uploads need a catalog, and none is open",
+            hint="open it with the tenant's catalog",
+        )
+    return UploadsSource(config, context.uploads)
+
+
+UPLOADS = SourceKind("uploads", UploadsConfig, _build, uploaded=True)

@@ -1,0 +1,165 @@
+"""Blobs compared with the catalog: what is missing, what was altered, what is nobody's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from time import monotonic, sleep
+from typing import Literal, TypeAlias
+
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import BlobAltered, BlobMissing
+from rag_assets.storage.blobs.store import BlobStore, TenantBlobs
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.upload_model import NeededBlob
+
+GRACE = timedelta(days=1)
+"""Age at which a blob that seems to be nobody's is deleted, and a file that was never kept."""
+
+_BATCH = 500
+
+BlobFault: TypeAlias = Literal["missing", "altered", "nobody's"]
+
+
+@dataclass(frozen=True, slots=True)
+class BlobDifference:
+    """A difference between the store of blobs and the catalog.
+
+    Attributes:
+        sha256: of the blob, as its name or an upload says.
+        size: bytes, as the store says, or as an upload says where it is missing.
+        document_ids: of the uploads that need it; none of one that is nobody's.
+    """
+
+    fault: BlobFault
+    sha256: str
+    size: int
+    document_ids: tuple[str, ...] = ()
+
+
+def compare_blobs(
+    catalog: Catalog,
+    blobs: BlobStore,
+    ref: TenantRef,
+    *,
+    is_read: Callable[[str], bool],
+    older_than: datetime,
+    bytes_a_second: float,
+) -> Iterator[BlobDifference]:
+    """Compare a tenant's blobs with the uploads that need them; nothing is written.
+
+    Differences are told as they are found. What changes meanwhile is no difference.
+
+    Args:
+        catalog, blobs: of the installation.
+        ref: the tenant.
+        is_read: by the id of a document, whether its content is read and hashed.
+        older_than: when a blob that nothing needs must have been there for it to be nobody's.
+        bytes_a_second: limit of reading.
+    """
+    of_tenant = blobs.tenant(ref.id, ref.incarnation)
+    # First the store: what is kept afterwards is in the catalog as well.
+    present = {blob.sha256: blob for blob in of_tenant.all()}
+    pace = _Pace(bytes_a_second)
+    # All at once: reading files takes longer than a transaction may.
+    for needed in list(catalog.uploads.blobs(ref.id)):
+        blob = present.pop(needed.sha256, None)
+        fault = _fault(of_tenant, needed, pace, lost=blob is None, is_read=is_read)
+        if fault is not None and _still_needed(catalog, ref, needed):
+            size = needed.size if blob is None else blob.size
+            yield BlobDifference(fault, needed.sha256, size, needed.document_ids)
+    for blob in present.values():
+        if blob.modified_at < older_than:
+            yield BlobDifference("nobody's", blob.sha256, blob.size)
+
+
+def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, now: datetime) -> int:
+    """Delete the blobs of a tenant that are nobody's, and files that were never kept.
+
+    Not while the catalog may have been set back: what it has forgotten would be lost.
+
+    Args:
+        catalog, blobs: of the installation.
+        ref: the tenant.
+        now: what is younger than a day stays.
+
+    Returns:
+        how many blobs were deleted.
+    """
+    of_tenant = blobs.tenant(ref.id, ref.incarnation)
+    before = now - GRACE
+    of_tenant.discard_staged(before)
+    needed = {blob.sha256 for blob in catalog.uploads.blobs(ref.id)}
+    old = (
+        blob.sha256
+        for blob in of_tenant.all()
+        if blob.sha256 not in needed and blob.modified_at < before
+    )
+    return drop_blobs(catalog, blobs, ref, old)
+
+
+def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Iterable[str]) -> int:
+    """Delete those of some blobs of a tenant that nothing needs any more; returns how many."""
+    of_tenant = blobs.tenant(ref.id, ref.incarnation)
+    deleted = 0
+    for batch in batched(hashes, _BATCH):
+        with catalog.uploads.unneeded(ref, batch) as unneeded:
+            deleted += sum(of_tenant.delete(sha256) for sha256 in unneeded)
+    return deleted
+
+
+def nobodys_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef) -> list[str]:
+    """Hashes of the blobs of a tenant that nothing needs, whatever their age."""
+    present = [blob.sha256 for blob in blobs.tenant(ref.id, ref.incarnation).all()]
+    needed = {blob.sha256 for blob in catalog.uploads.blobs(ref.id)}
+    return [sha256 for sha256 in present if sha256 not in needed]
+
+
+def _fault(
+    blobs: TenantBlobs,
+    needed: NeededBlob,
+    pace: _Pace,
+    *,
+    lost: bool,
+    is_read: Callable[[str], bool],
+) -> BlobFault | None:
+    if lost:
+        # It may have been kept after the store was listed.
+        return None if blobs.exists(needed.sha256) else "missing"
+    if not any(is_read(id_) for id_ in needed.document_ids):
+        return None
+    try:
+        for piece in blobs.stream(needed.sha256):
+            pace.take(len(piece))
+    except BlobMissing:
+        return "missing"
+    except BlobAltered:
+        return "altered"
+    return None
+
+
+def _still_needed(catalog: Catalog, ref: TenantRef, needed: NeededBlob) -> bool:
+    with catalog.uploads.unneeded(ref, [needed.sha256]) as unneeded:
+        return not unneeded
+
+
+class _Pace:
+    """Keeps reading to a rate.
+
+    Args:
+        bytes_a_second: the rate.
+    """
+
+    def __init__(self, bytes_a_second: float) -> None:
+        self._rate = bytes_a_second
+        self._began = monotonic()
+        self._taken = 0
+
+    def take(self, size: int) -> None:
+        """Wait until so much more may have been read."""
+        self._taken += size
+        ahead = self._taken / self._rate - (monotonic() - self._began)
+        if ahead > 0:
+            sleep(ahead)

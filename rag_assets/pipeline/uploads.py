@@ -1,0 +1,212 @@
+"""Uploaded files on their way into a tenant's sources, and out of the store of blobs.
+
+Nothing here needs the tenant's lock: what uploads need of the store of blobs is decided in short
+transactions of the catalog (see UploadTable).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rag_assets.common.errors import (
+    DocumentEmpty,
+    DocumentRejected,
+    DocumentVanished,
+    NoUploadsSource,
+    UploadRefused,
+    UploadTooLarge,
+    UploadUnreadable,
+)
+from rag_assets.ingest.parsing.detection.detect import detect_file
+from rag_assets.ingest.parsing.media_types import media_type_of
+from rag_assets.ingest.sources.file_names import shown_name
+from rag_assets.ingest.sources.model import StoredUpload
+from rag_assets.ingest.sources.safe_files import readable_size
+from rag_assets.ingest.sources.uploads import UploadsConfig
+from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.storage.blobs.store import BlobStore, ReceivedFile
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.upload_model import NewUpload, Stored
+from rag_assets.storage.catalog.uploads import TenantUploads
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.sources import chosen_source
+
+if TYPE_CHECKING:
+    from rag_assets.privacy.masker import Masker
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedFiles:
+    """A tenant's uploads with their contents (see UploadStore).
+
+    Attributes:
+        uploads: what is known of them.
+        blobs: their contents.
+    """
+
+    uploads: TenantUploads
+    blobs: BlobStore
+
+    def listed(self, source: str) -> Iterator[StoredUpload]:
+        """See UploadStore.listed."""
+        return self.uploads.listed(source)
+
+    def stream(self, source: str, path: str) -> Iterator[bytes]:
+        """See UploadStore.stream."""
+        found = self.uploads.content(source, path)
+        if found is None:
+            raise DocumentVanished(f"gone since it was listed: {path!r}")
+        incarnation, sha256 = found
+        yield from self.blobs.tenant(self.uploads.tenant_id, incarnation).stream(sha256)
+
+
+class Uploads:
+    """Accepts uploaded files, and removes them.
+
+    Args:
+        catalog, blobs: of the installation.
+        masker: takes credentials out of names; called when there is a name.
+    """
+
+    def __init__(self, catalog: Catalog, blobs: BlobStore, masker: Callable[[], Masker]) -> None:
+        self._catalog = catalog
+        self._blobs = blobs
+        self._masker = masker
+
+    def receive(self, ref: TenantRef) -> ReceivedFile:
+        """A new file, to be written and accepted; see TenantBlobs.receive."""
+        return self._blobs.tenant(ref.id, ref.incarnation).receive()
+
+    def accept(
+        self,
+        ref: TenantRef,
+        source: UploadsConfig,
+        received: ReceivedFile,
+        *,
+        file_name: str,
+        by: str,
+        replaces: str | None = None,
+    ) -> Stored:
+        """Examine and store a file that was received as a whole; see examine() and store()."""
+        new = self.examine(source, received, file_name=file_name, by=by)
+        return self.store(ref, new, received, replaces=replaces)
+
+    def examine(
+        self, source: UploadsConfig, received: ReceivedFile, *, file_name: str, by: str
+    ) -> NewUpload:
+        """See what a file is that was received as a whole, and make it durable aside.
+
+        Args:
+            source: that it belongs to.
+            received: its content.
+            file_name: as it was given.
+            by: name of the caller.
+
+        Raises:
+            UploadRefused: it is empty, has no name, is too large or nothing that can be read.
+            ServiceUnavailable: it cannot be stored now.
+        """
+        name = shown_name(file_name)
+        if not name:
+            raise UploadRefused("the file has no name", hint="give its name with the file")
+        if not received.size:
+            raise _empty()
+        require_size(received.size, source)
+        media_type = _media_type(received, name, source)
+        received.stage()
+        return NewUpload(
+            source=source.name,
+            file_name=self._masker().text(name),
+            media_type=media_type,
+            size=received.size,
+            content_sha256=received.sha256,
+            uploaded_by=by,
+            max_documents=source.max_documents,
+            max_total_bytes=source.max_total_bytes,
+        )
+
+    def store(
+        self,
+        ref: TenantRef,
+        new: NewUpload,
+        received: ReceivedFile,
+        *,
+        replaces: str | None = None,
+    ) -> Stored:
+        """Store a file that was examined; the next sync indexes it.
+
+        Args:
+            ref: the tenant.
+            new: what examine() returned.
+            received: its content.
+            replaces: id of the upload that it replaces.
+
+        Raises:
+            UnknownDocument: there is no upload to replace.
+            UploadsFull: its source holds as much as it may.
+            TenantGone: the tenant was removed.
+            ServiceUnavailable: it cannot be stored now.
+        """
+        stored = self._catalog.uploads.store(ref, new, received.keep, replaces=replaces)
+        if stored.former is not None:
+            drop_blobs(self._catalog, self._blobs, ref, [stored.former])
+        return stored
+
+    def remove(self, ref: TenantRef, upload_id: str, by: str) -> bool:
+        """Delete an upload: searches no longer return it, and its file is gone from the store.
+
+        Returns:
+            whether there was one.
+        """
+        sha256 = self._catalog.uploads.remove(ref, upload_id, by)
+        if sha256 is None:
+            return False
+        drop_blobs(self._catalog, self._blobs, ref, [sha256])
+        return True
+
+
+def uploads_source(tenant: Tenant, wanted: str | None = None) -> UploadsConfig:
+    """The source that a tenant's uploads belong to: the one that is wanted, or the only one.
+
+    Raises:
+        NoUploadsSource: there is none, or it is not clear which is meant.
+    """
+    takes = {s.name: s for s in tenant.sources if isinstance(s, UploadsConfig)}
+    return chosen_source(tenant.id, takes, wanted, kind="uploads", refusal=NoUploadsSource)
+
+
+def require_size(size: int, source: UploadsConfig) -> None:
+    """Refuse a file that is larger than its source accepts.
+
+    Raises:
+        UploadTooLarge: it is.
+    """
+    if size > source.max_bytes:
+        raise UploadTooLarge(
+            f"the file is larger than {readable_size(source.max_bytes)}",
+            hint="split it, or leave out what nobody asks for",
+        )
+
+
+def _empty() -> UploadRefused:
+    return UploadRefused("the file is empty", hint="see that the right file was chosen")
+
+
+def _media_type(received: ReceivedFile, name: str, source: UploadsConfig) -> str:
+    """What a file is, by its content; its name decides among formats that are text."""
+    try:
+        with received.opened() as file:
+            media_type = detect_file(file, media_type_of(name))
+    except DocumentEmpty:
+        raise _empty() from None
+    except DocumentRejected as error:
+        raise UploadUnreadable(error.message, hint=error.hint) from None
+    if not source.accepts(media_type):
+        raise UploadUnreadable(
+            f"it is {media_type}, which is not accepted here",
+            hint=f"upload one of: {', '.join(source.media_types)}",
+        )
+    return media_type

@@ -1,0 +1,280 @@
+"""Uploaded files of all tenants, content-addressed per tenant and incarnation.
+
+`<tenant>/<incarnation>/blobs/<2 digits>/<sha-256>` holds a file as it came. The catalog says which
+of them are needed: one that no upload needs is nobody's, and upkeep deletes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+from uuid import uuid4
+
+from rag_assets.common.errors import (
+    BlobAltered,
+    BlobMissing,
+    ConfigurationError,
+    RagAssetsError,
+    ServiceUnavailable,
+)
+from rag_assets.common.settings import Settings
+from rag_assets.common.tenant_folders import tenant_folder
+from rag_assets.storage.blobs.places import FolderPlace, ObjectPlace, Place
+
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A stored file.
+
+    Attributes:
+        sha256: by its name; its content may have been altered since.
+        size: bytes.
+        modified_at: when it was put there last.
+    """
+
+    sha256: str
+    size: int
+    modified_at: datetime
+
+
+class BlobStore:
+    """All tenants' blobs.
+
+    Args:
+        place: where they lie.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def tenant(self, tenant: str, incarnation: int) -> TenantBlobs:
+        """The blobs of one tenant; opens and creates nothing.
+
+        Raises:
+            ConfigurationError: the id or the incarnation is invalid.
+        """
+        return TenantBlobs(self._place, tenant_folder(tenant, incarnation))
+
+    def incarnations(self) -> Iterator[tuple[str, int]]:
+        """Every tenant and incarnation with blobs."""
+        with _available():
+            for tenant in self._place.folders(""):
+                for incarnation in self._place.folders(tenant):
+                    if incarnation.isdecimal():
+                        yield tenant, int(incarnation)
+
+
+class TenantBlobs:
+    """The blobs of one tenant's incarnation; see BlobStore.tenant."""
+
+    def __init__(self, place: Place, folder: str) -> None:
+        self._place = place
+        self._folder = folder
+
+    def receive(self) -> ReceivedFile:
+        """A new file, to be written and kept, or discarded at the end of the `with` block.
+
+        Raises:
+            ServiceUnavailable: the place cannot be written to.
+        """
+        with _available():
+            folder = self._place.received_in(f"{self._folder}/staged")
+            return ReceivedFile(self._place, self._folder, folder / uuid4().hex)
+
+    def stream(self, sha256: str) -> Iterator[bytes]:
+        """The content of a blob in pieces of at most a few MiB.
+
+        Raises:
+            BlobMissing: there is none of that hash.
+            BlobAltered: its content has another hash, which is known only after the last piece.
+            ServiceUnavailable: the place does not answer.
+        """
+        digest = hashlib.sha256()
+        try:
+            with _available(may_lack=True):
+                for piece in self._place.stream(_name(self._folder, sha256)):
+                    digest.update(piece)
+                    yield piece
+        except FileNotFoundError:
+            raise BlobMissing(
+                f"the uploaded file is not in the store of blobs: {sha256[:16]}",
+                hint="upload the file again",
+            ) from None
+        if digest.hexdigest() != sha256:
+            raise BlobAltered(
+                f"the uploaded file is damaged in the store of blobs: {sha256[:16]}",
+                hint="upload the file again",
+            )
+
+    def exists(self, sha256: str) -> bool:
+        """Whether there is a blob of that hash, whatever it holds."""
+        with _available():
+            return self._place.exists(_name(self._folder, sha256))
+
+    def delete(self, sha256: str) -> bool:
+        """Delete a blob; returns whether there was one."""
+        with _available():
+            return self._place.delete(_name(self._folder, sha256))
+
+    def all(self) -> Iterator[Blob]:
+        """The tenant's blobs, streamed."""
+        with _available():
+            for file in self._place.files(f"{self._folder}/blobs"):
+                sha256 = file.name.rpartition("/")[2]
+                if _SHA256.fullmatch(sha256):
+                    yield Blob(sha256, file.size, file.modified_at)
+
+    def discard_staged(self, before: datetime) -> int:
+        """Delete files that were received before a time and never kept; returns how many."""
+        with _available():
+            old = [
+                file.name
+                for file in self._place.files(f"{self._folder}/staged")
+                if file.modified_at < before
+            ]
+            return sum(self._place.delete(name) for name in old)
+
+    def purge(self) -> None:
+        """Delete all blobs of this incarnation."""
+        with _available():
+            self._place.remove(self._folder)
+
+
+class ReceivedFile:
+    """A file that is being received; nothing of it is kept until `keep`.
+
+    Args:
+        place, folder: where it belongs.
+        path: where it is received.
+
+    Attributes:
+        size: bytes so far.
+    """
+
+    def __init__(self, place: Place, folder: str, path: Path) -> None:
+        self._place = place
+        self._folder = folder
+        self._path = path
+        self._staged = f"{folder}/staged/{path.name}"
+        self._digest = hashlib.sha256()
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self._file = os.fdopen(os.open(path, flags, 0o600), "r+b", buffering=0)
+        self.size = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.discard()
+
+    def write(self, piece: bytes) -> None:
+        """Write on.
+
+        Raises:
+            ServiceUnavailable: it cannot be written, as where no space is left.
+        """
+        with _available():
+            left = memoryview(piece)
+            while left:
+                left = left[self._file.write(left) or 0 :]
+        self._digest.update(piece)
+        self.size += len(piece)
+
+    @property
+    def sha256(self) -> str:
+        """The hash of what was written so far."""
+        return self._digest.hexdigest()
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """The file as it is so far, for reading."""
+        with _available(), self._path.open("rb") as file:
+            yield file
+
+    def stage(self) -> None:
+        """Make it durable aside; nothing can be written to it any more.
+
+        Raises:
+            ServiceUnavailable: see write().
+        """
+        with _available():
+            self._file.close()
+            self._place.stage(self._path, self._staged)
+
+    def keep(self) -> None:
+        """Make it the blob of its hash. Right before the catalog says that it is needed.
+
+        Raises:
+            ServiceUnavailable: see write().
+        """
+        with _available():
+            self._place.move(self._staged, _name(self._folder, self.sha256))
+
+    def discard(self) -> None:
+        """Delete what was received and is not kept."""
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+        with _available():
+            self._place.delete(self._staged)
+
+
+def open_blobs(settings: Settings) -> BlobStore:
+    """The installation's blobs; nothing is opened or created yet."""
+    return _opened(settings.blobs_url, settings.local / "received")
+
+
+def blobs_folder(url: str) -> Path | None:
+    """The local folder of blobs; None where they are in an object store."""
+    return None if "://" in url else Path(url)
+
+
+@lru_cache(maxsize=4)
+def _opened(url: str, spool: Path) -> BlobStore:
+    folder = blobs_folder(url)
+    return BlobStore(ObjectPlace(url, spool) if folder is None else FolderPlace(folder))
+
+
+def _name(folder: str, sha256: str) -> str:
+    if not _SHA256.fullmatch(sha256):
+        raise ConfigurationError(f"not a SHA-256: {sha256[:80]!r}")
+    return f"{folder}/blobs/{sha256[:2]}/{sha256}"
+
+
+@contextmanager
+def _available(*, may_lack: bool = False) -> Iterator[None]:
+    """Turn errors of the file system and of object stores into the project's."""
+    try:
+        yield
+    except (RagAssetsError, GeneratorExit):
+        raise
+    except OSError as error:
+        if may_lack and isinstance(error, FileNotFoundError):
+            raise
+        raise ServiceUnavailable(
+            f"the store of blobs fails: {error.strerror or type(error).__name__}",
+            hint="see that RAG_ASSETS_BLOBS_URL can be written to, and has space left",
+        ) from None
+    except Exception as error:
+        if not type(error).__module__.startswith("obstore"):
+            raise
+        # Its message may hold an address with credentials.
+        raise ServiceUnavailable(
+            f"the store of blobs fails: {type(error).__name__}",
+            hint="check RAG_ASSETS_BLOBS_URL and the credentials of the object store",
+        ) from None

@@ -1,0 +1,89 @@
+"""Uploaded files as the catalog knows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from rag_assets.common.failure_kinds import FailureKind
+
+
+@dataclass(frozen=True, slots=True)
+class NewUpload:
+    """A file that was received.
+
+    Attributes:
+        source: name of the source that it belongs to.
+        file_name: fit to be shown, credentials masked.
+        media_type: what it is, by its content.
+        uploaded_by: name of the caller.
+        max_documents, max_total_bytes: what all files of the source may be together; None: any.
+    """
+
+    source: str
+    file_name: str
+    media_type: str
+    size: int
+    content_sha256: str
+    uploaded_by: str
+    max_documents: int | None = None
+    max_total_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An uploaded file, and what became of it.
+
+    Attributes:
+        id: of its document, too; it stays when the file is replaced.
+        source, file_name, media_type, uploaded_by: see NewUpload.
+        enabled: whether it may be found.
+        status: of its document; PROCESSING before its first listing.
+        chunk_count: of the version that may be found.
+        error_message: why it failed, for operators.
+        error_kind: of the failure, for the people of the tenant.
+        retry_at: when it is tried again, if it is.
+    """
+
+    id: str
+    source: str
+    file_name: str
+    media_type: str
+    size: int
+    content_sha256: str
+    uploaded_by: str
+    enabled: bool
+    created_at: datetime
+    updated_at: datetime
+    status: str
+    chunk_count: int
+    error_message: str | None
+    error_kind: FailureKind | None
+    retry_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The result of storing a file.
+
+    Attributes:
+        duplicate: whether its bytes were there already, so that nothing is to be done.
+        former: hash of the content that it replaced.
+    """
+
+    upload: Upload
+    duplicate: bool
+    former: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NeededBlob:
+    """A blob that uploads of a tenant need, or that a hold keeps.
+
+    Attributes:
+        document_ids: of these uploads, in order.
+    """
+
+    sha256: str
+    size: int
+    document_ids: tuple[str, ...]

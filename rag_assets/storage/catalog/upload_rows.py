@@ -1,0 +1,67 @@
+"""Deletion of uploaded files, and the conditions that they set for documents."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import ColumnElement, Connection, delete, exists, or_
+
+from rag_assets.storage.catalog.database import TenantRef, among
+from rag_assets.storage.catalog.erasure_tables import held_texts
+from rag_assets.storage.catalog.holds import is_held
+from rag_assets.storage.catalog.tables import documents, source_records
+from rag_assets.storage.catalog.upload_tables import uploads
+
+
+def delete_uploads(
+    connection: Connection, ref: TenantRef, upload_ids: Collection[str]
+) -> list[str]:
+    """Delete uploads, and what was kept because they were disabled; returns their hashes."""
+    gone = connection.scalars(
+        delete(uploads)
+        .where(uploads.c.tenant == ref.id, among(uploads.c.document_id, upload_ids))
+        .returning(uploads.c.content_sha256)
+    ).all()
+    if gone:
+        covered = exists().where(
+            documents.c.tenant == held_texts.c.tenant,
+            documents.c.document_id == held_texts.c.document_id,
+            is_held(),
+        )
+        connection.execute(
+            delete(held_texts).where(
+                held_texts.c.tenant == ref.id,
+                among(held_texts.c.document_id, upload_ids),
+                ~covered,
+            )
+        )
+    return list(gone)
+
+
+def is_pushed_again() -> ColumnElement[bool]:
+    """The condition that the document's record or upload changed since it was last listed."""
+    return or_(
+        *(
+            exists().where(
+                table.c.tenant == documents.c.tenant,
+                table.c.document_id == documents.c.document_id,
+                table.c.revision.is_distinct_from(documents.c.revision),
+                *which,
+            )
+            for table, which in ((source_records, ()), (uploads, (uploads.c.enabled,)))
+        )
+    )
+
+
+def is_pushed_anew() -> ColumnElement[bool]:
+    """The condition that the document's record or upload has another content than was listed."""
+    return or_(
+        *(
+            exists().where(
+                table.c.tenant == documents.c.tenant,
+                table.c.document_id == documents.c.document_id,
+                table.c.content_sha256.is_distinct_from(documents.c.content_sha256),
+            )
+            for table in (source_records, uploads)
+        )
+    )

@@ -1,0 +1,168 @@
+"""Uploaded files with what is found of them, page by page: for the people of a tenant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypeAlias, get_args
+
+from sqlalchemy import ColumnElement, Row, Select, and_, case, select, tuple_
+
+from rag_assets.common.failure_kinds import FailureKind
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.document_rows import NEVER
+from rag_assets.storage.catalog.tables import document_index, documents, serving
+from rag_assets.storage.catalog.upload_tables import uploads
+
+UploadStatus: TypeAlias = Literal["PROCESSING", "READY", "FAILED"]
+UPLOAD_STATUSES: tuple[UploadStatus, ...] = get_args(UploadStatus)
+
+
+@dataclass(frozen=True, slots=True)
+class UploadState:
+    """An uploaded file, and what is found of it.
+
+    Attributes:
+        status: of its present content. A disabled one is READY: nothing is to be done.
+        listed: whether the chain has its present content.
+        error_kind, retry_at: why it failed or waits, and when it is tried again by itself.
+        answers: whether a version of it can be found: the present one, or the former one.
+        chunk_count, token_count: of that version; None for tokens that were not counted.
+        dropped_count: passages of it that were withheld because they touch a credential.
+        chunk_set_key: of it, in the lake.
+    """
+
+    id: str
+    file_name: str
+    media_type: str
+    size: int
+    content_sha256: str
+    uploaded_by: str
+    enabled: bool
+    created_at: datetime
+    updated_at: datetime
+    status: UploadStatus
+    listed: bool
+    error_kind: FailureKind | None
+    retry_at: datetime | None
+    answers: bool
+    chunk_count: int
+    token_count: int | None
+    dropped_count: int
+    chunk_set_key: str | None
+
+    @property
+    def place(self) -> tuple[datetime, str]:
+        """Its position in the list, which begins with the newest."""
+        return self.created_at, self.id
+
+
+class UploadStates:
+    """Queries on `uploads`, `documents` and the serving build."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def page(
+        self,
+        tenant_id: str,
+        *,
+        status: UploadStatus | None = None,
+        after: tuple[datetime, str] | None = None,
+        limit: int | None = None,
+    ) -> list[UploadState]:
+        """A tenant's uploads, the newest first, in one query.
+
+        Args:
+            tenant_id: the tenant.
+            status: only these; by default all.
+            after: the place of the last one of the page before.
+            limit: how many at most; by default all.
+        """
+        table = uploads.c
+        query = _states(tenant_id).order_by(table.created_at.desc(), table.document_id.desc())
+        if status is not None:
+            query = query.where(_status() == status)
+        if after is not None:
+            query = query.where(tuple_(table.created_at, table.document_id) < tuple_(*after))
+        with self._database.begin() as connection:
+            return [_state(row) for row in connection.execute(query.limit(limit))]
+
+    def find(self, tenant_id: str, upload_id: str) -> UploadState | None:
+        """One upload of a tenant; None if there is none of that id."""
+        query = _states(tenant_id).where(uploads.c.document_id == upload_id)
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else _state(row)
+
+
+def _states(tenant_id: str) -> Select[Any]:
+    state, held = documents.c, document_index.c
+    return (
+        select(
+            uploads,
+            _status().label("status"),
+            (~_waits()).label("listed"),
+            state.error_kind,
+            state.retry_at,
+            state.dropped_count,
+            held.indexed_key,
+            held.chunk_count,
+            held.token_count,
+            held.chunk_set_key,
+        )
+        .outerjoin(
+            documents,
+            and_(state.tenant == uploads.c.tenant, state.document_id == uploads.c.document_id),
+        )
+        .outerjoin(serving, serving.c.tenant == uploads.c.tenant)
+        .outerjoin(
+            document_index,
+            and_(
+                held.tenant == uploads.c.tenant,
+                held.generation == serving.c.generation,
+                held.document_id == uploads.c.document_id,
+            ),
+        )
+        .where(uploads.c.tenant == tenant_id)
+    )
+
+
+def _waits() -> ColumnElement[bool]:
+    """The condition that the next listing finds it changed."""
+    return documents.c.revision.is_distinct_from(uploads.c.revision)
+
+
+def _status() -> ColumnElement[str]:
+    return case(
+        (~uploads.c.enabled, "READY"),
+        (_waits(), "PROCESSING"),
+        (documents.c.status.in_(UPLOAD_STATUSES), documents.c.status),
+        else_="PROCESSING",
+    )
+
+
+def _state(row: Row[Any]) -> UploadState:
+    settled = row.listed and row.enabled
+    answers = row.enabled and row.indexed_key is not None
+    retry_at = row.retry_at if settled and row.retry_at and row.retry_at < NEVER else None
+    return UploadState(
+        id=row.document_id,
+        file_name=row.file_name,
+        media_type=row.media_type,
+        size=row.size,
+        content_sha256=row.content_sha256,
+        uploaded_by=row.uploaded_by,
+        enabled=row.enabled,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        status=row.status,
+        listed=settled,
+        error_kind=row.error_kind if settled else None,
+        retry_at=retry_at,
+        answers=answers,
+        chunk_count=row.chunk_count if answers else 0,
+        token_count=row.token_count if answers else None,
+        dropped_count=row.dropped_count if answers else 0,
+        chunk_set_key=row.chunk_set_key if answers else None,
+    )

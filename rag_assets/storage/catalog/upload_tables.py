@@ -1,0 +1,47 @@
+"""Tables of uploaded files, whose contents are blobs."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, Table, Text, text
+
+from rag_assets.storage.catalog.columns import metadata, now_column, tenant_column
+
+uploads = Table(
+    "uploads",
+    metadata,
+    tenant_column(),
+    # Of its document, and its own: it stays when the file is replaced.
+    Column("document_id", Text, primary_key=True),
+    Column("source", Text, nullable=False),
+    # Made once at random; the document's id derives from it.
+    Column("path", Text, nullable=False),
+    # Of the sequence of records, so that no number is ever used twice.
+    Column("revision", BigInteger, nullable=False),
+    # Without folders and characters that cannot be shown, credentials masked.
+    Column("file_name", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("content_sha256", Text, nullable=False),
+    Column("uploaded_by", Text, nullable=False),
+    # A disabled one is found by nobody; what was computed of it is kept.
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    now_column("created_at"),
+    now_column("updated_at"),
+    Index(None, "tenant", "content_sha256"),
+)
+
+# Written by a trigger, when a held file is replaced or deleted.
+held_uploads = Table(
+    "held_uploads",
+    metadata,
+    tenant_column(),
+    Column("document_id", Text, primary_key=True),
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("source", Text, nullable=False),
+    Column("file_name", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("content_sha256", Text, nullable=False),
+    Column("uploaded_by", Text, nullable=False),
+    now_column("updated_at"),
+)

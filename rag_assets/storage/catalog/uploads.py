@@ -1,0 +1,398 @@
+"""Uploaded files: what is known of them; their contents are blobs.
+
+A file gets a new revision with every change, as a record does. What another upload needs of the
+store of blobs is decided here, in transactions that exclude each other: a blob is put in its place,
+or deleted, while no other transaction of the tenant is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Row,
+    Select,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from rag_assets.common.errors import UnknownDocument, UploadsFull
+from rag_assets.ingest.sources.model import StoredUpload, document_id
+from rag_assets.ingest.sources.safe_files import readable_size
+from rag_assets.storage.catalog.changes import notify
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.erasure_tables import held_texts
+from rag_assets.storage.catalog.holds import is_held
+from rag_assets.storage.catalog.removals import withdraw_document
+from rag_assets.storage.catalog.tables import documents, record_revisions, tenants
+from rag_assets.storage.catalog.upload_model import NeededBlob, NewUpload, Stored, Upload
+from rag_assets.storage.catalog.upload_rows import delete_uploads
+from rag_assets.storage.catalog.upload_tables import held_uploads, uploads
+
+_BATCH = 2_000
+
+
+class UploadTable:
+    """Queries on `uploads`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def store(
+        self,
+        ref: TenantRef,
+        new: NewUpload,
+        keep: Callable[[], None],
+        *,
+        replaces: str | None = None,
+    ) -> Stored:
+        """Store a file: a new one, or the new content of another.
+
+        A file with the same bytes in the same source is not stored twice; one that failed is tried
+        again.
+
+        Args:
+            ref: the tenant.
+            new: the file.
+            keep: puts its blob in its place.
+            replaces: id of the upload that it replaces; its former version answers until the new
+                one is indexed.
+
+        Raises:
+            UnknownDocument: there is no upload to replace.
+            UploadsFull: its source holds as much as it may.
+            TenantGone: the tenant was removed.
+        """
+        table = uploads.c
+        with self._database.begin_exclusive(ref) as connection:
+            present = _locked(connection, ref, new, replaces)
+            same = present is not None and present.content_sha256 == new.content_sha256
+            if not same:
+                _require_room(connection, ref, new, None if present is None else present.size)
+            # Also for bytes that are there: a blob that was lost or damaged is whole again.
+            keep()
+            if present is None:
+                path = uuid4().hex[:16]
+                values = {"document_id": document_id(new.source, path), "path": path}
+                values |= {"tenant": ref.id, **_values(new)}
+                id_ = connection.scalar(insert(uploads).values(values).returning(table.document_id))
+                notify(connection, ref.id)
+                return Stored(_one(connection, ref.id, str(id_)), duplicate=False)
+            renamed = replaces is not None and present.file_name != new.file_name
+            if same and present.status != "FAILED" and not renamed:
+                return Stored(_one(connection, ref.id, present.document_id), duplicate=True)
+            changed = (
+                update(uploads)
+                .where(table.tenant == ref.id, table.document_id == present.document_id)
+                .values(**_values(new), updated_at=func.clock_timestamp())
+            )
+            connection.execute(changed)
+            notify(connection, ref.id)
+            stored = _one(connection, ref.id, present.document_id)
+            return Stored(stored, duplicate=False, former=None if same else present.content_sha256)
+
+    def remove(self, ref: TenantRef, upload_id: str, by: str) -> str | None:
+        """Delete an upload; searches no longer return its document.
+
+        Args:
+            ref: the tenant.
+            upload_id: its id.
+            by: the caller's name, for the event.
+
+        Returns:
+            the hash of its content; None if there was no such upload.
+        """
+        with self._database.begin_exclusive(ref) as connection:
+            gone = delete_uploads(connection, ref, [upload_id])
+            if not gone:
+                return None
+            withdraw_document(connection, ref, upload_id, by)
+            notify(connection, ref.id)
+        return gone[0]
+
+    def set_enabled(self, ref: TenantRef, upload_id: str, by: str, *, enabled: bool) -> bool:
+        """Have nobody find an upload from now on, or have it found again.
+
+        What was computed of a disabled one is kept, so that nothing is embedded again.
+
+        Args:
+            ref: the tenant.
+            upload_id: its id.
+            by: the caller's name, for the event.
+            enabled: whether it may be found.
+
+        Returns:
+            whether that is a change.
+
+        Raises:
+            UnknownDocument: there is no such upload.
+        """
+        table = uploads.c
+        the_upload = (table.tenant == ref.id, table.document_id == upload_id)
+        with self._database.begin_exclusive(ref) as connection:
+            _one(connection, ref.id, upload_id)
+            # A new revision: a sync that has listed it as it was does not record that.
+            changed = connection.execute(
+                update(uploads)
+                .where(*the_upload, table.enabled != enabled)
+                .values(enabled=enabled, revision=record_revisions.next_value())
+            ).rowcount
+            if changed and not enabled:
+                withdraw_document(connection, ref, upload_id, by)
+            notify(connection, ref.id)
+        return changed > 0
+
+    def find(self, tenant_id: str, upload_id: str) -> Upload:
+        """One upload.
+
+        Raises:
+            UnknownDocument: there is no such upload.
+        """
+        with self._database.begin() as connection:
+            return _one(connection, tenant_id, upload_id)
+
+    def all(self, tenant_id: str, source: str | None = None) -> list[Upload]:
+        """The uploads of a tenant, or of one of its sources, by name."""
+        query = _uploads(tenant_id).order_by(uploads.c.file_name, uploads.c.document_id)
+        if source is not None:
+            query = query.where(uploads.c.source == source)
+        with self._database.begin() as connection:
+            return [_upload_of(row) for row in connection.execute(query)]
+
+    def of(self, tenant_id: str) -> TenantUploads:
+        """The uploads of one tenant, for its sources."""
+        return TenantUploads(self._database, tenant_id)
+
+    def blobs(self, tenant_id: str) -> Iterator[NeededBlob]:
+        """Stream the blobs that a tenant's uploads need, by hash, with those that holds keep."""
+        needed = _needed(tenant_id).subquery()
+        query = (
+            select(
+                needed.c.content_sha256,
+                func.max(needed.c.size),
+                func.array_agg(needed.c.document_id.distinct()),
+            )
+            .group_by(needed.c.content_sha256)
+            .order_by(needed.c.content_sha256)
+        )
+        with self._database.begin() as connection:
+            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            for sha256, size, document_ids in rows:
+                yield NeededBlob(sha256, size, tuple(sorted(document_ids)))
+
+    @contextmanager
+    def unneeded(self, ref: TenantRef, hashes: Collection[str]) -> Iterator[list[str]]:
+        """Those of some blobs that nothing needs: to be deleted before the context ends.
+
+        Nothing can begin to need one meanwhile.
+
+        Args:
+            ref: the tenant.
+            hashes: of the blobs.
+        """
+        with self._database.begin_exclusive(ref) as connection:
+            needed = _needed(ref.id, hashes).subquery()
+            kept = set(connection.scalars(select(needed.c.content_sha256)))
+            yield sorted(set(hashes) - kept)
+
+    def forget_texts(self, ref: TenantRef) -> None:
+        """Forget what was kept of disabled uploads that are enabled and indexed again."""
+        again = exists().where(
+            documents.c.tenant == held_texts.c.tenant,
+            documents.c.document_id == held_texts.c.document_id,
+            documents.c.status == "READY",
+            uploads.c.tenant == documents.c.tenant,
+            uploads.c.document_id == documents.c.document_id,
+            ~is_held(),
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(delete(held_texts).where(held_texts.c.tenant == ref.id, again))
+
+
+@dataclass(frozen=True, slots=True)
+class TenantUploads:
+    """The uploads of one tenant, as its sources list them."""
+
+    database: Database
+    tenant_id: str
+
+    def listed(self, source: str) -> Iterator[StoredUpload]:
+        """Stream every enabled upload of one source."""
+        table = uploads.c
+        query = select(
+            *(table.path, table.document_id, table.revision, table.file_name, table.media_type),
+            *(table.size, table.content_sha256, table.updated_at),
+        ).where(table.tenant == self.tenant_id, table.source == source, table.enabled)
+        with self.database.begin() as connection:
+            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            for row in rows:
+                yield StoredUpload(
+                    path=row.path,
+                    document_id=row.document_id,
+                    revision=row.revision,
+                    file_name=row.file_name,
+                    media_type=row.media_type,
+                    size=row.size,
+                    content_sha256=row.content_sha256,
+                    changed_ns=int(row.updated_at.timestamp() * 1e6) * 1_000,
+                )
+
+    def content(self, source: str, path: str) -> tuple[int, str] | None:
+        """The incarnation of the tenant, and the hash of an upload's content, if it is there."""
+        table = uploads.c
+        query = (
+            select(tenants.c.incarnation, table.content_sha256)
+            .join(tenants, tenants.c.id == table.tenant)
+            .where(
+                table.tenant == self.tenant_id,
+                table.document_id == document_id(source, path),
+            )
+        )
+        with self.database.begin() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else (row.incarnation, row.content_sha256)
+
+
+def _locked(
+    connection: Connection, ref: TenantRef, new: NewUpload, replaces: str | None
+) -> Row[Any] | None:
+    """The upload that is replaced, or the one that has the same bytes."""
+    table = uploads.c
+    query: Select[Any] = (
+        select(
+            *(table.document_id, table.file_name, table.content_sha256, table.size),
+            documents.c.status,
+        )
+        .outerjoin(documents, _its_document())
+        .where(table.tenant == ref.id, table.source == new.source)
+    )
+    if replaces is None:
+        same = table.content_sha256 == new.content_sha256
+        return connection.execute(query.where(same).order_by(table.created_at).limit(1)).first()
+    row = connection.execute(query.where(table.document_id == replaces)).first()
+    if row is None:
+        raise _unknown(ref.id)
+    return row
+
+
+def _require_room(
+    connection: Connection, ref: TenantRef, new: NewUpload, replaced: int | None
+) -> None:
+    """Refuse a file for which its source has no room.
+
+    Args:
+        connection: of the transaction that stores it.
+        ref: the tenant.
+        new: the file.
+        replaced: bytes of the one that it replaces; None: it is one more.
+    """
+    if new.max_documents is None and new.max_total_bytes is None:
+        return
+    query = select(func.count(), func.coalesce(func.sum(uploads.c.size), 0)).where(
+        uploads.c.tenant == ref.id, uploads.c.source == new.source
+    )
+    count, size = connection.execute(query).one()
+    if replaced is None and new.max_documents is not None and count >= new.max_documents:
+        raise _full(f"there are {count:,} files, and no more than that may be")
+    if new.max_total_bytes is not None and size - (replaced or 0) + new.size > new.max_total_bytes:
+        raise _full(f"all files together may have {readable_size(new.max_total_bytes)} at most")
+
+
+def _full(why: str) -> UploadsFull:
+    return UploadsFull(why, hint="delete files that are not needed, or replace one of them")
+
+
+def _values(new: NewUpload) -> dict[str, Any]:
+    return {
+        "source": new.source,
+        "revision": record_revisions.next_value(),
+        "file_name": new.file_name,
+        "media_type": new.media_type,
+        "size": new.size,
+        "content_sha256": new.content_sha256,
+        "uploaded_by": new.uploaded_by,
+    }
+
+
+def _needed(tenant_id: str, hashes: Collection[str] | None = None) -> CompoundSelect[Any]:
+    """The blobs of uploads and of what holds keep, with their documents; of some hashes."""
+    queries = []
+    for table in (uploads, held_uploads):
+        columns = (table.c.content_sha256, table.c.size, table.c.document_id)
+        query = select(*columns).where(table.c.tenant == tenant_id)
+        if hashes is not None:
+            query = query.where(among(table.c.content_sha256, hashes))
+        queries.append(query)
+    return queries[0].union_all(queries[1])
+
+
+def _uploads(tenant_id: str) -> Select[Any]:
+    state = documents.c
+    return (
+        select(
+            uploads,
+            func.coalesce(state.status, "PROCESSING").label("status"),
+            func.coalesce(state.chunk_count, 0).label("chunk_count"),
+            state.error_message,
+            state.error_kind,
+            state.retry_at,
+            (state.revision.is_distinct_from(uploads.c.revision)).label("waits"),
+        )
+        .outerjoin(documents, _its_document())
+        .where(uploads.c.tenant == tenant_id)
+    )
+
+
+def _its_document() -> ColumnElement[bool]:
+    return and_(
+        documents.c.tenant == uploads.c.tenant,
+        documents.c.document_id == uploads.c.document_id,
+    )
+
+
+def _one(connection: Connection, tenant_id: str, upload_id: str) -> Upload:
+    row = connection.execute(_uploads(tenant_id).where(uploads.c.document_id == upload_id)).first()
+    if row is None:
+        raise _unknown(tenant_id)
+    return _upload_of(row)
+
+
+def _upload_of(row: Row[Any]) -> Upload:
+    # What the next listing finds changed is under way, whatever became of it before.
+    waits = row.waits and row.enabled
+    return Upload(
+        id=row.document_id,
+        source=row.source,
+        file_name=row.file_name,
+        media_type=row.media_type,
+        size=row.size,
+        content_sha256=row.content_sha256,
+        uploaded_by=row.uploaded_by,
+        enabled=row.enabled,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        status="PROCESSING" if waits else "DISABLED" if not row.enabled else row.status,
+        chunk_count=row.chunk_count,
+        error_message=None if waits else row.error_message,
+        error_kind=None if waits else row.error_kind,
+        retry_at=None if waits else row.retry_at,
+    )
+
+
+def _unknown(tenant_id: str) -> UnknownDocument:
+    return UnknownDocument(
+        f"tenant {tenant_id!r} has no such upload",
+        hint="take an id from the list of uploads",
+    )
