@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from rag_assets.models.config.embedder import AUTO, EmbedderConfig
 from rag_assets.models.providers.base import Provider
@@ -41,8 +41,9 @@ def choose(
 
     A configured provider is used. "auto" follows from the chat model, whose key the tenant has
     anyway; a tenant whose chat model's provider offers no embeddings, or is not known, gets the
-    first provider that it has a key for. The serving generation's provider is kept while the
-    tenant has its key, since another one would cost all embeddings again.
+    first provider that it has a key for. `only` leaves one provider to choose. The serving
+    generation's provider is kept while the tenant has its key, since another one would cost all
+    embeddings again.
 
     Args:
         embedder: as configured.
@@ -52,6 +53,8 @@ def choose(
     """
     if embedder.provider == AUTO:
         preferred = _preferred(provider_of_chat_model(chat_model))
+        if embedder.only is not None:
+            serving, preferred = None, (embedder.only,)
         kept = (serving,) if serving in auto_embeddings() else ()
         usable = (provider for provider in (*kept, *preferred) if provider in stored)
         embedder = _auto(embedder, next(usable, preferred[0]))
@@ -69,12 +72,16 @@ def _preferred(chat_provider: Provider | None) -> tuple[str, ...]:
 
 def _auto(embedder: EmbedderConfig, provider: str) -> EmbedderConfig:
     offer = auto_embeddings()[provider]
-    chosen = {
+    chosen: dict[str, Any] = {
         "provider": provider,
         "model": offer.default_model,
         "dimensions": offer.auto_dimensions,
     }
-    return EmbedderConfig.model_validate({**embedder.model_dump(exclude_none=True), **chosen})
+    for options in embedder.providers or ():
+        if options.provider == provider:
+            chosen |= options.model_dump(exclude_none=True)
+    configured = embedder.model_dump(exclude_none=True, exclude={"only", "providers"})
+    return EmbedderConfig.model_validate({**configured, **chosen})
 
 
 def _key_source(embedder: EmbedderConfig, stored: Set[str]) -> KeySource:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from rag_assets.billing.embedder_choice import Choice, choose
 from rag_assets.billing.key_health import KeyReportingBatchApi, KeyReportingEmbedder
 from rag_assets.billing.key_ring import KeyRing
+from rag_assets.billing.switched_off import SwitchedOffEmbedder, is_switched_off
 from rag_assets.common.settings import Settings
 from rag_assets.models.config.embedder import AUTO, EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
@@ -49,9 +50,13 @@ class Embedders:
         Raises:
             ConfigurationError: something in its configuration is not usable.
         """
-        if tenant.embedder.provider != AUTO:
-            return tenant
-        return tenant.model_copy(update={"embedder": self._choice(record, tenant).embedder})
+        embedder = tenant.embedder
+        if embedder.provider == AUTO:
+            embedder = self._choice(record, tenant).embedder
+        if embedder.batch_above is not None and is_switched_off(record):
+            # No batch is sent, either: texts go to the embedder, which refuses.
+            embedder = embedder.model_copy(update={"batch_above": None})
+        return tenant.model_copy(update={"embedder": embedder})
 
     def choice(self, record: TenantRecord) -> Choice:
         """The embedder that a tenant gets, and the source of its key.
@@ -60,6 +65,17 @@ class Embedders:
             ConfigurationError: something in its configuration is not usable.
         """
         return self._choice(record, Tenant.from_config(record.config))
+
+    def of_documents(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
+        """The embedder of that configuration for a tenant's documents.
+
+        It makes no vectors while the tenant's organization has them switched off.
+
+        Raises:
+            ConfigurationError: its model is missing or not usable.
+        """
+        embedder = self.of(record.ref, config)
+        return SwitchedOffEmbedder(embedder, record) if is_switched_off(record) else embedder
 
     def of(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
         """A tenant's embedder of that configuration; its key is read when it is needed.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rag_assets.billing.key_file import KeyFile, key_file_path
+from rag_assets.billing.key_owners import described, remove_command
 from rag_assets.billing.master_key import (
     PREVIOUS,
     VARIABLE,
@@ -69,10 +70,10 @@ class InstallationKeys:
         found = keys.find(key.sealed.master_key_id) if keys else None
         if found is None:
             raise KeyUnreadable(
-                f"the stored key of tenant {key.ref.id!r} for {key.provider} was encrypted with"
+                f"the stored key of {described(key.owner)} for {key.provider} was encrypted with"
                 f" the master key {key.sealed.master_key_id}, which is unavailable",
-                hint=f"restore {self._key_location()}; or, if it is lost, `rag-assets keys remove"
-                f" {key.ref.id} {key.provider}`, and set the key again",
+                hint=f"restore {self._key_location()}; or, if it is lost,"
+                f" `{remove_command(key.owner, key.provider)}`, and set the key again",
             )
         return found
 

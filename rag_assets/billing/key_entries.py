@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from rag_assets.billing.master_key import MasterKeys
 from rag_assets.models.providers.registry import provider_of_chat_model
+from rag_assets.storage.catalog.organizations import OrganizationRef
 from rag_assets.storage.catalog.provider_keys import StoredKey
 
 RERANK = "rerank"
@@ -22,10 +23,12 @@ class KeyEntry:
     """The displayable part of a key.
 
     Attributes:
+        tenant: that has it; empty where an organization has it.
         shown: its last four characters as "…abcd", or the variable that holds it as "$NAME".
         state: "not set": the variable; "unreadable": its master key is missing; "missing": the
             tenant's provider requires a key, and there is none.
         worked: whether the provider accepted it when it was last used.
+        organization: that has it, for all of its tenants without a key of their own.
     """
 
     tenant: str
@@ -35,6 +38,7 @@ class KeyEntry:
     set_at: datetime | None = None
     last_used_at: datetime | None = None
     worked: bool | None = None
+    organization: str | None = None
 
 
 def entry_of(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
@@ -45,14 +49,16 @@ def entry_of(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
         keys: the master keys; None if there are none.
     """
     readable = keys is not None and keys.find(key.sealed.master_key_id) is not None
+    of_organization = isinstance(key.owner, OrganizationRef)
     return KeyEntry(
-        tenant=key.ref.id,
+        tenant="" if of_organization else key.owner.id,
         provider=key.provider,
         shown=f"…{key.last_four}",
         state="set" if readable else "unreadable",
         set_at=key.created_at,
         last_used_at=key.last_used_at,
         worked=key.worked,
+        organization=key.owner.id if of_organization else None,
     )
 
 

@@ -12,7 +12,8 @@ from rag_assets.common.errors import ChatRefused, ProviderRefused, ServiceUnavai
 from rag_assets.models.chat.protocol import ChatModel, Completion
 from rag_assets.models.embedding.batch_api import BatchApi, BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, Purpose
+from rag_assets.models.embedding.protocol import Answer, Embedder, Purpose
+from rag_assets.models.embedding.wrapped import WrappedEmbedder
 
 _REPORT_SECONDS = 600.0
 
@@ -130,7 +131,7 @@ class KeyReportingBatchApi:
         self._health.report()
 
 
-class KeyReportingEmbedder:
+class KeyReportingEmbedder(WrappedEmbedder):
     """An embedder that records whether its provider accepts the key.
 
     It records when connections are closed, so once in a run; for queries, which keep connections
@@ -142,23 +143,8 @@ class KeyReportingEmbedder:
     """
 
     def __init__(self, embedder: Embedder, record: Callable[[bool], None]) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._health = _KeyHealth(record)
-
-    @property
-    def embedder_id(self) -> str:
-        """See Embedder."""
-        return self._embedder.embedder_id
-
-    @property
-    def dimensions(self) -> int:
-        """See Embedder."""
-        return self._embedder.dimensions
-
-    @property
-    def limits(self) -> CallLimits:
-        """See Embedder."""
-        return self._embedder.limits
 
     async def embed(
         self,
@@ -170,10 +156,6 @@ class KeyReportingEmbedder:
         """See Embedder."""
         with self._health.observe():
             return await self._embedder.embed(texts, purpose=purpose, deadline=deadline)
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """See Embedder."""
-        return self._embedder.count_tokens(texts)
 
     async def close(self) -> None:
         """See Embedder."""

@@ -1,9 +1,9 @@
-"""Tenants' keys at their providers: stored, read, rotated."""
+"""Keys of tenants and organizations at their providers: stored, read, rotated."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pydantic import SecretStr
@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from rag_assets.billing.cipher import seal, unseal
 from rag_assets.billing.installation_keys import InstallationKeys
 from rag_assets.billing.key_entries import RERANK, KeyEntry, entry_of, referenced_entries
+from rag_assets.billing.key_owners import described, set_command
 from rag_assets.billing.master_key import MasterKey, MasterKeys
 from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from rag_assets.common.settings import Settings
@@ -18,10 +19,10 @@ from rag_assets.models.providers.registry import WITH_KEYS
 from rag_assets.models.transport.credentials import Credentials
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.provider_keys import SealedKey, StoredKey
+from rag_assets.storage.catalog.provider_keys import KeyOwner, SealedKey, StoredKey
 
 PURPOSES = (*WITH_KEYS, RERANK)
-"""What a tenant may have a stored key for."""
+"""What a tenant or an organization may have a stored key for."""
 
 _SHOWN_CHARACTERS = 4
 _LEAST_SHOWN = 16
@@ -30,7 +31,7 @@ _LONGEST = 4096
 
 
 class KeyRing:
-    """The keys of one installation's tenants.
+    """The keys of one installation's tenants and organizations.
 
     Args:
         catalog: stores them encrypted.
@@ -46,8 +47,8 @@ class KeyRing:
         self._environ = os.environ if environ is None else environ
         self._master_keys = InstallationKeys(catalog, settings, self._environ)
 
-    def set(self, ref: TenantRef, provider: str, secret: SecretStr) -> None:
-        """Store a tenant's key for a provider, in place of its former one.
+    def set(self, owner: KeyOwner, provider: str, secret: SecretStr) -> None:
+        """Store a tenant's or an organization's key for a provider, in place of its former one.
 
         Raises:
             ConfigurationError: it cannot be a key, or the master key's file cannot be used.
@@ -56,53 +57,63 @@ class KeyRing:
         """
         require_key(secret)
         self._table.put(
-            ref,
+            owner,
             provider,
-            lambda: seal(self._sealing_key(ref, provider), ref, provider, secret),
+            lambda: seal(self._sealing_key(owner, provider), owner, provider, secret),
             last_four=_last_four(secret),
         )
 
-    def remove(self, ref: TenantRef, provider: str) -> bool:
-        """Delete a tenant's key for a provider; returns whether there was one."""
-        return self._table.remove(ref, provider)
+    def remove(self, owner: KeyOwner, provider: str) -> bool:
+        """Delete an owner's key for a provider; returns whether there was one."""
+        return self._table.remove(owner, provider)
 
     def stored(self, ref: TenantRef) -> frozenset[str]:
-        """The providers that a tenant has a stored key for."""
-        return frozenset(key.provider for key in self._table.all(ref.id) if key.ref == ref)
+        """The providers that there is a stored key for: the tenant's or its organization's."""
+        return frozenset(key.provider for key in self._table.usable(ref))
 
     def entries(self, tenant_id: str | None = None) -> list[KeyEntry]:
-        """All keys in displayable form, or a tenant's, by tenant and provider."""
-        stored = self._table.all(tenant_id)
-        keys = self._master_keys.read() if stored else None
-        entries = [entry_of(key, keys) for key in stored]
-        for record in self._catalog.tenants.all():
-            if record.state != "REMOVING" and tenant_id in {None, record.id}:
+        """All keys in displayable form, or those that a tenant may use.
+
+        By tenant and provider; of a tenant, its own before its organization's.
+        """
+        if tenant_id is None:
+            records, stored = self._catalog.tenants.all(), self._table.all()
+        else:
+            records = self._catalog.tenants.named([tenant_id])
+            stored = [key for record in records for key in self._table.usable(record.ref)]
+        entries = self._displayed(stored)
+        for record in records:
+            if record.state != "REMOVING":
                 entries += referenced_entries(record.id, record.config, self._environ)
-        return sorted(entries, key=lambda e: (e.tenant, e.provider, e.shown))
+        return sorted(entries, key=lambda e: (e.organization or "", e.tenant, e.provider, e.shown))
+
+    def entries_of_organization(self, organization_id: str) -> list[KeyEntry]:
+        """An organization's own keys in displayable form, by provider."""
+        return self._displayed(self._table.of_organization(organization_id))
 
     def credentials(
         self,
-        ref: TenantRef,
+        owner: KeyOwner,
         provider: str,
         reference: str | None,
         *,
         setting: str = "embedder.api_key",
     ) -> Credentials:
-        """The credentials of a tenant's model; the key is read when they are called.
+        """The credentials of a model; the key is read when they are called.
 
         Args:
-            ref: of the tenant.
+            owner: the tenant that uses it, or the organization whose key it is.
             provider: whose key it is.
             reference: the environment variable that is named instead of a stored key, as $NAME.
             setting: the setting that names it, for messages.
         """
         if reference is not None:
-            return partial(self._of_variable, ref, provider, reference, setting)
-        return partial(self._of_catalog, ref, provider, setting)
+            return partial(self._of_variable, owner, provider, reference, setting)
+        return partial(self._of_catalog, owner, provider, setting)
 
-    def record_use(self, ref: TenantRef, provider: str, *, worked: bool) -> None:
-        """Record that the stored key was used, and whether the provider accepted it."""
-        key = self._table.find(ref, provider)
+    def record_use(self, owner: KeyOwner, provider: str, *, worked: bool) -> None:
+        """Record a use of the key that an owner uses, and whether the provider accepted it."""
+        key = self._table.find(owner, provider)
         if key is not None:
             self._table.record_use(key, worked=worked)
 
@@ -119,6 +130,10 @@ class KeyRing:
         with self._table.rotation_lock():
             given = self._master_keys.of_environment()
             return self._rotate_file() if given is None else self._reseal(given)
+
+    def _displayed(self, stored: Sequence[StoredKey]) -> list[KeyEntry]:
+        keys = self._master_keys.read() if stored else None
+        return [entry_of(key, keys) for key in stored]
 
     def _rotate_file(self) -> int:
         stored = self._table.all()
@@ -137,12 +152,13 @@ class KeyRing:
 
     def _reseal(self, keys: MasterKeys) -> int:
         def resealed(key: StoredKey) -> SealedKey:
-            secret = unseal(self._master_keys.find(key, keys), key.ref, key.provider, key.sealed)
-            return seal(keys.present, key.ref, key.provider, secret)
+            master = self._master_keys.find(key, keys)
+            secret = unseal(master, key.owner, key.provider, key.sealed)
+            return seal(keys.present, key.owner, key.provider, secret)
 
         return self._table.reseal_all(resealed)
 
-    def _sealing_key(self, ref: TenantRef, provider: str) -> MasterKey:
+    def _sealing_key(self, owner: KeyOwner, provider: str) -> MasterKey:
         keys = self._master_keys.of_environment()
         if keys is None:
             file = self._master_keys.writable_file()
@@ -150,41 +166,41 @@ class KeyRing:
             if keys is None:
                 # A new master key in place of a lost one would hide the loss.
                 for key in self._table.all():
-                    if (key.ref, key.provider) != (ref, provider):
+                    if (key.owner, key.provider) != (owner, provider):
                         self._master_keys.find(key, None)
                 keys = file.create()
         return keys.present
 
     def _of_variable(
-        self, ref: TenantRef, provider: str, reference: str, setting: str
+        self, owner: KeyOwner, provider: str, reference: str, setting: str
     ) -> SecretStr:
         name = reference.removeprefix("$")
         value = self._environ.get(name)
         if not value:
             raise NoProviderKey(
-                f"tenant {ref.id!r} has no key for {provider}: the environment variable {name},"
+                f"{described(owner)} has no key for {provider}: the environment variable {name},"
                 f" which {setting} names, is not set",
                 hint="set it where rag-assets runs, before `rag-assets up` for the daemon as well",
             )
         return SecretStr(value.strip())
 
-    def _of_catalog(self, ref: TenantRef, provider: str, setting: str) -> SecretStr:
+    def _of_catalog(self, owner: KeyOwner, provider: str, setting: str) -> SecretStr:
         try:
-            return self._unsealed(ref, provider, setting)
+            return self._unsealed(owner, provider, setting)
         except KeyUnreadable:
             # A rotation may have ended after the key was read and before the master key was.
-            return self._unsealed(ref, provider, setting)
+            return self._unsealed(owner, provider, setting)
 
-    def _unsealed(self, ref: TenantRef, provider: str, setting: str) -> SecretStr:
-        key = self._table.find(ref, provider)
+    def _unsealed(self, owner: KeyOwner, provider: str, setting: str) -> SecretStr:
+        key = self._table.find(owner, provider)
         if key is None:
             raise NoProviderKey(
-                f"tenant {ref.id!r} has no key for {provider}",
-                hint=f"give it one: rag-assets keys set {ref.id} {provider}; or name the"
-                f" environment variable that holds it in tenants.yaml, {setting}: $NAME",
+                f"{described(owner)} has no key for {provider}",
+                hint=f"give it one: {set_command(owner, provider)}; or name the environment"
+                f" variable that holds it in tenants.yaml, {setting}: $NAME",
             )
         master = self._master_keys.find(key, self._master_keys.read())
-        return unseal(master, ref, provider, key.sealed)
+        return unseal(master, key.owner, provider, key.sealed)
 
 
 def require_key(secret: SecretStr) -> None:

@@ -1,4 +1,4 @@
-"""tenants.yaml: reads the list of tenants, and edits it without loss of comments."""
+"""tenants.yaml: reads tenants and what projects begin with, and edits it, comments kept."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from ruamel.yaml.error import YAMLError
 
 from rag_assets.common.errors import ConfigurationError, UnknownTenant
 from rag_assets.ingest.sources.registry import paths_of
+from rag_assets.systems.registry import installed_systems
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.projects import require_beginning
 
 _HEADER = """\
 # Tenants, their sources and settings: docs/configuration.md explains every field.
@@ -44,7 +47,9 @@ class TenantsFile:
             ConfigurationError: the file or a tenant in it is not valid.
         """
         document = self._read()
+        require_beginning(_beginning(document), _project_profiles())
         tenants: dict[str, dict[str, Any]] = {}
+        projects: dict[tuple[str, str | None, str | None], str] = {}
         for number, entry in enumerate(document["tenants"], start=1):
             if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
                 raise ConfigurationError(
@@ -58,8 +63,23 @@ class TenantsFile:
                     f"{self.path.name}: tenant {tenant.id!r} is listed twice",
                     hint="keep one of the two",
                 )
+            if profile_of(tenant.profile).requires_project:
+                place = (tenant.profile, tenant.organization, tenant.project)
+                if (other := projects.setdefault(place, tenant.id)) != tenant.id:
+                    raise ConfigurationError(
+                        f"{self.path.name}: tenants {other!r} and {tenant.id!r} are one project",
+                        hint="give one of them another organization or project",
+                    )
             tenants[tenant.id] = config
         return tenants
+
+    def beginning_of_projects(self) -> dict[str, Any]:
+        """What every project begins with that is made over the API, paths made absolute.
+
+        Raises:
+            ConfigurationError: the file is not valid.
+        """
+        return self._absolute(_beginning(self._read()))
 
     def add(self, config: Mapping[str, Any]) -> None:
         """Append a tenant.
@@ -126,10 +146,16 @@ class TenantsFile:
                 f"{self.path} must hold a list named tenants", hint="see docs/configuration.md"
             )
         # A misspelled list would read as an empty one, and disable every tenant.
-        if unknown := [str(key) for key in document if key != "tenants"]:
+        if unknown := [str(key) for key in document if key not in {"tenants", "projects"}]:
             raise ConfigurationError(
                 f"{self.path}: there is no field {unknown[0]!r}",
-                hint="its only field is a list named tenants; see docs/configuration.md",
+                hint="it has a list named tenants, and may have projects;"
+                " see docs/configuration.md",
+            )
+        if not isinstance(document.get("projects") or {}, Mapping):
+            raise ConfigurationError(
+                f"{self.path}: projects must be a group of fields",
+                hint="it is what projects begin with; see docs/configuration.md",
             )
         document.setdefault("tenants", [])
         return document
@@ -164,6 +190,15 @@ class TenantsFile:
 
     def _path(self, written: str) -> str:
         return str(self.path.parent / Path(os.path.expandvars(written)).expanduser())
+
+
+def _beginning(document: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(_plain(document.get("projects") or {}))
+
+
+def _project_profiles() -> dict[str, bool]:
+    profiles = installed_systems().profiles
+    return {name: profile.requires_project for name, profile in profiles.items()}
 
 
 def _yaml() -> YAML:

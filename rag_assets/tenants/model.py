@@ -203,7 +203,8 @@ class DriftConfig(_Model):
     """How often everything is compared.
 
     Attributes:
-        days: days within which every document of the sources is read again.
+        days: days within which every document of the sources is read again, every vector of an
+            entry compared with the lake, and every file of the lake read.
     """
 
     days: int = Field(default=7, ge=1, le=366)
@@ -215,14 +216,16 @@ class Tenant(_Model):
     Attributes:
         id: also the name of its partition.
         profile: of the system that its defaults come from.
-        organization, project: for applications that identify the tenant by these.
+        name: for people; applications that make projects set it.
+        organization, project: for applications that identify the tenant by these. A profile may
+            require both; then no other tenant of the profile has the same two.
         chat_model: the model that its application chats with and that writes answers: its name,
             or more about it. A provider "auto" of embeddings goes by it.
         enabled: a disabled tenant neither indexes nor answers.
         sources: of its documents, each with a unique name.
         chunkers: rules that choose another chunker; the first that applies counts.
         caps: spending caps for embeddings and answers; finished work is kept.
-        auto_repair: whether what differs between sources, catalog and index is repaired as soon as
+        auto_repair: whether what differs between sources, catalog, lake and index is repaired when
             it is found; otherwise checks report it.
         retention_days: documents are pruned when their present content was first embedded longer
             ago: a number, or one for each source type ("file" for files), of which those that are
@@ -241,6 +244,7 @@ class Tenant(_Model):
 
     id: TenantId
     profile: str = DEFAULT_PROFILE
+    name: Annotated[str | None, StringConstraints(min_length=1, max_length=256)] = None
     organization: str | None = None
     project: str | None = None
     chat_model: Annotated[ChatModelConfig | None, BeforeValidator(from_name)] = None
@@ -297,6 +301,13 @@ class Tenant(_Model):
         days = self.retention_days
         return days.get(source_type) if isinstance(days, dict) else days
 
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The metadata that all of its documents have: the ids of the project that it is."""
+        if not profile_of(self.profile).requires_project:
+            return {}
+        return {"organizationId": self.organization or "", "projectId": self.project or ""}
+
     def min_score(self, embedder_id: str) -> float | None:
         """The cosine below which a hit is left out; None: there is no threshold.
 
@@ -332,6 +343,8 @@ class Tenant(_Model):
             raise ConfigurationError(
                 f"tenant {config.get('id')!r}: {error.message}", hint=error.hint
             ) from None
+        if profile_of(tenant.profile).requires_project:
+            _require_project(tenant)
         names = [source.name for source in tenant.sources]
         if len(set(names)) < len(names):
             raise ConfigurationError(
@@ -345,3 +358,12 @@ class Tenant(_Model):
                 hint=f"its sources are: {', '.join(names) or 'none'}",
             )
         return tenant
+
+
+def _require_project(tenant: Tenant) -> None:
+    missing = [name for name in ("organization", "project") if not getattr(tenant, name)]
+    if missing:
+        raise ConfigurationError(
+            f"tenant {tenant.id!r}: the profile {tenant.profile!r} needs its {missing[0]}",
+            hint="set organization and project, by which applications name it",
+        )

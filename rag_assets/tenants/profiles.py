@@ -38,6 +38,15 @@ def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def configured_sources(config: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The sources of a configuration as stored: its own, or else those of its profile."""
+    if "sources" in config:
+        own: Sequence[Mapping[str, Any]] = config["sources"]
+        return own
+    profile = installed_systems().profiles.get(config.get("profile", DEFAULT_PROFILE))
+    return () if profile is None else profile.defaults.get("sources", ())
+
+
 def profile_of(name: str) -> Profile:
     """The profile of a tenant that was validated.
 

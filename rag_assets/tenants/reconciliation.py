@@ -47,14 +47,10 @@ def plan_tenants(
     for tenant_id, config in listed.items():
         enabled = config.get("enabled", True) is not False
         record = known.get(tenant_id)
-        if record is not None and record.state == "REMOVING":
+        if record is not None and (record.state == "REMOVING" or record.origin != "file"):
             continue
         state = "ACTIVE" if enabled else "DISABLED"
-        if record is None or (record.config, record.state, record.origin) != (
-            config,
-            state,
-            "file",
-        ):
+        if record is None or (record.config, record.state) != (config, state):
             put.append((config, enabled))
     disable = [
         tenant_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeAlias, Union
+from typing import Annotated, Any, TypeAlias, TypeVar, Union
 
 from pydantic import PlainSerializer, PlainValidator, ValidationError, ValidationInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -12,6 +12,8 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.registry import SOURCE_KINDS, kind_of
 from rag_assets.tenants.kinds import kinds_of
+
+SourceT = TypeVar("SourceT", bound=SourceConfig)
 
 
 def _validated(value: Any, info: ValidationInfo) -> SourceConfig:
@@ -43,3 +45,39 @@ Source: TypeAlias = Annotated[
     PlainSerializer(_serialized),
 ]
 """The configuration of a source of any kind."""
+
+
+def chosen_source(
+    tenant_id: str,
+    takes: Mapping[str, SourceT],
+    wanted: str | None,
+    *,
+    kind: str,
+    refusal: type[ConfigurationError],
+) -> SourceT:
+    """The source that pushed content belongs to: the one that is wanted, or the only one.
+
+    Args:
+        tenant_id: the tenant.
+        takes: its sources of the kind, by name.
+        wanted: the name that was given, if any.
+        kind: the `type` of these sources in tenants.yaml.
+        refusal: the error to raise.
+
+    Raises:
+        ConfigurationError: the refusal: there is none, or it is not clear which is meant.
+    """
+    if not takes:
+        raise refusal(
+            f"tenant {tenant_id!r} has no source that takes {kind}",
+            hint=f"add `{{name: {kind}, type: {kind}}}` to its sources in tenants.yaml",
+        )
+    if wanted is None and len(takes) == 1:
+        return next(iter(takes.values()))
+    if wanted is not None and wanted in takes:
+        return takes[wanted]
+    which = "none of that name" if wanted else "several"
+    raise refusal(
+        f"of the sources of tenant {tenant_id!r} that take {kind} there are {which}",
+        hint=f"name one as `source`: {', '.join(sorted(takes))}",
+    )

@@ -20,8 +20,14 @@ SOURCE = {"name": "files", "type": "files", "root": "/files"}
         ({"sources": [{**SOURCE, "include": "*.md"}]}, "sources.0.include: it must be a list"),
         ({"sources": [{**SOURCE, "include": ["["]}]}, "sources.0.include: not a usable glob: '['"),
         ({"sources": [{**SOURCE, "include": []}]}, "sources.0.include: it must not be empty"),
-        ({"sources": [{**SOURCE, "type": "ftp"}]}, "sources.0.type: choose one of: files, records"),
-        ({"sources": [{**SOURCE, "type": 5}]}, "sources.0.type: choose one of: files, records"),
+        (
+            {"sources": [{**SOURCE, "type": "ftp"}]},
+            "sources.0.type: choose one of: files, records, uploads",
+        ),
+        (
+            {"sources": [{**SOURCE, "type": 5}]},
+            "sources.0.type: choose one of: files, records, uploads",
+        ),
         ({"sources": ["docs"]}, "sources.0: it must be a group of fields"),
         ({"chunker": "recursive"}, "chunker: it must be a group of fields"),
         ({"parser": {"ocr": "maybe"}}, "parser.ocr: it must be true or false"),

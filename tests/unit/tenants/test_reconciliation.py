@@ -37,13 +37,17 @@ def test_equal_tenants_are_left_alone() -> None:
         None,
         Record("a", config={"id": "a", "retention_days": 3}),
         Record("a", "DISABLED", config=CONFIG),
-        Record("a", origin="api", config=CONFIG),
     ],
-    ids=["new", "changed", "listed again", "made over the API"],
+    ids=["new", "changed", "listed again"],
 )
 def test_tenants_of_the_file_are_put(record: Record | None) -> None:
     changes = plan_tenants({"a": CONFIG}, known(record) if record else {})
     assert changes.put == ((CONFIG, True),)
+
+
+def test_tenants_made_over_the_api_are_left_alone() -> None:
+    changes = plan_tenants({"a": CONFIG}, known(Record("a", origin="api", config={"id": "b"})))
+    assert (changes.put, changes.disable) == ((), ())
 
 
 def test_tenants_with_enabled_false_are_put_disabled() -> None:

@@ -45,7 +45,8 @@ def test_a_profile_fills_in_unset_fields() -> None:
 
 @pytest.mark.parametrize("profile", installed_systems().profiles)
 def test_every_profile_makes_a_tenant(profile: str) -> None:
-    assert Tenant.from_config({"id": "a", "profile": profile}).profile == profile
+    config = {"id": "a", "profile": profile, "organization": "acme", "project": "web"}
+    assert Tenant.from_config(config).profile == profile
 
 
 def test_a_profile_is_not_changed_by_its_use() -> None:

@@ -1,0 +1,29 @@
+"""The owners of keys, and commands for their keys, in messages."""
+
+from __future__ import annotations
+
+import shlex
+
+from rag_assets.storage.catalog.organizations import OrganizationRef
+from rag_assets.storage.catalog.provider_keys import KeyOwner
+
+
+def described(owner: KeyOwner) -> str:
+    """The owner of a key, as messages name it."""
+    kind = "organization" if isinstance(owner, OrganizationRef) else "tenant"
+    return f"{kind} {owner.id!r}"
+
+
+def set_command(owner: KeyOwner, provider: str) -> str:
+    """The command that stores an owner's key for a provider."""
+    return f"rag-assets keys set {_arguments(owner, provider)}"
+
+
+def remove_command(owner: KeyOwner, provider: str) -> str:
+    """The command that deletes it."""
+    return f"rag-assets keys remove {_arguments(owner, provider)}"
+
+
+def _arguments(owner: KeyOwner, provider: str) -> str:
+    option = " --organization" if isinstance(owner, OrganizationRef) else ""
+    return f"{shlex.quote(owner.id)} {provider}{option}"

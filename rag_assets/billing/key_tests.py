@@ -1,0 +1,123 @@
+"""Tests of keys: one small call shows whether a provider accepts a key."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from rag_assets.billing.embedder_choice import choose
+from rag_assets.billing.key_health import KeyReportingEmbedder
+from rag_assets.billing.key_ring import KeyRing
+from rag_assets.billing.spending import used_of
+from rag_assets.common.errors import (
+    ConfigurationError,
+    KeyUnreadable,
+    NoProviderKey,
+    ProviderError,
+)
+from rag_assets.common.settings import Settings
+from rag_assets.models.config.embedder import AUTO, EmbedderConfig
+from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.embedding.protocol import Charge
+from rag_assets.models.embedding.query import embed_query
+from rag_assets.models.factory import build_embedder, price_of
+from rag_assets.models.providers.registry import auto_embeddings
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.provider_keys import KeyOwner
+from rag_assets.systems.registry import installed_systems
+from rag_assets.tenants.file import TenantsFile
+from rag_assets.tenants.model import Tenant
+
+_TEXT = "test"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTest:
+    """The outcome of a test.
+
+    Attributes:
+        worked: whether the provider answered with a vector.
+        reason: why it did not; None if it did.
+        latency_ms: until it answered, connecting included.
+    """
+
+    worked: bool
+    reason: str | None
+    latency_ms: int
+
+
+class KeyTests:
+    """Tests keys by embedding a word as documents are embedded with them.
+
+    Args:
+        catalog: holds tenants and keys.
+        settings: of the installation.
+    """
+
+    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+        self._catalog = catalog
+        self._settings = settings
+        self._keys = KeyRing(catalog, settings)
+
+    async def test(self, owner: KeyOwner, provider: str) -> KeyTest:
+        """Make one small call with the key that an owner has, or uses, for a provider.
+
+        Its cost is recorded for a tenant, and no cap keeps it back.
+
+        Raises:
+            NoProviderKey, KeyUnreadable: there is no key to test.
+            ConfigurationError: such a key embeds nothing, so it cannot be tested.
+        """
+        config = self._config(owner, provider)
+        credentials = self._keys.credentials(owner, provider, config.api_key)
+        # Not within the call, so that a missing key is no outcome of it.
+        secret = credentials()
+        embedder = build_embedder(
+            config, credentials=lambda: secret, network=self._settings.private_endpoints
+        )
+        if config.api_key is None:
+            embedder = KeyReportingEmbedder(
+                embedder, lambda worked: self._keys.record_use(owner, provider, worked=worked)
+            )
+        reason, charge, began = None, Charge(), time.monotonic()
+        try:
+            answer = await embed_query(embedder, _TEXT)
+            charge = Charge(answer.tokens, answer.requests, 1)
+        except (NoProviderKey, KeyUnreadable):
+            raise
+        except ProviderError as error:
+            reason = error.message
+        finally:
+            latency = time.monotonic() - began
+            await embedder.close()
+        if isinstance(owner, TenantRef) and charge.tokens:
+            account = provider_and_model(embedder.embedder_id)
+            self._catalog.usage.add(owner, *account, used_of(charge, price_of(config)))
+        return KeyTest(reason is None, reason, round(latency * 1000))
+
+    def _config(self, owner: KeyOwner, provider: str) -> EmbedderConfig:
+        if isinstance(owner, TenantRef):
+            tenant = Tenant.from_config(self._catalog.tenants.get(owner.id).config)
+            embedder = tenant.embedder
+        else:
+            embedder = self._of_projects()
+        if embedder.provider == provider:
+            return embedder
+        if provider in auto_embeddings():
+            auto = embedder if embedder.provider == AUTO else EmbedderConfig(provider=AUTO)
+            return choose(auto.model_copy(update={"only": provider})).embedder
+        raise ConfigurationError(
+            f"a key for {provider} cannot be tested: nothing is embedded with it",
+            hint="keys of the provider that embeds can be tested",
+        )
+
+    def _of_projects(self) -> EmbedderConfig:
+        """The embedder that projects begin with."""
+        beginning = TenantsFile(self._settings.tenants_file).beginning_of_projects()
+        for name, profile in installed_systems().profiles.items():
+            if profile.requires_project:
+                config = {**beginning, "id": "projects", "profile": name}
+                config |= {"organization": "any", "project": "any"}
+                return Tenant.from_config(config).embedder
+        return EmbedderConfig(provider=AUTO)

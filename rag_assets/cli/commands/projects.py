@@ -1,0 +1,174 @@
+"""projects list, put, remove; organizations list, put."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rag_assets.cli.commands.output import print_json, print_table, say
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from rag_assets.pipeline.projects import Projects
+    from rag_assets.storage.catalog.organizations import Organization
+    from rag_assets.storage.catalog.tenants import TenantRecord
+    from rag_assets.tenants.projects import Project, ProjectSettings
+
+
+@with_session
+def list_projects(session: Session, organization: str | None, *, as_json: bool) -> None:
+    """Print projects with their tenants and settings."""
+    table = session.catalog.projects
+    records = table.all() if organization is None else table.of_organization(organization)
+    rows = [_shown(session, record) for record in records]
+    if as_json:
+        print_json({"projects": rows})
+        return
+    names = ("organization", "project", "tenant", "state", "origin", "name", "embedder", "key")
+    print_table(list(names), [tuple(row[name] or "" for name in names) for row in rows])
+    if not rows:
+        say("\nMake one with: rag-assets projects put ORGANIZATION PROJECT")
+
+
+@with_session
+def put_project(
+    session: Session,
+    profile: str,
+    organization: str,
+    project: str,
+    settings: Mapping[str, Any],
+    *,
+    anew: bool,
+    as_json: bool,
+) -> None:
+    """Make a project, or change what is given of its settings."""
+    named = _project(profile, organization, project)
+    done = _projects(session).put(named, _settings(settings), anew=anew)
+    shown = {**_shown(session, done.record), "created": done.created, "changed": done.changed}
+    if as_json:
+        print_json(shown)
+        return
+    what = "made" if done.created else "changed" if done.changed else "as it was"
+    say(f"Project {project} of {organization} is {what}: tenant {done.record.id}.")
+    if shown["key"] == "missing":
+        say(f"It has no key: rag-assets keys set {done.record.id} {shown['embedder_provider']}")
+
+
+@with_session
+def remove_project(
+    session: Session,
+    profile: str,
+    organization: str,
+    project: str,
+    *,
+    confirmed: bool,
+    as_json: bool,
+) -> None:
+    """Delete a project's tenant from every store."""
+    from rag_assets.cli.commands import tenants
+
+    record = _projects(session).get(_project(profile, organization, project))
+    tenants.remove(record.id, confirmed=confirmed, as_json=as_json)
+
+
+@with_session
+def list_organizations(session: Session, *, as_json: bool) -> None:
+    """Print organizations with their settings and numbers of projects."""
+    counts = Counter(record.organization for record in session.catalog.projects.all())
+    found = [(each, counts[each.id]) for each in session.catalog.organizations.all()]
+    if as_json:
+        shown = [{**asdict(each), "projects": count} for each, count in found]
+        print_json({"organizations": shown})
+        return
+    print_table(
+        ["organization", "guidelines", "chat model", "projects", "changed"],
+        [(*_row(each)[:3], count, _row(each)[3]) for each, count in found],
+    )
+
+
+@with_session
+def put_organization(
+    session: Session,
+    organization_id: str,
+    *,
+    guidelines: bool | None,
+    chat_model: str | None,
+    as_json: bool,
+) -> None:
+    """Make an organization, or change what is given of its settings."""
+    from rag_assets.storage.catalog.organizations import UNCHANGED
+
+    organization = _projects(session).put_organization(
+        organization_id,
+        rag_guidelines=UNCHANGED if guidelines is None else guidelines,
+        chat_model=UNCHANGED if chat_model is None else chat_model or None,
+    )
+    if as_json:
+        print_json(asdict(organization))
+        return
+    _, switched, model, _ = _row(organization)
+    say(f"Organization {organization_id}: guidelines {switched}, chat model {model or 'none'}.")
+
+
+def _projects(session: Session) -> Projects:
+    from rag_assets.pipeline.projects import Projects
+
+    return Projects(session.catalog, session.settings)
+
+
+def _project(profile: str, organization: str, project: str) -> Project:
+    from rag_assets.tenants.profiles import profile_of
+    from rag_assets.tenants.projects import Project
+
+    if not profile_of(profile).requires_project:
+        raise ConfigurationError(
+            f"tenants of the profile {profile!r} are no projects",
+            hint="`rag-assets tenants add` adds one",
+        )
+    return Project(profile, organization, project)
+
+
+def _settings(given: Mapping[str, Any]) -> ProjectSettings:
+    from pydantic import ValidationError
+
+    from rag_assets.tenants.problems import problem_of
+    from rag_assets.tenants.projects import ProjectSettings
+
+    try:
+        return ProjectSettings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ConfigurationError(
+            problem_of(first), hint="see `rag-assets projects put --help`"
+        ) from None
+
+
+def _shown(session: Session, record: TenantRecord) -> dict[str, Any]:
+    from rag_assets.models.factory import embedder_id_of
+    from rag_assets.tenants.model import Tenant
+    from rag_assets.tenants.projects import shown_settings
+
+    choice = session.embedders.choice(record)
+    return {
+        "organization": record.organization,
+        "project": record.project,
+        "tenant": record.id,
+        "state": record.state,
+        "origin": record.origin,
+        **shown_settings(Tenant.from_config(record.config)),
+        "embedder": embedder_id_of(choice.embedder),
+        "embedder_provider": choice.embedder.provider,
+        "key": choice.key,
+    }
+
+
+def _row(organization: Organization) -> tuple[str, str, str, str]:
+    return (
+        organization.id,
+        "on" if organization.rag_guidelines else "off",
+        organization.chat_model or "",
+        f"{organization.updated_at:%Y-%m-%d %H:%M} UTC",
+    )

@@ -1,0 +1,130 @@
+"""Projects and organizations: made and changed by applications, within what operators allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rag_assets.common.errors import InvalidRequest, UnknownProject
+from rag_assets.common.settings import Settings
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.organizations import UNCHANGED, Organization, Unchanged
+from rag_assets.storage.catalog.projects import PutProject, configured_by_operator
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.tenants.file import TenantsFile
+from rag_assets.tenants.projects import Project, ProjectSettings, project_config, require_name
+
+
+class Projects:
+    """The projects of an installation.
+
+    Args:
+        catalog: holds their tenants.
+        settings: have tenants.yaml.
+    """
+
+    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+        self._catalog = catalog
+        self._file = TenantsFile(settings.tenants_file)
+
+    def get(self, project: Project) -> TenantRecord:
+        """The tenant of a project, of whatever origin.
+
+        Raises:
+            UnknownProject: there is none.
+        """
+        record = self._catalog.projects.find(project)
+        if record is None:
+            raise UnknownProject(
+                f"organization {project.organization!r} has no project {project.project!r}",
+                hint="`rag-assets projects list` shows them; `rag-assets projects put` makes one",
+            )
+        return record
+
+    def covered(self, tenant_ids: Iterable[str], profile: str, project: str) -> TenantRecord:
+        """The one of a token's tenants that is this project, of whatever organization.
+
+        Args:
+            tenant_ids: that the token covers.
+            profile: of the system that is asked for.
+            project: the application's id of it.
+
+        Raises:
+            UnknownProject: none of them is; whether another organization has it, is not disclosed.
+            InvalidRequest: several organizations have it, and the token covers their projects.
+        """
+        found = self._catalog.projects.covered(tenant_ids, profile, project)
+        if len(found) > 1:
+            raise InvalidRequest(
+                "the token covers projects of this id of several organizations",
+                hint="use a token for one organization",
+            )
+        if not found:
+            raise UnknownProject(
+                "none of the token's tenants is this project",
+                hint="make it, or use a token that covers it",
+            )
+        return found[0]
+
+    def put(self, project: Project, settings: ProjectSettings, *, anew: bool = False) -> PutProject:
+        """Make a project, or change what is given of its settings; the same again changes nothing.
+
+        Args:
+            project: to make or change.
+            settings: what to set of it.
+            anew: an existing project begins again with what tenants.yaml has for projects now, and
+                loses its settings.
+
+        Raises:
+            ConfiguredByOperator: tenants.yaml defines the project.
+            InvalidRequest: the settings do not fit what the operator has configured.
+            TenantBusy: the project is being removed.
+            ConfigurationError: tenants.yaml is not usable.
+        """
+        listed = self._file.load()
+        for config in listed.values():
+            # It may not have reached the catalog yet.
+            if _project_of(config) == (project.profile, project.organization, project.project):
+                raise configured_by_operator(config["id"])
+        beginning = self._file.beginning_of_projects()
+        done = self._catalog.projects.put(
+            project,
+            lambda tenant_id, present: project_config(
+                project,
+                tenant_id,
+                settings,
+                beginning=beginning,
+                present=None if anew else present,
+            ),
+        )
+        if done.changed and not done.created:
+            # What waits for a key may be embedded by another provider now.
+            self._catalog.quarantine.retry_transient_failures(done.record.ref)
+        return done
+
+    def put_organization(
+        self,
+        organization_id: str,
+        *,
+        rag_guidelines: bool | Unchanged = UNCHANGED,
+        chat_model: str | Unchanged | None = UNCHANGED,
+    ) -> Organization:
+        """Set what is given of an organization; its projects follow.
+
+        Raises:
+            InvalidRequest: this cannot be an organization's id.
+        """
+        require_name("organization", organization_id)
+        organization, changed = self._catalog.organizations.put(
+            organization_id, rag_guidelines=rag_guidelines, chat_model=chat_model
+        )
+        if changed:
+            for record in self._catalog.projects.of_organization(organization_id):
+                if record.state != "REMOVING":
+                    self._catalog.quarantine.retry_transient_failures(record.ref)
+        return organization
+
+
+def _project_of(config: object) -> tuple[object, ...] | None:
+    if not isinstance(config, dict):
+        return None
+    return tuple(config.get(name) for name in ("profile", "organization", "project"))

@@ -1,0 +1,114 @@
+"""Organizations: what holds for all projects of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.sql import func
+
+from rag_assets.storage.catalog.changes import TENANTS, notify
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.tables import organizations, tenants
+
+
+class Unchanged(Enum):
+    """The type of UNCHANGED."""
+
+    UNCHANGED = 0
+
+
+UNCHANGED: Final = Unchanged.UNCHANGED
+"""The value of a parameter that leaves a setting as it is, where None is a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationRef:
+    """An organization's id, as the owner of keys."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """One row of `organizations`.
+
+    Attributes:
+        rag_guidelines: whether documents are embedded and searched for guidelines of its projects.
+        chat_model: the name of the chat model of its projects that have none of their own.
+        updated_at: when one of these changed last.
+    """
+
+    id: str
+    rag_guidelines: bool
+    chat_model: str | None
+    updated_at: datetime
+
+
+class OrganizationTable:
+    """Queries on `organizations`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> list[Organization]:
+        """Every organization, by id."""
+        query = select(organizations).order_by(organizations.c.id)
+        with self._database.begin() as connection:
+            return [_organization(row) for row in connection.execute(query)]
+
+    def find(self, organization_id: str) -> Organization | None:
+        """One organization; None if no tenant names it and nothing was set for it."""
+        query = select(organizations).where(organizations.c.id == organization_id)
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        return _organization(row) if row else None
+
+    def put(
+        self,
+        organization_id: str,
+        *,
+        rag_guidelines: bool | Unchanged = UNCHANGED,
+        chat_model: str | Unchanged | None = UNCHANGED,
+    ) -> tuple[Organization, bool]:
+        """Set what is given of an organization; whatever else is set stays.
+
+        Its projects follow: their configuration counts as changed.
+
+        Returns:
+            the organization, and whether anything changed.
+        """
+        given: dict[str, Any] = {"rag_guidelines": rag_guidelines, "chat_model": chat_model}
+        given = {name: value for name, value in given.items() if value is not UNCHANGED}
+        columns = organizations.c
+        with self._database.begin() as connection:
+            add_organizations(connection, [organization_id])
+            differs = [columns[name].is_distinct_from(value) for name, value in given.items()]
+            changed = (
+                update(organizations)
+                .where(columns.id == organization_id, or_(False, *differs))
+                .values(**given, updated_at=func.clock_timestamp())
+            )
+            has_changed = bool(given) and connection.execute(changed).rowcount > 0
+            if has_changed:
+                follow = update(tenants).where(tenants.c.organization == organization_id)
+                connection.execute(follow.values(updated_at=func.clock_timestamp()))
+                notify(connection, TENANTS)
+            query = select(organizations).where(columns.id == organization_id)
+            return _organization(connection.execute(query).one()), has_changed
+
+
+def add_organizations(connection: Connection, organization_ids: Iterable[str]) -> None:
+    """Add organizations that are not there yet, with nothing set."""
+    rows = [{"id": organization_id} for organization_id in organization_ids]
+    if rows:
+        connection.execute(upsert(organizations).values(rows).on_conflict_do_nothing())
+
+
+def _organization(row: Row[Any]) -> Organization:
+    return Organization(row.id, row.rag_guidelines, row.chat_model, row.updated_at)

@@ -1,0 +1,241 @@
+"""Projects: tenants that an application makes, and what it may set of them.
+
+An application names a project by its organization and the project's id. Whatever decides where data
+comes from or goes to is the operator's: an application sets the fields of ProjectSettings alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, field_validator
+
+from rag_assets.common.errors import ConfigurationError, InvalidRequest
+from rag_assets.models.config.embedder import AUTO
+from rag_assets.models.providers.registry import auto_embeddings
+from rag_assets.models.transport.settings import ModelName
+from rag_assets.tenants.model import CapsConfig, RetrievalConfig, Tenant
+
+MAX_NAME = 256
+
+_PLAIN = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
+_LONGEST_ID = 63
+_DIGEST = 16
+_STEM = (_LONGEST_ID - _DIGEST - 2) // 2
+
+if TYPE_CHECKING:
+    AutoProvider: TypeAlias = str
+else:
+    AutoProvider = Literal[(AUTO, *auto_embeddings())]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What an application names a project by.
+
+    Attributes:
+        profile: of the system that the project is used with.
+        organization, project: ids of the application's.
+
+    Raises:
+        InvalidRequest: one of the ids is empty, too long, or holds what is not a character.
+    """
+
+    profile: str
+    organization: str
+    project: str
+
+    def __post_init__(self) -> None:
+        require_name("organization", self.organization)
+        require_name("project", self.project)
+
+    @property
+    def tenant_ids(self) -> tuple[str, ...]:
+        """Ids for its tenant, in order of preference; no other project has the last one.
+
+        The first one is readable, if the names are of a form in which no others give the same one.
+        """
+        organization, project = self.organization, self.project
+        plain = f"{organization}.{project}"
+        is_plain = _PLAIN.fullmatch(organization) and _PLAIN.fullmatch(project)
+        parts = json.dumps([self.profile, organization, project]).encode()
+        digest = hashlib.sha256(parts).hexdigest()[:_DIGEST]
+        unique = f"{_stem(organization)}.{_stem(project)}.{digest}"
+        return (plain, unique) if is_plain and len(plain) <= _LONGEST_ID else (unique,)
+
+
+class ProjectSettings(BaseModel):
+    """All that an application may set of a project.
+
+    What is not given stays as it is; null stands for what projects begin with.
+
+    Attributes:
+        name: for people.
+        chat_model: name of the model that it chats with: its embedder follows from it.
+        provider: of embeddings; "auto": as follows from the chat model and the keys.
+        min_score: cosine below which a passage is left out.
+        caps: spending caps, all of them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
+    chat_model: ModelName | None = None
+    provider: AutoProvider | None = None
+    min_score: float | None = None
+    caps: CapsConfig | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _readable(cls, name: str | None) -> str | None:
+        if name is not None and not _is_text(name):
+            raise ValueError("it holds control characters")
+        return name
+
+    @field_validator("min_score")
+    @classmethod
+    def _cosine(cls, score: float | None) -> float | None:
+        return RetrievalConfig(min_score=score).min_score
+
+
+def require_name(what: str, name: str) -> None:
+    """Require a usable id of an application's.
+
+    Raises:
+        InvalidRequest: it is empty, too long, or holds control characters.
+    """
+    if not 0 < len(name) <= MAX_NAME or not _is_text(name):
+        raise InvalidRequest(
+            f"{what} is not a usable id",
+            hint=f"1 to {MAX_NAME} characters, without control characters",
+        )
+
+
+def project_config(
+    project: Project,
+    tenant_id: str,
+    settings: ProjectSettings,
+    *,
+    beginning: Mapping[str, Any],
+    present: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The configuration of a project's tenant.
+
+    Args:
+        project: whose.
+        tenant_id: the tenant's id.
+        settings: to change.
+        beginning: what projects begin with, as in tenants.yaml.
+        present: the present configuration; None for a new project.
+
+    Raises:
+        InvalidRequest: the settings do not fit what the operator has configured.
+    """
+    config = dict(beginning if present is None else present)
+    config |= {"id": tenant_id, "profile": project.profile}
+    config |= {"organization": project.organization, "project": project.project}
+    given = settings.model_fields_set
+    if "name" in given:
+        _put(config, "name", settings.name)
+    if "chat_model" in given:
+        _put(config, "chat_model", _chat_model(config, beginning, settings.chat_model))
+    if "provider" in given:
+        _put(config, "embedder", _embedder(config, settings.provider))
+    if "min_score" in given:
+        score, of_all = settings.min_score, dict(beginning.get("retrieval") or {})
+        retrieval = dict(config.get("retrieval") or {})
+        _put(retrieval, "min_score", of_all.get("min_score") if score is None else score)
+        _put(config, "retrieval", retrieval or None)
+    if "caps" in given:
+        caps = settings.caps.model_dump(exclude_none=True) if settings.caps else None
+        _put(config, "caps", beginning.get("caps") if caps is None else caps)
+    try:
+        Tenant.from_config(config)
+    except ConfigurationError as error:
+        raise InvalidRequest(
+            f"the settings do not fit what projects begin with: {error.message}",
+            hint="leave them out, or ask the operator",
+        ) from None
+    return config
+
+
+def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]) -> None:
+    """Require that a project can begin with this configuration.
+
+    Args:
+        beginning: as in tenants.yaml.
+        profiles: whether each of the installed profiles requires a project.
+
+    Raises:
+        ConfigurationError: it names a field that is not for all projects, or a wrong value.
+    """
+    own = sorted({"id", "name", "profile", "organization", "project", "enabled"} & set(beginning))
+    if own:
+        raise ConfigurationError(
+            f"projects: {own[0]} is each project's own", hint="take it out of `projects`"
+        )
+    for profile, requires_project in profiles.items():
+        if requires_project:
+            project = {"profile": profile, "organization": "any", "project": "any"}
+            Tenant.from_config({**beginning, "id": "projects", **project})
+
+
+def shown_settings(tenant: Tenant) -> dict[str, Any]:
+    """The settings of ProjectSettings as they are in force.
+
+    Args:
+        tenant: with the provider that is configured, which may be "auto".
+    """
+    embedder = tenant.embedder
+    return {
+        "name": tenant.name,
+        "chat_model": tenant.chat_model.model if tenant.chat_model else None,
+        "provider": embedder.only or embedder.provider,
+        "min_score": tenant.retrieval.min_score,
+        "caps": tenant.caps.model_dump(),
+    }
+
+
+def _chat_model(config: Mapping[str, Any], beginning: Mapping[str, Any], name: str | None) -> Any:
+    present = config.get("chat_model")
+    if name is None:
+        return beginning.get("chat_model")
+    # A gateway stays, whatever model it is asked for.
+    return {**present, "model": name} if isinstance(present, Mapping) else name
+
+
+def _embedder(config: Mapping[str, Any], provider: str | None) -> dict[str, Any] | None:
+    embedder = {k: v for k, v in (config.get("embedder") or {}).items() if k != "only"}
+    chosen = Tenant.from_config({**config, "embedder": embedder}).embedder.provider
+    if provider not in {None, chosen} and chosen != AUTO:
+        raise InvalidRequest(
+            f"the operator has chosen the provider of embeddings: {chosen}",
+            hint="leave provider out",
+        )
+    if provider in {None, chosen}:
+        return embedder or None
+    return {**embedder, "only": provider}
+
+
+def _put(config: dict[str, Any], field: str, value: Any) -> None:
+    """Set a field; None takes it out, so that the profile decides."""
+    if value is None:
+        config.pop(field, None)
+    else:
+        config[field] = value
+
+
+def _stem(name: str) -> str:
+    """The readable part of a name in an id."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub("[^a-z0-9]+", "-", plain).strip("-")[:_STEM].strip("-") or "x"
+
+
+def _is_text(name: str) -> bool:
+    return not any(unicodedata.category(character) in {"Cc", "Cs"} for character in name)
