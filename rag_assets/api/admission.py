@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING
 from rag_assets.api.fair_queue import FairQueue
 from rag_assets.api.shares import Turns
 from rag_assets.common.errors import RagAssetsError
+from rag_assets.retrieval.patience import NO_LIMITS
 
 if TYPE_CHECKING:
     from rag_assets.privacy.masker import Masker
     from rag_assets.retrieval import AsyncRetriever
     from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+    from rag_assets.retrieval.patience import Patience
     from rag_assets.storage.catalog.database import TenantRef
 
 CLIENT_GONE: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("client_gone")
@@ -207,7 +209,9 @@ class AdmittedRetriever:
         self._retriever = retriever
         self._admission = admission
 
-    async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
+    async def search(
+        self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
+    ) -> SearchAnswer:
         """Search one tenant's knowledge when it is its turn.
 
         Raises:
@@ -215,7 +219,7 @@ class AdmittedRetriever:
             RagAssetsError: see AsyncRetriever.
         """
         async with self._admission.turn(tenant_id, request.caller.name or ""):
-            return await self._retriever.search(tenant_id, request)
+            return await self._retriever.search(tenant_id, request, patience=patience)
 
     async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
         """See AsyncRetriever; it takes no turn, for what it is about had one."""

@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
 from fastapi.params import Depends as DependsMarker
+from starlette.routing import BaseRoute
 
 from rag_assets.api.answer_routes import answers
 from rag_assets.api.backend import Backend
@@ -21,8 +22,10 @@ from rag_assets.api.middleware import RequestMiddleware
 from rag_assets.api.openapi import Description
 from rag_assets.api.operation_routes import operation
 from rag_assets.api.problems import handle_problems
+from rag_assets.api.upload_routes import streaming, uploading
 from rag_assets.api.write_routes import writing
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.mcp.prompts import Prompt
 from rag_assets.mcp.tools import Tool
 
 _ABOUT = (
@@ -37,6 +40,8 @@ def build_app(
     routers: Sequence[APIRouter] = (),
     dependencies: Sequence[DependsMarker] = (),
     tools: Sequence[Tool] = (),
+    prompts: Sequence[Prompt] = (),
+    pages: Sequence[BaseRoute] = (),
 ) -> FastAPI:
     """The service over these servers; its description is at /openapi.json.
 
@@ -45,6 +50,8 @@ def build_app(
         routers: further endpoints; each is a Guarded route, so that only valid tokens reach it.
         dependencies: run before each of the further endpoints, as in [Depends(...)].
         tools: further tools for agents.
+        prompts: for agents.
+        pages: of the panel, which establishes by sessions who makes a request.
 
     Raises:
         ConfigurationError: a further endpoint would be open to callers without a token, or has
@@ -65,13 +72,15 @@ def build_app(
     app.state.backend = backend
     app.state.metrics = RequestMetrics()
     app.state.tools = tuple(tools)
-    own = (knowledge, writing, journal, answers, operation, agents)
+    app.state.prompts = tuple(prompts)
+    own = (knowledge, writing, streaming, uploading, journal, answers, operation, agents)
     for router in own:
         app.include_router(router)
     _require_distinct([*own, *routers])
     for router in routers:
         _require_guarded(router)
         app.include_router(router, dependencies=dependencies)
+    app.router.routes.extend(pages)
     handle_problems(app)
     app.add_middleware(RequestMiddleware, metrics=app.state.metrics)
     app.state.description = described = Description(app.openapi())
@@ -83,7 +92,8 @@ def build_app(
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await app.state.backend.retriever.load()
     try:
-        async with mcp_server(app.state.backend, app.state.tools) as app.state.mcp_server:
+        state = app.state
+        async with mcp_server(state.backend, state.tools, state.prompts) as state.mcp_server:
             yield
     finally:
         await app.state.backend.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from anyio.to_thread import run_sync
 
 from rag_assets.api.client_addresses import is_loopback
@@ -19,12 +21,13 @@ class Authenticator:
     """Establishes identities; without a valid token there is none.
 
     Args:
-        tokens: knows the service tokens.
+        tokens: knows the service tokens, and the projects of organizations.
         settings: which JWTs are valid; None: none are.
     """
 
     def __init__(self, tokens: TokenReader, settings: JwtSettings | None) -> None:
         self._tokens = TokenLookups(tokens)
+        self._reader = tokens
         self._jwt = None if settings is None else JwtVerifier(settings, keys_of(settings))
         self._fetches_keys = settings is not None and settings.jwks is not None
 
@@ -49,8 +52,17 @@ class Authenticator:
             )
         # Checking a signature takes less time than a thread does; keys may have to be fetched.
         if self._fetches_keys:
-            return await run_sync(self._jwt.identity, token)
-        return self._jwt.identity(token)
+            identity = await run_sync(self._jwt.identity, token)
+        else:
+            identity = self._jwt.identity(token)
+        return await self._with_projects(identity)
+
+    async def _with_projects(self, identity: Identity) -> Identity:
+        """The identity with the tenants of its organization's projects, as they are now."""
+        if identity.organization is None:
+            return identity
+        projects = await self._reader.projects(identity.organization)
+        return replace(identity, tenants=identity.tenants | projects)
 
 
 def require_authentication(host: str, settings: JwtSettings | None, catalog: Catalog) -> None:

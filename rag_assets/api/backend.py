@@ -14,14 +14,17 @@ from sqlalchemy import text
 from rag_assets.api.admission import Admission, AdmittedRetriever
 from rag_assets.api.authentication import Authenticator
 from rag_assets.api.guard import Guard
+from rag_assets.api.receiving import Receiving
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.api.shared_limits import SharedLimits
 from rag_assets.api.shares import Share
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import ServiceUnavailable, TenantBusy
+from rag_assets.pipeline.uploads import Uploads
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.answerer import Answerer
 from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.service_tokens import TokenReader
 from rag_assets.storage.index.store import VectorStore
@@ -42,6 +45,7 @@ class Backend:
         retriever: answers questions.
         settings: of the service.
         chat_models: write answers from what the retriever finds.
+        blobs: keep uploaded files.
         share: of the limits, which this process has; all by default.
         limits: counted together with other workers; by default in this process alone.
 
@@ -57,6 +61,7 @@ class Backend:
         settings: ServiceSettings,
         chat_models: ChatModels,
         *,
+        blobs: BlobStore,
         share: Share | None = None,
         limits: SharedLimits | None = None,
     ) -> None:
@@ -72,6 +77,9 @@ class Backend:
         authenticator = Authenticator(self._tokens, settings.jwt)
         self.guard = Guard(authenticator, limits, settings.proxies)
         self.rates = limits.rates
+        self.blobs, self.embedders = blobs, retriever.embedders
+        self.uploads = Uploads(catalog, blobs, lambda: retriever.masker)
+        self.receiving = Receiving(Admission(share.uploads, settings.wait))
         self._store = store
         self._reads = Admission(share.reads, settings.wait)
         self._threads = CapacityLimiter(share.reads.at_once)

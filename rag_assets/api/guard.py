@@ -12,15 +12,16 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
+from starlette.types import Scope
 
-from rag_assets.api.admission import ClientGone
+from rag_assets.api.admission import CLIENT_GONE, ClientGone
 from rag_assets.api.authentication import Authenticator
 from rag_assets.api.client_addresses import client_of
 from rag_assets.api.identity import Identity, Unauthenticated
@@ -29,6 +30,8 @@ from rag_assets.api.problems import Refused
 from rag_assets.api.rate_limits import TooManyAttempts
 from rag_assets.api.settings import Network
 from rag_assets.api.shared_limits import SharedLimits
+
+_T = TypeVar("_T")
 
 MAX_BODY = 1_048_576
 """Bytes of a request: several times the longest question with all its filters."""
@@ -75,33 +78,52 @@ class Guard:
             ServiceUnavailable: Postgres, or the key server, does not answer.
         """
         header = request.headers.get("authorization")
-        shown = blake2b((header or "").encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        return await self.checked(
+            request.scope, header or "", lambda: self.authenticator.identity(header)
+        )
+
+    async def checked(
+        self, scope: Scope, credential: str, validate: Callable[[], Awaitable[_T]]
+    ) -> _T:
+        """What a credential proves, with attempts without a valid one limited.
+
+        Args:
+            scope: of the request.
+            credential: that the request holds; each of its own.
+            validate: raises Unauthenticated for one that is not valid.
+
+        Raises:
+            Unauthenticated, TooManyAttempts, ServiceUnavailable: see identity().
+        """
+        shown = blake2b(credential.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if self._is_known(shown):
-            return await self._authenticated(header, shown)
-        address = client_of(request.scope, self._proxies).encode()
+            return await self._validated(validate, shown)
+        address = client_of(scope, self._proxies).encode()
         wait = self._attempts.wait(address)
         if not wait:
-            return await self._counted(header, shown, address)
+            return await self._counted(validate, shown, address)
         if address in self._tried:
             raise TooManyAttempts(math.ceil(wait))
         self._tried.add(address)
         try:
-            return await self._authenticated(header, shown)
+            return await self._validated(validate, shown)
         except Unauthenticated:
             raise TooManyAttempts(math.ceil(wait)) from None
         finally:
             self._tried.discard(address)
 
-    async def _counted(self, header: str | None, shown: bytes, address: bytes) -> Identity:
+    async def _counted(
+        self, validate: Callable[[], Awaitable[_T]], shown: bytes, address: bytes
+    ) -> _T:
         try:
-            return await self._authenticated(header, shown)
+            return await self._validated(validate, shown)
         except Unauthenticated:
             self._attempts.count(address)
             raise
 
-    async def _authenticated(self, header: str | None, shown: bytes) -> Identity:
+    async def _validated(self, validate: Callable[[], Awaitable[_T]], shown: bytes) -> _T:
         try:
-            identity = await self.authenticator.identity(header)
+            proved = await validate()
         except Unauthenticated:
             with self._known.locked(shown, self._clock()) as record:
                 record.remove()
@@ -109,7 +131,7 @@ class Guard:
         now = self._clock()
         with self._known.locked(shown, now) as record:
             record.write(b"", now + _KNOWN_SECONDS)
-        return identity
+        return proved
 
     def _is_known(self, shown: bytes) -> bool:
         with self._known.locked(shown, self._clock()) as record:
@@ -129,30 +151,70 @@ class Guarded(APIRoute):
             request.state.identity = identity
             request.state.caller = identity.name
             backend.rates.take(identity.name)
-            body = await whole_body(request)
-            require_few_values(body)
-            return await handler(Request(request.scope, replayed(body, request.receive)))
+            return await handler(await self.admitted(request))
 
         return guarded
 
+    async def admitted(self, request: Request) -> Request:
+        """The request as its handler gets it: its body was read, and is small."""
+        body = await whole_body(request)
+        require_few_values(body)
+        return Request(request.scope, replayed(body, request.receive))
 
-async def whole_body(request: Request, seconds: float = _BODY_SECONDS) -> bytes:
+
+class Streamed(Guarded):
+    """A guarded route whose handler reads the body itself, piece by piece, or refuses it unread."""
+
+    async def admitted(self, request: Request) -> Request:
+        """The request with nothing of its body read."""
+        require_plain(request)
+        # To watch for the end of a connection takes what comes: that is the body here.
+        CLIENT_GONE.set(_never)
+        return request
+
+
+async def _never() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+async def whole_body(
+    request: Request, seconds: float = _BODY_SECONDS, most: int = MAX_BODY
+) -> bytes:
     """The whole body.
+
+    Args:
+        request: holds it.
+        seconds: within which it must come.
+        most: bytes that are read.
 
     Raises:
         Refused: it is larger than is read, comes too slowly, or is compressed.
     """
-    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise Refused(_ENCODED, "send the body as it is, without Content-Encoding")
-    promised = request.headers.get("content-length", "")
-    if promised.isdecimal() and int(promised[:20]) > MAX_BODY:
-        raise _too_large()
+    require_plain(request)
+    if promised_bytes(request) > most:
+        raise _too_large(most)
     try:
         async with asyncio.timeout(seconds):
-            return await _received(request)
+            return await _received(request, most)
     except TimeoutError:
         late = f"its body must come within {seconds:g} seconds"
         raise Refused(_TOO_SLOW, late, {"Connection": "close"}) from None
+
+
+def require_plain(request: Request) -> None:
+    """Require that a body is not compressed.
+
+    Raises:
+        Refused: it is.
+    """
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise Refused(_ENCODED, "send the body as it is, without Content-Encoding")
+
+
+def promised_bytes(request: Request) -> int:
+    """Bytes of the body, as its headers say; 0 if they do not."""
+    promised = request.headers.get("content-length", "")
+    return int(promised[:20]) if promised.isdecimal() else 0
 
 
 def require_few_values(body: bytes) -> None:
@@ -180,19 +242,19 @@ def require_few_values(body: bytes) -> None:
             values += value.values() if isinstance(value, dict) else value
 
 
-async def _received(request: Request) -> bytes:
+async def _received(request: Request, most: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
         async for part in request.stream():
             parts.append(part)
             size += len(part)
-            if size > MAX_BODY:
-                raise _too_large()
+            if size > most:
+                raise _too_large(most)
     except ClientDisconnect:
         raise ClientGone from None
     return b"".join(parts)
 
 
-def _too_large() -> Refused:
-    return Refused(_TOO_LARGE, f"at most {MAX_BODY} bytes are read")
+def _too_large(most: int) -> Refused:
+    return Refused(_TOO_LARGE, f"at most {most} bytes are read")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from rag_assets.common.errors import RagAssetsError
@@ -30,15 +31,22 @@ class Identity:
 
     Attributes:
         name: of the token, in logs and for its rate; not a secret.
-        tenants: that may be searched.
+        tenants: that may be searched, those of the organization's projects included.
         role: what it may do there.
         principals: the names under which access may have been granted.
+        organization: whose projects it is for, present ones and new ones; None: a token for
+            tenants that it names.
+        token_id: of a service token; None: a JWT's.
+        expires_at: when the token does; None: it does not.
     """
 
     name: str
     tenants: frozenset[str]
     role: Role
     principals: tuple[str, ...]
+    organization: str | None = None
+    token_id: str | None = None
+    expires_at: datetime | None = None
 
     @property
     def caller(self) -> Caller:
@@ -68,6 +76,31 @@ class Identity:
             Forbidden: see tenant(); or the token is a member's.
         """
         tenant = self.tenant(wanted)
+        self.require_admin()
+        return tenant
+
+    def administered_organization(self, wanted: str | None = None) -> str:
+        """The organization of a request that only an admin of all its projects may make.
+
+        Args:
+            wanted: the one that the request names.
+
+        Raises:
+            Forbidden: the token is for another one or for none, or is a member's.
+        """
+        if self.organization is None or wanted not in {None, self.organization}:
+            raise Forbidden(
+                "the token is not for this organization",
+                hint="use one whose claim names the organization",
+            )
+        self.require_admin()
+        return self.organization
+
+    def require_admin(self) -> None:
+        """Require that it may change what it may search.
+
+        Raises:
+            Forbidden: the token is a member's.
+        """
         if self.role != "admin":
             raise Forbidden("only an admin may do this", hint="use a token whose role is admin")
-        return tenant

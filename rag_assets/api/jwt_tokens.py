@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import jwt
@@ -19,6 +20,9 @@ from rag_assets.retrieval.model import MAX_PRINCIPALS
 
 GROUP = "group:"
 """Before the name of a group, so that none is taken for a subject."""
+
+_LAST_SECOND = 253_402_300_799
+"""Of the year 9999: signers may write more for a token that never expires."""
 
 _MAX_NAMES = MAX_PRINCIPALS - 1
 _MAX_NAME = 1_000
@@ -38,7 +42,7 @@ class JwtVerifier:
         self._keys = keys
 
     def identity(self, token: str) -> Identity:
-        """The identity of a token.
+        """The identity of a token; its tenants are only those that it names.
 
         Raises:
             Unauthenticated: it is not valid, for whatever reason.
@@ -87,7 +91,20 @@ class JwtVerifier:
             tenants=frozenset(_names(claims.get(settings.tenants_claim, ()))),
             role="admin" if role == "admin" else "member",
             principals=(subject, *(f"{GROUP}{name}" for name in groups)),
+            organization=_organization(claims.get(settings.organization_claim)),
+            expires_at=datetime.fromtimestamp(min(int(claims["exp"]), _LAST_SECOND), UTC),
         )
+
+
+def _organization(value: object) -> str | None:
+    """The organization that a claim names.
+
+    Other services' signers may put something else there, which covers nothing here.
+    """
+    try:
+        return next(iter(_names(value)), None) if isinstance(value, str) else None
+    except ValueError:
+        return None
 
 
 def _names(value: object) -> tuple[str, ...]:

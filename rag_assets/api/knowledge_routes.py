@@ -14,6 +14,7 @@ from rag_assets.api.problems import documented
 from rag_assets.api.responses import Document, Documents, Status
 from rag_assets.retrieval.model import SearchAnswer
 from rag_assets.storage.catalog.index_rows import ReadableDocument
+from rag_assets.tenants.profiles import configured_sources
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 
@@ -68,7 +69,7 @@ async def status(
     def read() -> Status:
         # Refuses a tenant that is gone, as a search does.
         record = backend.catalog.tenants.get(tenant)
-        sources = [source["name"] for source in record.config.get("sources", [])]
+        sources = [source["name"] for source in configured_sources(record.config)]
         found = backend.catalog.freshness.of(tenant, sources)
         return Status(**asdict(found), disabled=record.state != "ACTIVE")
 

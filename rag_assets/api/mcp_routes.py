@@ -23,9 +23,11 @@ from rag_assets.api.middleware import replayed
 from rag_assets.api.problems import problem_text
 from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.messages import rejection
+from rag_assets.mcp.prompts import Prompt
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.retrieval.patience import NO_LIMITS, Patience
 
 _T = TypeVar("_T")
 
@@ -58,16 +60,21 @@ class _Exchange(Response):
 
 
 @asynccontextmanager
-async def mcp_server(backend: Backend, tools: Sequence[Tool]) -> AsyncIterator[MCPServer[None]]:
+async def mcp_server(
+    backend: Backend, tools: Sequence[Tool], prompts: Sequence[Prompt] = ()
+) -> AsyncIterator[MCPServer[None]]:
     """A server for messages of all tenants, as long as the context lasts.
 
     Args:
         backend: what messages are answered from.
         tools: beside those that every server has.
+        prompts: that people may choose.
     """
 
-    async def search(tenant_id: str, request: SearchRequest) -> SearchAnswer:
-        return await backend.retriever.search(tenant_id, request)
+    async def search(
+        tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
+    ) -> SearchAnswer:
+        return await backend.retriever.search(tenant_id, request, patience=patience)
 
     async def run_blocking(message: MessageContext, work: Callable[[], _T]) -> _T:
         return await backend.run(message.tenant_id, message.caller.name, work)
@@ -79,7 +86,10 @@ async def mcp_server(backend: Backend, tools: Sequence[Tool]) -> AsyncIterator[M
         run_blocking=run_blocking,
     )
     server = build_server(
-        knowledge, lambda request: request.state.message_context, [*DEFAULT_TOOLS, *tools]
+        knowledge,
+        lambda request: request.state.message_context,
+        [*DEFAULT_TOOLS, *tools],
+        prompts,
     )
     server.streamable_http_app(
         stateless_http=True,

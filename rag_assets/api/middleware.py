@@ -46,7 +46,7 @@ class RequestMiddleware:
                 status = message["status"]
                 answer = MutableHeaders(scope=message)
                 answer["X-Request-ID"] = request_id
-                answer["Cache-Control"] = "no-store"
+                answer.setdefault("Cache-Control", "no-store")
                 answer["X-Content-Type-Options"] = "nosniff"
             await send(message)
 

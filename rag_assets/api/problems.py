@@ -23,11 +23,14 @@ from rag_assets.api.log_lines import LOGGER
 from rag_assets.api.rate_limits import TooManyAttempts, TooManyRequests
 from rag_assets.api.responses import InvalidField, Problem
 from rag_assets.common.errors import (
+    BlobMissing,
     CapReached,
     ChatFailed,
     ChatRefused,
     ChatTimeout,
     ChatUnavailable,
+    ConfiguredByOperator,
+    GuidelinesOff,
     IndexInconsistent,
     InputRejected,
     InvalidRequest,
@@ -37,6 +40,7 @@ from rag_assets.common.errors import (
     NoProviderKey,
     NoRecordsSource,
     NoReranker,
+    NoUploadsSource,
     OnHold,
     PassagesWithdrawn,
     PromptRejected,
@@ -48,10 +52,18 @@ from rag_assets.common.errors import (
     ServiceUnavailable,
     TenantBusy,
     TenantGone,
+    TextRefused,
     TransientFailure,
     UnknownDocument,
+    UnknownProject,
     UnknownSource,
     UnknownTenant,
+    UploadRefused,
+    UploadsFull,
+    UploadTooLarge,
+    UploadUnreadable,
+    VersionChanged,
+    VersionMissing,
 )
 
 MEDIA_TYPE = "application/problem+json"
@@ -86,13 +98,32 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     Unauthenticated: Kind(401, "unauthenticated", "A valid token is needed"),
     NoProviderKey: Kind(402, "no-provider-key", "The tenant has no key for its provider"),
     CapReached: Kind(402, "cap-reached", "The tenant's cap on spending is reached"),
+    GuidelinesOff: Kind(
+        403,
+        "feature-off",
+        "The organization has its guidelines switched off",
+        detail="an admin of the organization switches them on",
+    ),
     Forbidden: Kind(403, "forbidden", "The token is not for this"),
     ForeignOrigin: Kind(403, "foreign-origin", "Web pages of this origin are not allowed"),
     UnknownTenant: _NO_TENANT,
     TenantGone: _NO_TENANT,
     UnknownDocument: Kind(404, "unknown-document", "There is no such document"),
+    UnknownProject: Kind(
+        404,
+        "unknown-project",
+        "There is no such project",
+        detail="it was never made, was removed, or is not one of the token's organization",
+    ),
     UnknownSource: Kind(404, "unknown-source", "The tenant has no such source"),
+    ConfiguredByOperator: Kind(
+        409,
+        "configured-by-operator",
+        "The operator configures this project",
+        detail="only the operator of the service changes it",
+    ),
     NoReranker: Kind(409, "no-reranker", "The tenant has no reranker"),
+    NoUploadsSource: Kind(409, "no-uploads-source", "It is not clear where uploads go"),
     NoRecordsSource: Kind(409, "no-records-source", "It is not clear where records go"),
     NoChatModel: Kind(409, "no-chat-model", "The tenant has no usable chat model"),
     OnHold: Kind(409, "on-hold", "It is held, and must leave no store"),
@@ -101,6 +132,14 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     InputRejected: Kind(422, "question-rejected", "The question cannot be embedded"),
     PromptRejected: Kind(422, "prompt-rejected", "The chat model rejects the request"),
     SearchRejected: Kind(422, "search-rejected", "The search is more than the index takes"),
+    BlobMissing: Kind(404, "file-lost", "The stored file was lost", "upload the file again"),
+    UploadsFull: Kind(413, "project-full", "There is no room for further files"),
+    TextRefused: Kind(422, "text-refused", "The text cannot be kept"),
+    VersionChanged: Kind(412, "changed-meanwhile", "It was changed meanwhile"),
+    VersionMissing: Kind(428, "version-missing", "It is not said which version is replaced"),
+    UploadTooLarge: Kind(413, "too-large", "The file is too large"),
+    UploadUnreadable: Kind(415, "unsupported-file", "The file is nothing that can be read"),
+    UploadRefused: Kind(422, "upload-refused", "The file cannot be uploaded"),
     TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
     TooManyAttempts: Kind(429, "too-many-attempts", "Too many requests came without a valid token"),
     ClientGone: Kind(499, "client-gone", "The client has disconnected"),
@@ -160,8 +199,18 @@ def problem_response(
     *,
     headers: Mapping[str, str] | None = None,
     errors: Sequence[InvalidField] | None = None,
+    lacks: NoProviderKey | None = None,
 ) -> JSONResponse:
-    """A problem as a response."""
+    """A problem as a response.
+
+    Args:
+        request_id: of the request.
+        kind: of the problem.
+        detail: what the caller may know of it.
+        headers: of the response.
+        errors: the fields that are not valid.
+        lacks: says whose key is missing.
+    """
     problem = Problem(
         type=f"urn:rag-assets:problem:{kind.name}",
         title=kind.title,
@@ -169,6 +218,8 @@ def problem_response(
         detail=detail,
         request_id=request_id,
         errors=None if errors is None else tuple(errors),
+        provider=None if lacks is None else lacks.provider,
+        address=None if lacks is None else lacks.address,
     )
     return JSONResponse(
         _PROBLEM.dump_python(problem, exclude_none=True),
@@ -180,13 +231,13 @@ def problem_response(
 
 def unexpected(request_id: str, error: Exception) -> JSONResponse:
     """The response to an unexpected error."""
-    kind, _ = _classified(request_id, error)
+    kind, _ = classified(request_id, error)
     return problem_response(request_id, kind)
 
 
 def problem_text(error: Exception, request_id: str) -> str:
     """A problem in one line, for interfaces that answer in text; logged like a response."""
-    kind, detail = _classified(request_id, error)
+    kind, detail = classified(request_id, error)
     return detail or f"{kind.title} (request {request_id})"
 
 
@@ -203,12 +254,18 @@ def _description(status: int) -> str:
 async def _rag_assets_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RagAssetsError)  # noqa: S101
     request_id = request.state.request_id
-    kind, detail = _classified(request_id, error)
-    return problem_response(request_id, kind, detail, headers=_headers(error, kind))
+    kind, detail = classified(request_id, error)
+    lacks = error if isinstance(error, NoProviderKey) else None
+    return problem_response(request_id, kind, detail, headers=_headers(error, kind), lacks=lacks)
 
 
-def _classified(request_id: str, error: Exception) -> tuple[Kind, str | None]:
-    """The kind of an error, and what the caller may know of it; the log gets the rest."""
+def classified(request_id: str, error: Exception) -> tuple[Kind, str | None]:
+    """The kind of an error, and what the caller may know of it; the log gets the rest.
+
+    Args:
+        request_id: of the request that it failed.
+        error: expected or not.
+    """
     if not isinstance(error, RagAssetsError):
         # Its message may quote a document or a key, so only its kind is logged.
         reason = f"unexpected {type(error).__name__}"

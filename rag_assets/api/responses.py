@@ -76,6 +76,62 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class Upload:
+    """An uploaded file, and what became of it.
+
+    Attributes:
+        id: of its document, too; it stays when the file is replaced.
+        file_name: as it is shown; credentials in it are masked.
+        media_type: what it is, by its content.
+        size: bytes.
+        status: PROCESSING: the next sync indexes it; READY: it is found; FAILED: it could not be
+            indexed, and its former version, if there was one, is found; DISABLED: nobody finds it.
+        chunk_count: passages of the version that is found.
+        uploaded_by: name of the caller.
+        retry_at: when it is tried again by itself, if it is.
+        reason, remedy: why it failed or waits, and what can be done about it by those who upload.
+        reason_kind: the kind of that reason, which stays whatever the words are.
+    """
+
+    id: str
+    source: str
+    file_name: str
+    media_type: str
+    size: int
+    sha256: str
+    status: str
+    chunk_count: int
+    enabled: bool
+    uploaded_by: str
+    created_at: datetime
+    updated_at: datetime
+    retry_at: datetime | None = None
+    reason: str | None = None
+    remedy: str | None = None
+    reason_kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """What became of a file that was sent.
+
+    Attributes:
+        upload: it, or the one that has the same bytes.
+        duplicate: whether its bytes were there already, so that nothing is to be done.
+    """
+
+    upload: Upload
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Uploads:
+    """Uploaded files, by name."""
+
+    uploads: tuple[Upload, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Reindexed:
     """What was queued.
 
@@ -140,6 +196,7 @@ class Problem:
         type: names the kind of problem, and stays the same from version to version.
         request_id: under which the service's log knows it.
         errors: of a request that is not valid.
+        provider, address: whose key is missing, and where it is set on this service.
     """
 
     type: str
@@ -148,3 +205,5 @@ class Problem:
     detail: str | None = None
     request_id: str = ""
     errors: tuple[InvalidField, ...] | None = None
+    provider: str | None = None
+    address: str | None = None

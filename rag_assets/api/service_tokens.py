@@ -102,6 +102,8 @@ async def identity_of(tokens: TokenLookups, token: str) -> Identity:
         tenants=frozenset({kept.tenant}),
         role=kept.role,
         principals=kept.principals,
+        token_id=kept.token_id,
+        expires_at=kept.expires_at,
     )
 
 

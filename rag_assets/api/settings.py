@@ -9,6 +9,7 @@
 | RAG_ASSETS_JWT_AUDIENCE | none | whom tokens must be made for; required likewise |
 | RAG_ASSETS_JWT_LEEWAY | 30 | seconds by which clocks may differ |
 | RAG_ASSETS_JWT_TENANTS_CLAIM | tenants | claim of the tenants that may be searched |
+| RAG_ASSETS_JWT_ORGANIZATION_CLAIM | organization | claim of the organization, for its projects |
 | RAG_ASSETS_JWT_ROLE_CLAIM | role | claim that says admin or member |
 | RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim that lists the subject's groups |
 | RAG_ASSETS_SERVICE_RATE | 600/minute | requests of a token: a number / second, minute, hour, day |
@@ -16,6 +17,7 @@
 | RAG_ASSETS_MCP_ORIGINS | none | origins of web pages that may speak MCP, separated by commas |
 | RAG_ASSETS_SERVICE_SEARCHES | 32 | searches under way at once; one tenant's: three quarters |
 | RAG_ASSETS_SERVICE_THREADS | 8 | lists and documents read at once, likewise |
+| RAG_ASSETS_SERVICE_UPLOADS | 16 | uploads received at once, likewise |
 | RAG_ASSETS_SERVICE_WAIT | 10 | seconds that a request waits for its turn, or is refused at once |
 | RAG_ASSETS_SERVICE_WORKERS | 1 | processes that answer, as `serve --workers`: at most 8 |
 | RAG_ASSETS_SERVICE_PROXIES | none | trusted for X-Forwarded-For: networks, separated by commas |
@@ -49,6 +51,7 @@ _SECRET_BYTES = 32
 _MAX_LEEWAY = 300
 _MAX_THREADS = 10
 _MAX_SEARCHES = 1_000
+_MAX_UPLOADS = 256
 _MAX_WAIT = 60
 MAX_WORKERS = 8
 _SEARCHES_OF_A_WORKER = 2
@@ -74,6 +77,7 @@ class JwtSettings:
     audience: str | None = None
     leeway: int = 30
     tenants_claim: str = "tenants"
+    organization_claim: str = "organization"
     role_claim: str = "role"
     groups_claim: str = "groups"
 
@@ -113,6 +117,7 @@ class JwtSettings:
             audience=audience,
             leeway=_whole(environ, "RAG_ASSETS_JWT_LEEWAY", 30, least=0, most=_MAX_LEEWAY),
             tenants_claim=environ.get("RAG_ASSETS_JWT_TENANTS_CLAIM") or "tenants",
+            organization_claim=environ.get("RAG_ASSETS_JWT_ORGANIZATION_CLAIM") or "organization",
             role_claim=environ.get("RAG_ASSETS_JWT_ROLE_CLAIM") or "role",
             groups_claim=environ.get("RAG_ASSETS_JWT_GROUPS_CLAIM") or "groups",
         )
@@ -128,6 +133,7 @@ class ServiceSettings:
         attempts: of each address without a token that counts.
         searches: under way at once.
         threads: that read lists and documents.
+        uploads: files received at once.
         wait: seconds for a turn at most.
         workers: processes that answer; they share all limits.
         mcp_origins: of web pages that may speak MCP.
@@ -140,6 +146,7 @@ class ServiceSettings:
     attempts: Rate = field(default_factory=lambda: Rate(60, 60.0))
     searches: int = 32
     threads: int = 8
+    uploads: int = 16
     wait: int = 10
     workers: int = 1
     mcp_origins: frozenset[str] = frozenset()
@@ -150,6 +157,7 @@ class ServiceSettings:
         for name, turns, least in (
             ("SEARCHES", self.searches, _SEARCHES_OF_A_WORKER * self.workers),
             ("THREADS", self.threads, self.workers),
+            ("UPLOADS", self.uploads, self.workers),
         ):
             if self.workers > 1 and turns < least:
                 raise ConfigurationError(
@@ -178,6 +186,7 @@ class ServiceSettings:
             attempts=Rate.parse(env.get(_ATTEMPTS) or "60/minute", _ATTEMPTS),
             searches=_whole(env, "RAG_ASSETS_SERVICE_SEARCHES", 32, least=1, most=_MAX_SEARCHES),
             threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MAX_THREADS),
+            uploads=_whole(env, "RAG_ASSETS_SERVICE_UPLOADS", 16, least=1, most=_MAX_UPLOADS),
             wait=_whole(env, "RAG_ASSETS_SERVICE_WAIT", 10, least=0, most=_MAX_WAIT),
             workers=workers
             or _whole(env, "RAG_ASSETS_SERVICE_WORKERS", 1, least=1, most=MAX_WORKERS),

@@ -42,10 +42,12 @@ class Share:
     Attributes:
         searches: under way.
         reads: of lists and documents.
+        uploads: that are received.
     """
 
     searches: Turns
     reads: Turns
+    uploads: Turns
 
     @classmethod
     def of(cls, settings: ServiceSettings, worker: int = 0) -> Share:
@@ -54,6 +56,7 @@ class Share:
         return cls(
             Turns.dealt(settings.searches, worker, workers),
             Turns.dealt(settings.threads, worker, workers),
+            Turns.dealt(settings.uploads, worker, workers),
         )
 
 

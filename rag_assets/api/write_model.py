@@ -21,6 +21,7 @@ from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.records import PushedRecord
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.sources import chosen_source
 
 TEXT_TYPES = sorted(set(PARSERS) - set(media_types.BINARY))
 """What a record's text may be."""
@@ -210,17 +211,4 @@ def records_source(tenant: Tenant, wanted: str | None) -> SourceConfig:
         NoRecordsSource: there is none, or it is not clear which is meant.
     """
     takes = {s.name: s for s in tenant.sources if tenant.source_kind(s).pushed}
-    if not takes:
-        raise NoRecordsSource(
-            f"tenant {tenant.id!r} has no source that takes records",
-            hint="add `{name: pushed, type: records}` to its sources in tenants.yaml",
-        )
-    if wanted is None and len(takes) == 1:
-        return next(iter(takes.values()))
-    if wanted is not None and wanted in takes:
-        return takes[wanted]
-    which = "none of that name" if wanted else "several"
-    raise NoRecordsSource(
-        f"of the sources of tenant {tenant.id!r} that take records there are {which}",
-        hint=f"name one as `source`: {', '.join(sorted(takes))}",
-    )
+    return chosen_source(tenant.id, takes, wanted, kind="records", refusal=NoRecordsSource)

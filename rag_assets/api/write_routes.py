@@ -134,7 +134,9 @@ async def delete_document(
                 known.ref, [document_id], by=identity.name, at=Clock().now()
             )
             return Written(document_id, "removed", receipt=str(erasure.id))
-        gone = backend.catalog.removals.remove(known.ref, document_id, identity.name)
+        gone = backend.uploads.remove(known.ref, document_id, identity.name)
+        if not gone:
+            gone = backend.catalog.removals.remove(known.ref, document_id, identity.name)
         return Written(document_id=document_id, outcome="removed" if gone else "unchanged")
 
     return await backend.write(tenant_id, delete)

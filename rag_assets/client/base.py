@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Self, TypeVar
 
-from rag_assets.client import operations
+from rag_assets.client import guideline_operations, operations
 from rag_assets.client.environment import from_environment
 from rag_assets.client.exchange import ClientSettings
 from rag_assets.client.methods import list_method_of, method_of
@@ -22,6 +22,7 @@ class BaseClient(ABC, Generic[Http]):
         token: a service token or a JWT; or a function that returns a valid one, called before each
             request.
         tenant: for calls that name none; needed if the token is for several.
+        project: of guidelines, for calls that name none.
         timeout: seconds that the service may be silent.
         retries: further attempts for what may be sent twice, and when the rate was exceeded.
         patience: seconds at most that are waited before one.
@@ -37,17 +38,20 @@ class BaseClient(ABC, Generic[Http]):
         token: str | Callable[[], str],
         *,
         tenant: str | None = None,
+        project: str | None = None,
         timeout: float = 60.0,
         retries: int = 2,
         patience: float = 30.0,
         allow_http: bool = False,
     ) -> None:
-        self._settings = ClientSettings(url, token, tenant, timeout, retries, patience, allow_http)
+        self._settings = ClientSettings(
+            url, token, tenant, timeout, retries, patience, allow_http, project
+        )
         self._http = self._connections(self._settings.options())
 
     @classmethod
     def from_environment(cls, **options: Any) -> Self:
-        """A client as RAG_ASSETS_URL, RAG_ASSETS_TOKEN and RAG_ASSETS_TENANT say.
+        """A client as the variables of rag_assets.client.environment say.
 
         Args:
             options: further arguments of a client.
@@ -71,6 +75,9 @@ class BaseClient(ABC, Generic[Http]):
     delete_document = method_of(operations.delete_document)
     put_record = method_of(operations.put_record)
     delete_record = method_of(operations.delete_record)
+    upload = method_of(operations.upload)
+    uploads = method_of(operations.uploads)
+    delete_upload = method_of(operations.delete_upload)
     reindex = method_of(operations.reindex)
     events = method_of(operations.events)
     all_events = list_method_of(operations.all_events)
@@ -78,3 +85,11 @@ class BaseClient(ABC, Generic[Http]):
     live = method_of(operations.live)
     ready = method_of(operations.ready)
     metrics = method_of(operations.metrics)
+    upload_guideline = method_of(guideline_operations.upload_guideline)
+    guidelines = method_of(guideline_operations.guidelines)
+    all_guidelines = list_method_of(guideline_operations.all_guidelines)
+    guideline = method_of(guideline_operations.guideline)
+    delete_guideline = method_of(guideline_operations.delete_guideline)
+    guideline_context = method_of(guideline_operations.guideline_context)
+    guideline_text = method_of(guideline_operations.guideline_text)
+    put_guideline_text = method_of(guideline_operations.put_guideline_text)

@@ -11,6 +11,7 @@ import httpx2
 from rag_assets.client.base import BaseClient
 from rag_assets.client.calls import Call, Pages
 from rag_assets.client.exchange import FAILURES, Retry, outcome_of, outcome_of_failure
+from rag_assets.client.guideline_operations import with_section
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -55,6 +56,33 @@ class Client(BaseClient[httpx2.Client]):
             page = self.send(call)
             yield from pages.items(page)
             call = pages.following(page)
+
+    def with_guidelines(
+        self,
+        system_prompt: str,
+        task: str,
+        *,
+        top_k: int | None = None,
+        token_budget: int | None = None,
+        project: str | None = None,
+    ) -> str:
+        """A system prompt with the team's guidelines about a task at its end.
+
+        Where there are none it stays as it is. No failure of an embedding provider or of the index
+        raises an error; a service that does not answer does.
+
+        Args:
+            system_prompt: as it is without guidelines.
+            task: what it is about, in words.
+            top_k, token_budget, project: see guideline_context.
+
+        Raises:
+            ClientError: the request is wrong, or the service does not answer.
+        """
+        context = self.guideline_context(
+            task, top_k=top_k, token_budget=token_budget, project=project
+        )
+        return with_section(system_prompt, context)
 
     def _connections(self, options: Mapping[str, Any]) -> httpx2.Client:
         return httpx2.Client(**options)

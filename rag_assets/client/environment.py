@@ -5,6 +5,7 @@
 | RAG_ASSETS_URL | http://127.0.0.1:8000 | where the service answers |
 | RAG_ASSETS_TOKEN | required | a service token or a JWT |
 | RAG_ASSETS_TENANT | none | for calls that name none |
+| RAG_ASSETS_PROJECT | none | of guidelines, for calls that name none |
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class ClientOptions(TypedDict):
     url: str
     token: str
     tenant: str | None
+    project: str | None
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> ClientOptions:
@@ -40,4 +42,5 @@ def from_environment(environ: Mapping[str, str] | None = None) -> ClientOptions:
         url=env.get("RAG_ASSETS_URL") or "http://127.0.0.1:8000",
         token=token,
         tenant=env.get("RAG_ASSETS_TENANT") or None,
+        project=env.get("RAG_ASSETS_PROJECT") or None,
     )

@@ -10,7 +10,7 @@ ClientError
     ├── PaymentRequired     402: the tenant has no key for its provider, or reached its cap
     ├── Forbidden           403: the token is not for this
     ├── NotFound            404
-    ├── Conflict            409
+    ├── Conflict            409, 412, 428
     ├── TooManyRequests     429: the token's rate is exceeded
     └── Failed              5xx: the service, or what it needs, failed
         └── Unavailable     503: for now
@@ -116,6 +116,8 @@ _BY_STATUS: Mapping[int, type[Refused]] = {
     403: Forbidden,
     404: NotFound,
     409: Conflict,
+    412: Conflict,
+    428: Conflict,
     413: Invalid,
     415: Invalid,
     422: Invalid,

@@ -21,7 +21,7 @@ import httpx2
 from pydantic import TypeAdapter, ValidationError
 
 from rag_assets.api.responses import Problem
-from rag_assets.client.calls import Call
+from rag_assets.client.calls import Call, FormFile
 from rag_assets.client.errors import NotReached, NotSent, NotUnderstood, refusal
 from rag_assets.common.errors import ConfigurationError
 
@@ -44,7 +44,7 @@ class ClientSettings:
     Attributes:
         url: where the service answers, without a path of its own or with a proxy's.
         token: a service token or a JWT, or what gives one that counts now.
-        tenant: for calls that name none.
+        tenant, project: for calls that name none.
         timeout: seconds that the service may be silent.
         retries: attempts after the first.
         patience: seconds at most that are waited before another attempt.
@@ -58,6 +58,7 @@ class ClientSettings:
     retries: int
     patience: float
     allow_http: bool = False
+    project: str | None = None
 
     def __post_init__(self) -> None:
         scheme, host = _place(self.url)
@@ -79,15 +80,16 @@ class ClientSettings:
 
     def request(self, call: Call[Any]) -> dict[str, Any]:
         """What an HTTP client is to send."""
-        request = call.about(self.tenant)
+        request = call.about(self.tenant, self.project)
         given = {name: value for name, value in request.parameters.items() if value is not None}
         return {
+            **_form(request.file),
             "method": request.method,
             "url": request.address,
             "params": given,
             "json": request.body,
             "timeout": self._timeout(request.seconds),
-            "headers": {"Authorization": f"Bearer {self._bearer()}"},
+            "headers": {**request.headers, "Authorization": f"Bearer {self._bearer()}"},
         }
 
     def _timeout(self, seconds: float) -> httpx2.Timeout:
@@ -165,6 +167,15 @@ def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -
         f"{call.method} {call.path}: {'no answer in time' if late else 'no answer came'}",
         hint="see that the service runs and can be reached",
     ) from error
+
+
+def _form(file: FormFile | None) -> dict[str, Any]:
+    """What an HTTP client takes for a form."""
+    if file is None:
+        return {}
+    fields = {name: value for name, value in file.fields.items() if value is not None}
+    # Fields first: a reader knows them before the file comes.
+    return {"data": fields, "files": {"file": (file.name, file.content)}}
 
 
 def _is_loopback(host: str) -> bool:

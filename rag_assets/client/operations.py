@@ -23,9 +23,11 @@ from rag_assets.api.responses import (
     Problem,
     Reindexed,
     Status,
+    Uploaded,
+    Uploads,
     Written,
 )
-from rag_assets.client.calls import Call, Pages
+from rag_assets.client.calls import Call, FormFile, Pages
 from rag_assets.client.errors import refusal
 from rag_assets.retrieval.answers import AnswerResult
 from rag_assets.retrieval.model import Question, SearchAnswer
@@ -35,6 +37,8 @@ MetadataValue: TypeAlias = bool | int | float | str | list[str]
 _PAGE = 100
 _ANSWER_SECONDS = 120.0
 """A search, and twice what a chat model may take at most."""
+_UPLOAD_SECONDS = 120.0
+"""Until a large file is written and examined."""
 _RECORD = "/rag/records/{source_type}/{source_id}"
 
 
@@ -177,6 +181,61 @@ def delete_record(
         Written,
         named={"source_type": source_type, "source_id": source_id},
         parameters={"source": source, "tenant": tenant},
+    )
+
+
+def upload(
+    file_name: str,
+    content: bytes,
+    *,
+    replaces: str | None = None,
+    source: str | None = None,
+    tenant: str | None = None,
+) -> Call[Uploaded]:
+    """Upload a file, or the new version of one; the next sync indexes it. For admins.
+
+    The same bytes are not stored twice, so it may be sent again.
+
+    Args:
+        file_name: its suffix decides among formats that are text.
+        content: of the file.
+        replaces: id of the upload that it is the new version of.
+        source: the tenant's source of uploads; may be left out if there is only one.
+        tenant: may be left out if the token is for one only.
+    """
+    return Call(
+        "POST",
+        "/rag/uploads",
+        Uploaded,
+        parameters={"source": source, "tenant": tenant},
+        file=FormFile(file_name, content, {"replaces": replaces}),
+        seconds=_UPLOAD_SECONDS,
+    )
+
+
+def uploads(*, source: str | None = None, tenant: str | None = None) -> Call[Uploads]:
+    """The uploaded files by name, with what became of them. For admins.
+
+    Args:
+        source: only of this source.
+        tenant: may be left out if the token is for one only.
+    """
+    return Call("GET", "/rag/uploads", Uploads, parameters={"source": source, "tenant": tenant})
+
+
+def delete_upload(upload_id: str, *, tenant: str | None = None) -> Call[Written]:
+    """Delete an uploaded file; it is found no more from now on. For admins.
+
+    Args:
+        upload_id: its id.
+        tenant: may be left out if the token is for one only.
+    """
+    return Call(
+        "DELETE",
+        "/rag/uploads/{upload_id}",
+        Written,
+        named={"upload_id": upload_id},
+        parameters={"tenant": tenant},
     )
 
 

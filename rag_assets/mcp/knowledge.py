@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeVar
 
 from anyio.to_thread import run_sync
 
@@ -15,6 +15,7 @@ from rag_assets.common.errors import RagAssetsError
 from rag_assets.retrieval.contexts import as_results, neutralised
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.retrieval.patience import Patience
 
 _SECONDS = 30.0
 _MAX_DOCUMENTS = 1_000
@@ -38,7 +39,13 @@ class MessageContext:
     request_id: str = ""
 
 
-Search: TypeAlias = Callable[[str, SearchRequest], Awaitable[SearchAnswer]]
+class Search(Protocol):
+    """Searches a tenant's knowledge (see AsyncRetriever)."""
+
+    async def __call__(
+        self, tenant_id: str, request: SearchRequest, *, patience: Patience = ...
+    ) -> SearchAnswer:
+        """Search one tenant's knowledge."""
 
 
 class BlockingRunner(Protocol):

@@ -17,11 +17,13 @@ import anyio
 from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError, UnknownDocument
 from rag_assets.mcp.knowledge import Knowledge, MessageContext, current_message, message_context
 from rag_assets.mcp.messages import redacted
+from rag_assets.mcp.prompts import Prompt
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool, ToolFunction
 from rag_assets.tenants.problems import problem_of
 
@@ -55,18 +57,30 @@ class _Server(MCPServer[None]):
             first = error.__cause__.errors(include_url=False, include_input=False)[0]
             raise ToolError(f"{name}: {problem_of(first)}") from None
 
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Any = None
+    ) -> Any:
+        """Write a prompt; errors repeat no name and no argument."""
+        try:
+            return await super().get_prompt(name, arguments, context)
+        except ValueError:
+            own = _OwnText("there is no such prompt with such arguments; prompts/list names those")
+            raise MCPError(code=INVALID_PARAMS, message=str(own)) from own
+
 
 def build_server(
     knowledge: Knowledge,
     context_of: Callable[[Any], MessageContext],
     tools: Sequence[Tool] = DEFAULT_TOOLS,
+    prompts: Sequence[Prompt] = (),
 ) -> MCPServer[None]:
-    """A server with tools and the resources `rag://documents[/ID]`.
+    """A server with tools, prompts and the resources `rag://documents[/ID]`.
 
     Args:
         knowledge: what messages are answered from.
         context_of: the context of a message, by the HTTP request that it came in; None from a pipe.
         tools: that agents may call.
+        prompts: that people may choose.
 
     Raises:
         ConfigurationError: two tools have one name.
@@ -81,6 +95,9 @@ def build_server(
     for tool in tools:
         function = _in_time(knowledge, tool.function(knowledge), ToolError)
         server.tool(name=tool.name, description=tool.description)(function)
+    for prompt in prompts:
+        function = _in_time(knowledge, prompt.function(knowledge), _prompt_error)
+        server.prompt(name=prompt.name, description=prompt.description)(function)
     _add_resources(server, knowledge)
     return server
 
@@ -124,14 +141,14 @@ def _add_resources(server: MCPServer[None], knowledge: Knowledge) -> None:
 
 
 def _in_time(
-    knowledge: Knowledge, function: ToolFunction, failure: type[Exception]
+    knowledge: Knowledge, function: ToolFunction, failure: Callable[[str], Exception]
 ) -> Callable[..., Awaitable[str]]:
     """A function with a time limit, whose errors hold texts of ours alone.
 
     Args:
         knowledge: knows the limit and the texts.
         function: answers.
-        failure: what the SDK expects to be raised.
+        failure: makes what the SDK expects to be raised.
     """
 
     @wraps(function)
@@ -149,6 +166,10 @@ def _in_time(
             raise failure(str(own)) from own
 
     return limited
+
+
+def _prompt_error(text: str) -> MCPError:
+    return MCPError(code=INTERNAL_ERROR, message=text)
 
 
 class _OwnText(Exception):

@@ -29,11 +29,17 @@ class Profile:
             A cosine means something else for every embedder; one that is not listed has no
             threshold, and the ranking alone decides.
         retrieval_steps: names of the steps of a search, in order; empty for the standard ones.
+        requires_project: whether each of its tenants is one project of an organization, which
+            applications make and name by these two.
+        follows_guidelines: whether nothing is embedded for its tenants while the guidelines of
+            their organization are switched off.
     """
 
     defaults: Mapping[str, Any]
     thresholds: Mapping[str, float] = field(default_factory=dict)
     retrieval_steps: tuple[str, ...] = ()
+    requires_project: bool = False
+    follows_guidelines: bool = False
 
     def threshold(self, embedder_id: str) -> float | None:
         """The cosine below which a hit is left out; None for no threshold.
@@ -71,14 +77,18 @@ class System:
         chunkers: `ChunkerKind` by the name in tenants.yaml.
         tables: names of its tables in the catalog's schema.
         migrations: make and upgrade these tables.
+        texts: columns of these tables with what people or sources wrote, as "table.column": new
+            rules for credentials mask what they find there.
         assets: Dagster assets by key.
         checks: `TenantCheck` or asset checks of Dagster, by `asset.check`.
         jobs, sensors, schedules: by Dagster's name of each.
         routers: FastAPI routers by the path that they begin with.
-        pages: pages of the panel, by path: callables that take a function that opens the catalog
-            and return Starlette routes.
+        pages: pages beside Dagster's, by path: callables that take a function that opens the
+            catalog and return Starlette routes.
+        panels: what the panel of its tenants shows, by path: `SystemPanel`.
         commands: Typer groups by the command's name, as in `rag-assets NAME`.
         tools: MCP tools by name.
+        prompts: MCP prompts by name.
         retrieval_steps: steps of a search by name; profiles choose them.
 
     Raises:
@@ -91,6 +101,7 @@ class System:
     chunkers: Parts = field(default_factory=dict)
     tables: tuple[str, ...] = ()
     migrations: Migrations | None = None
+    texts: tuple[str, ...] = ()
     assets: Parts = field(default_factory=dict)
     checks: Parts = field(default_factory=dict)
     jobs: Parts = field(default_factory=dict)
@@ -98,8 +109,10 @@ class System:
     schedules: Parts = field(default_factory=dict)
     routers: Parts = field(default_factory=dict)
     pages: Parts = field(default_factory=dict)
+    panels: Parts = field(default_factory=dict)
     commands: Parts = field(default_factory=dict)
     tools: Parts = field(default_factory=dict)
+    prompts: Parts = field(default_factory=dict)
     retrieval_steps: Parts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -121,6 +134,12 @@ class System:
                 f"system {self.name!r} has tables without migrations, or migrations without tables",
                 hint="name its tables in `tables` and the package of their `migrations`",
             )
+        for column in self.texts:
+            if column.partition(".")[0] not in self.tables:
+                raise ConfigurationError(
+                    f"system {self.name!r}: texts: {column!r} is in none of its tables",
+                    hint='write it as "table.column"',
+                )
 
 
 PART_KINDS: tuple[str, ...] = (
@@ -133,8 +152,10 @@ PART_KINDS: tuple[str, ...] = (
     "schedules",
     "routers",
     "pages",
+    "panels",
     "commands",
     "tools",
+    "prompts",
     "retrieval_steps",
 )
 """The attributes of a System that hold parts."""

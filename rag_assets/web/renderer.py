@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.format_names import format_name
@@ -24,7 +24,7 @@ def render(template: str, **values: Any) -> str:
         template: a file in templates/.
         values: what it shows.
     """
-    return _environment().get_template(template).render(**values)
+    return _own().get_template(template).render(**values)
 
 
 def size(count: int) -> str:
@@ -40,17 +40,26 @@ def moment(at: datetime | None) -> str:
     return "never" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("rag_assets.web"),
+def environment(loader: BaseLoader) -> Environment:
+    """What templates are rendered in: everything is escaped, and nothing may be missing.
+
+    Args:
+        loader: finds the templates.
+    """
+    made = Environment(
+        loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = {"size": size, "moment": moment, "format": format_name, "remedy": remedy_of}
-    environment.filters.update(filters)
-    environment.filters |= {"number": "{:,}".format, "counted": counted}
-    environment.globals["never"] = NEVER
-    return environment
+    made.filters |= {"size": size, "moment": moment, "number": "{:,}".format, "counted": counted}
+    return made
+
+
+@cache
+def _own() -> Environment:
+    own = environment(PackageLoader("rag_assets.web"))
+    own.filters |= {"format": format_name, "remedy": remedy_of}
+    own.globals["never"] = NEVER
+    return own

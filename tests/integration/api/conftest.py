@@ -12,6 +12,7 @@ from typing import Any
 import jwt
 import pytest
 import uvicorn
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
@@ -22,6 +23,8 @@ from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.systems.registry import installed_systems
 from tests.driving import Driver
 from tests.installation import FAST, Installation, new_installation
 
@@ -49,7 +52,10 @@ class Api:
         session = self.driver.session
         retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
         chat_models = ChatModels(session.catalog, session.settings)
-        return Backend(session.catalog, session.store, retriever, settings, chat_models)
+        blobs = open_blobs(session.settings)
+        return Backend(
+            session.catalog, session.store, retriever, settings, chat_models, blobs=blobs
+        )
 
     def core(self, tenant: str, request: SearchRequest) -> SearchAnswer:
         """The answer of the core, without the interface."""
@@ -113,14 +119,16 @@ def api(installed: Installation) -> Iterator[Api]:
             sources.append({"name": scope, "root": str(folder), "scope": scope})
         if tenant == "acme":
             sources.append({"name": "pushed", "type": "records"})
+            sources.append({"name": "uploads", "type": "uploads", "max_bytes": 4_000_000})
         installed.add_tenant(tenant, root=root, **{**FAST, "sources": sources})
         driver.sync(tenant)
     installed.configure("asleep", enabled=False)
     session = installed.session()
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     chat_models = ChatModels(session.catalog, session.settings)
-    backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models)
-    with TestClient(build_app(backend), raise_server_exceptions=True) as client:
+    blobs = open_blobs(session.settings)
+    backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
+    with TestClient(application(backend), raise_server_exceptions=True) as client:
         yield Api(client, installed, driver, backend)
 
 
@@ -131,10 +139,15 @@ def address(api: Api) -> Iterator[str]:
         yield address
 
 
+def application(backend: Backend) -> FastAPI:
+    """The service with the endpoints of the installed systems, as `serve` makes it."""
+    return build_app(backend, routers=[*installed_systems().load("routers").values()])
+
+
 @contextmanager
 def running(backend: Backend) -> Iterator[str]:
     """A service with an event loop of its own, meanwhile."""
-    server = uvicorn.Server(config(build_app(backend)))
+    server = uvicorn.Server(config(application(backend)))
     listener = listening("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()

@@ -148,7 +148,7 @@ def test_failures_of_servers_are_described_by_their_kind_alone(
     from rag_assets.common.errors import IndexInconsistent
 
     def failing(error: Exception) -> Any:
-        def search(*_: object) -> Any:
+        def search(*_: object, **__: object) -> Any:
             raise error
 
         return search

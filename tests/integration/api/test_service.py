@@ -29,6 +29,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.storage.blobs.store import open_blobs
 from tests.integration.api.conftest import SECRET, Api
 
 
@@ -198,14 +199,21 @@ def test_failures_are_problems_that_tell_what_to_do_and_nothing_of_our_servers(
     told: bool,
 ) -> None:
     class Failing(AsyncRetriever):
-        async def search(self, tenant_id: str, request: SearchRequest) -> Any:
+        async def search(self, *_: Any, **__: Any) -> Any:
             raise error
 
     session = api.driver.session
     failing = Failing(session.catalog, session.store, session.embedders)
     settings = ServiceSettings(jwt=JwtSettings(secret=SECRET))
     chat_models = ChatModels(session.catalog, session.settings)
-    backend = Backend(session.catalog, session.store, failing, settings, chat_models)
+    backend = Backend(
+        session.catalog,
+        session.store,
+        failing,
+        settings,
+        chat_models,
+        blobs=open_blobs(session.settings),
+    )
     with TestClient(build_app(backend)) as client, caplog.at_level(logging.INFO):
         response = replace(api, client=client, backend=backend).ask(api.token())
     assert_problem(response, status, kind)
@@ -236,7 +244,7 @@ def test_status_lists_what_waits(api: Api) -> None:
 
     source.write_text("# Valves\n\nAnother valve altogether.\n")
     with api.driver.locked("other") as ctx:
-        list_documents(ctx, api.driver._scanner)
+        list_documents(ctx, api.driver.scanner)
     now = api.get(api.token("eve", "other"), "/rag/status").json()
     assert (now["chunks"], now["stale"], now["queue_depth"]) == (2, 1, 1)
     source.write_text(former)
@@ -303,7 +311,14 @@ def test_an_unavailable_server_makes_the_service_not_ready(api: Api) -> None:
     session = api.driver.session
     retriever = AsyncRetriever(session.catalog, store, session.embedders)
     chat_models = ChatModels(session.catalog, session.settings)
-    backend = Backend(session.catalog, store, retriever, ServiceSettings(), chat_models)
+    backend = Backend(
+        session.catalog,
+        store,
+        retriever,
+        ServiceSettings(),
+        chat_models,
+        blobs=open_blobs(session.settings),
+    )
     with TestClient(build_app(backend)) as client:
         response = client.get("/health/ready")
         assert_problem(response, 503, "unavailable")

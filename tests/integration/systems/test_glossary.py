@@ -254,7 +254,7 @@ def test_no_part_that_serves_imports_dagster(glossary: Installed) -> None:
         from rag_assets.systems.registry import installed_systems
 
         for kind in ("source_kinds", "chunkers", "routers", "pages", "commands", "tools",
-                     "retrieval_steps"):
+                     "prompts", "retrieval_steps"):
             assert installed_systems().load(kind)
         print(json.dumps("dagster" in sys.modules))
     """)

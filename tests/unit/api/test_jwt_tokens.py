@@ -73,6 +73,19 @@ def test_subject_and_groups_are_the_principals() -> None:
     assert identity.role == "admin"
 
 
+@pytest.mark.parametrize(
+    ("claim", "organization"),
+    [("acme", "acme"), (None, None), ("", None), (["acme"], None), ({"id": 1}, None), (7, None)],
+)
+def test_an_organization_is_one_name_and_what_others_put_there_is_none(
+    claim: object, organization: str | None
+) -> None:
+    identity = verifier().identity(jwt.encode(claims(organization=claim), SECRET))
+    assert (identity.organization, identity.tenants) == (organization, {"acme"})
+    named = JwtSettings(secret=SECRET, audience=AUDIENCE, organization_claim="org")
+    assert verifier(named).identity(jwt.encode(claims(org="x"), SECRET)).organization == "x"
+
+
 def test_names_of_claims_are_configured() -> None:
     settings = JwtSettings(secret=SECRET, tenants_claim="org", groups_claim="teams")
     given = {"sub": "ada", "exp": time.time() + 60, "org": "acme", "teams": "board"}

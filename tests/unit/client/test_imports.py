@@ -24,9 +24,12 @@ def test_importing_the_client_loads_nothing_heavy() -> None:
     assert not HEAVY & set(loaded)
 
 
-def test_the_environment_has_url_token_and_tenant() -> None:
+def test_the_environment_has_url_token_tenant_and_project() -> None:
     given = {"RAG_ASSETS_TOKEN": "t", "RAG_ASSETS_URL": "https://rag.example"}
-    assert from_environment(given) == {"url": "https://rag.example", "token": "t", "tenant": None}
+    found = {"url": "https://rag.example", "token": "t"}
+    assert from_environment(given) == {**found, "tenant": None, "project": None}
+    named = {"RAG_ASSETS_TENANT": "acme", "RAG_ASSETS_PROJECT": "web"}
+    assert from_environment({**given, **named}) == {**found, "tenant": "acme", "project": "web"}
     with pytest.raises(ConfigurationError, match="RAG_ASSETS_TOKEN"):
         from_environment({})
 

@@ -45,6 +45,9 @@ WHOLE = [
         tenant="acme",
     ),
     operations.delete_record("page", "7", source="pushed", tenant="acme"),
+    operations.upload("a.md", b"text", replaces="d", source="uploads", tenant="acme"),
+    operations.uploads(source="uploads", tenant="acme"),
+    operations.delete_upload("d", tenant="acme"),
     operations.reindex(document="d", tenant="acme"),
     operations.events(after=1, kind="k", limit=1, tenant="acme"),
     operations.status(tenant="acme"),
@@ -105,7 +108,11 @@ def test_everything_that_an_operation_takes_can_be_given(
         taken[parameter["in"]].add(parameter["name"])
     assert set(call.named) == taken["path"]
     assert set(call.parameters) == taken["query"]
-    body = theirs.get("requestBody", {}).get("content", {}).get("application/json", {})
+    content = theirs.get("requestBody", {}).get("content", {})
+    if call.file is not None:
+        form = content["multipart/form-data"]["schema"]["properties"]
+        assert {"file", *call.file.fields} == form.keys()
+    body = content.get("application/json", {})
     schema = resolved(body.get("schema", {}), description["components"]["schemas"])
     fields = set(schema.get("properties", ()))
     for variant in schema.get("oneOf", ()):
@@ -117,16 +124,18 @@ def test_everything_that_an_operation_takes_can_be_given(
 def test_answers_are_read_as_they_are_described(
     description: Mapping[str, Any], call: Call[Any]
 ) -> None:
-    [content] = [
-        response["content"]
+    answers = [
+        body["schema"]
         for status, response in described(description, call)["responses"].items()
         if status.startswith("2")
+        for body in response["content"].values()
     ]
-    [theirs] = [body["schema"] for body in content.values()]
+    assert answers
     ours = TypeAdapter(call.answer).json_schema()
-    assert resolved(ours, ours.get("$defs", {})) == resolved(
-        theirs, description["components"]["schemas"]
-    )
+    for theirs in answers:
+        assert resolved(ours, ours.get("$defs", {})) == resolved(
+            theirs, description["components"]["schemas"]
+        )
 
 
 def test_problems_are_read_as_they_are_described(description: Mapping[str, Any]) -> None:

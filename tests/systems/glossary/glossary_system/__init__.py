@@ -32,5 +32,6 @@ SYSTEM = System(
     pages={"/glossary": "glossary_system.pages:routes"},
     commands={"glossary": "glossary_system.commands:app"},
     tools={"glossary_define": "glossary_system.tools:DEFINE"},
+    prompts={"glossary_terms": "glossary_system.tools:TERMS"},
     retrieval_steps={"exact_term": "glossary_system.steps:ExactTerm"},
 )

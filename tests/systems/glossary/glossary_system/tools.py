@@ -1,4 +1,4 @@
-"""`glossary_define`, for agents."""
+"""`glossary_define` and the prompt `glossary_terms`, for agents."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from rag_assets.mcp.knowledge import Knowledge, current_message
+from rag_assets.mcp.prompts import Prompt, PromptFunction
 from rag_assets.mcp.tools import Tool, ToolFunction
 from rag_assets.retrieval.model import SearchRequest
 
@@ -25,4 +26,21 @@ def _define(knowledge: Knowledge) -> ToolFunction:
 
 DEFINE = Tool(
     name="glossary_define", description="Tells what a term of this project means.", function=_define
+)
+
+
+def _terms(knowledge: Knowledge) -> PromptFunction:
+    async def glossary_terms(
+        about: Annotated[str, Field(max_length=100, description="What they are about.")],
+    ) -> str:
+        message = current_message()
+        request = SearchRequest.of(query=about, mode="text", caller=message.caller)
+        answer = await knowledge.search(message.tenant_id, request)
+        return "\n".join(hit.text for hit in answer.hits)
+
+    return glossary_terms
+
+
+TERMS = Prompt(
+    name="glossary_terms", description="Terms about a matter, and what they mean.", function=_terms
 )

@@ -1,0 +1,264 @@
+"""Team guidelines: from an upload to READY by stage, and contexts meanwhile and at rest.
+
+    python -m benchmarks.guidelines                    a PDF of over 500 passages, then ten at once
+    python -m benchmarks.guidelines --sections 40 --at-once 3 --contexts 20 --name trial
+
+The PDF is made by reportlab of the prose that other benchmarks use. It is uploaded through the API
+to a service of its own, with the daemon and the watcher running, and embedded by a server that
+takes 200 ms for each request. Then ten PDFs are uploaded at once to the projects of three
+organizations. Contexts are asked for one after the other: each task is new, so each is embedded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jwt
+import numpy as np
+
+from benchmarks import prose
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.servers import benchmark_servers
+from benchmarks.uploads import serving
+from rag_assets.client import Client
+
+WORK = PROJECT / ".local" / "benchmark-guidelines"
+ORGANIZATIONS = ("first", "second", "third")
+PROJECT_ID = "web"
+LATENCY = 200
+"""Milliseconds of the embedding server."""
+
+_CLI = (sys.executable, "-m", "rag_assets.cli")
+_SECRET = "an example secret of more than 32 bytes"  # noqa: S105 - of this benchmark alone
+_READY_SECONDS = 600
+_LOOK_SECONDS = 0.2
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sections", type=int, default=1_100, help="of each PDF")
+    parser.add_argument("--at-once", type=int, default=10)
+    parser.add_argument("--contexts", type=int, default=200, help="asked for at rest")
+    parser.add_argument("--name", default="guidelines", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    arguments = parser.parse_args()
+    before = machine()
+    home = arguments.work / "home"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    with embedding_server() as url, benchmark_servers(arguments.work) as servers:
+        os.environ |= {
+            "RAG_ASSETS_HOME": str(home),
+            "DATABASE_URL": servers.database("guidelines"),
+            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "RAG_ASSETS_PRIVATE_ENDPOINTS": "127.0.0.1",
+            "RAG_ASSETS_JWT_SECRET": _SECRET,
+            "RAG_ASSETS_SERVICE_RATE": "100000/minute",
+        }
+        make_projects(home, url)
+        with running(), serving(home) as (_, port):
+            results = measured(port, arguments)
+    result = {
+        "benchmark": "team guidelines",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "machine": before,
+        "load_average_after": load(),
+        "embedder_ms": LATENCY,
+        **results,
+    }
+    print(save(arguments.name, result))
+
+
+def measured(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """One upload alone, contexts at rest, and several uploads with contexts meanwhile."""
+    clients = [
+        Client(f"http://127.0.0.1:{port}", _token(organization), project=PROJECT_ID, timeout=120)
+        for organization in ORGANIZATIONS
+    ]
+    first, *_ = clients
+    one = pdf(0, arguments.sections)
+    alone = upload(first, "alone.pdf", one)
+    rest = [_seconds_of_context(first, f"at rest {n}") for n in range(arguments.contexts)]
+    files = [pdf(1 + n, arguments.sections) for n in range(arguments.at_once)]
+    busy: list[float] = []
+    ended = threading.Event()
+
+    def ask() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+            busy.append(_seconds_of_context(first, f"meanwhile {number}"))
+
+    asker = threading.Thread(target=ask)
+    asker.start()
+    began = time.monotonic()
+    with ThreadPoolExecutor(len(files)) as pool:
+        at_once = list(
+            pool.map(
+                lambda n: upload(clients[n % len(clients)], f"{n}.pdf", files[n], every=1.0),
+                range(len(files)),
+            )
+        )
+    took = time.monotonic() - began
+    ended.set()
+    asker.join()
+    for client in clients:
+        client.close()
+    return {
+        "pdf_mb": round(len(one) / 1e6, 1),
+        "alone": alone,
+        "at_once": {
+            "files": len(files),
+            "projects": len(clients),
+            "seconds": round(took, 1),
+            "ready_seconds": sorted(each["ready_seconds"] for each in at_once),
+            "chunks": sum(each["chunks"] for each in at_once),
+        },
+        "contexts_at_rest": _spread(rest),
+        "contexts_meanwhile": _spread(busy),
+    }
+
+
+def upload(
+    client: Client, name: str, content: bytes, *, every: float = _LOOK_SECONDS
+) -> dict[str, Any]:
+    """Upload a file and look at it until it is READY; returns seconds, by stage as well.
+
+    Args:
+        client: of the project.
+        name, content: of the file.
+        every: so many seconds.
+    """
+    began = time.monotonic()
+    id_ = client.upload_guideline(name, content).document.id
+    received = time.monotonic()
+    stages: Counter[str] = Counter()
+    last, stage = received, "queued"
+    while time.monotonic() - began < _READY_SECONDS:
+        document = client.guideline(id_)
+        now = time.monotonic()
+        stages[stage] += now - last  # type: ignore[assignment]
+        last, stage = now, document.stage or ""
+        if document.status != "PROCESSING":
+            if document.status != "READY":
+                sys.exit(f"{name}: {document.status}: {document.error_message}")
+            return {
+                "chunks": document.chunk_count,
+                "tokens": document.token_count,
+                "ready_seconds": round(now - began, 2),
+                "stages": {
+                    "upload": round(received - began, 2),
+                    **{each: round(seconds, 2) for each, seconds in stages.items()},
+                },
+            }
+        time.sleep(every)
+    sys.exit(f"{name}: not READY within {_READY_SECONDS} seconds")
+
+
+def pdf(seed: int, sections: int) -> bytes:
+    """A PDF of that many sections of prose, others for each seed."""
+    from reportlab.lib.styles import getSampleStyleSheet
+    from reportlab.platypus import Paragraph, SimpleDocTemplate
+
+    rng, styles, made = random.Random(seed), getSampleStyleSheet(), io.BytesIO()
+    flow: list[Any] = []
+    for _ in range(sections):
+        flow.append(Paragraph(prose.title(rng), styles["Heading2"]))
+        flow += [Paragraph(prose.paragraph(rng), styles["BodyText"]) for _ in range(3)]
+    SimpleDocTemplate(made).build(flow)
+    return made.getvalue()
+
+
+def make_projects(home: Path, url: str) -> None:
+    """Three organizations with guidelines switched on, a key, and one project each."""
+    openai = {"provider": "openai", "base_url": url, "price": {"per_million": 0.02}}
+    # Vectors are random: every passage is near enough, so that contexts do all there is to do.
+    projects = {"embedder": {"providers": [openai]}, "retrieval": {"min_score": -1.0}}
+    document = {"tenants": [], "projects": projects}
+    (home / "tenants.yaml").write_text(json.dumps(document))  # JSON is YAML
+    for organization in ORGANIZATIONS:
+        _run("projects", "put", organization, PROJECT_ID, "--json")
+        _run("organizations", "put", organization, "--guidelines", "--json")
+        _run("keys", "set", organization, "openai", "--organization", given="benchmark-key-0001")
+
+
+@contextmanager
+def running() -> Iterator[None]:
+    """Have the daemon and the watcher run meanwhile."""
+    _run("up")
+    try:
+        yield
+    finally:
+        _run("down")
+
+
+@contextmanager
+def embedding_server() -> Iterator[str]:
+    """The address of an embedding server, in a process of its own."""
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "benchmarks.latency_server", "--counting"),
+            *("--milliseconds", str(LATENCY), "--dimensions", "1536"),
+        ],
+        cwd=PROJECT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"  # type: ignore[union-attr]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def _seconds_of_context(client: Client, task: str) -> float:
+    began = time.monotonic()
+    context = client.guideline_context(task)
+    seconds = time.monotonic() - began
+    if context.source != "documents":
+        sys.exit(f"a context has no passages: {context.reason}")
+    return seconds
+
+
+def _spread(seconds: Sequence[float]) -> dict[str, Any]:
+    p50, p95, p99 = (round(1_000 * float(np.percentile(seconds, at))) for at in (50, 95, 99))
+    return {"contexts": len(seconds), "p50_ms": p50, "p95_ms": p95, "p99_ms": p99}
+
+
+def _token(organization: str) -> str:
+    claims = {"sub": "bench", "exp": int(time.time()) + 7_200, "role": "admin"}
+    return jwt.encode({**claims, "organization": organization}, _SECRET)
+
+
+def _run(*arguments: str, given: str | None = None) -> None:
+    subprocess.run(
+        [*_CLI, *arguments],
+        cwd=PROJECT,
+        check=True,
+        input=given,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""The cosine below which a passage is no guideline, for the shipped model.
+
+    python -m benchmarks.guidelines_threshold
+
+The judged documents are synced as a project's guidelines are, with the shipped model, and asked by
+vectors alone. Each threshold is chosen on one half of the questions and reported on the other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.quality import THRESHOLDS, TOP_K, Asked, calibrated
+from benchmarks.servers import Servers, benchmark_servers
+from examples.judge import HANDBOOK
+from examples.judged.judgements import ANNEX, judged_questions
+from rag_assets.cli.commands.demo import INCLUDE
+from rag_assets.cli.commands.session import Session
+
+WORK = PROJECT / ".local" / "benchmark-guidelines"
+TENANT = "guidelines"
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    before = machine()
+    questions = judged_questions()
+    with benchmark_servers(WORK) as servers:
+        prepare(servers, WORK / "home")
+        with Session() as session:
+            asked = Asked(session)
+            found = {
+                least: asked.answers(TENANT, questions, top_k=TOP_K, min_score=least)
+                for least in THRESHOLDS
+            }
+            asked.close()
+            passages = sum(d.chunk_count for d in session.catalog.documents.all(TENANT))
+    result = {
+        "benchmark": "guidelines-threshold",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "passages": passages,
+        **calibrated(questions, found),
+        "machine": before,
+        "load_average_after": load(),
+    }
+    print(save("guidelines-threshold", result))
+
+
+def prepare(servers: Servers, home: Path) -> None:
+    """Sync an installation with one project, whose guidelines are switched on."""
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    sources = [
+        {"name": name, "type": "files", "root": str(root), "include": INCLUDE}
+        for name, root in (("handbook", HANDBOOK), ("annex", ANNEX))
+    ]
+    tenant = {
+        "id": TENANT,
+        "profile": "team-guidelines",
+        "organization": "benchmark",
+        "project": "handbook",
+        "embedder": {"provider": "local"},
+        "sources": sources,
+    }
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    os.environ |= {
+        "RAG_ASSETS_HOME": str(home),
+        "DATABASE_URL": servers.database("guidelines"),
+        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+    }
+    cli = [sys.executable, "-m", "rag_assets.cli"]
+    subprocess.run([*cli, "organizations", "put", "benchmark", "--guidelines"], check=True)
+    subprocess.run([*cli, "sync", TENANT], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""panel: print a link that signs in."""
+
+from __future__ import annotations
+
+from rag_assets.cli.commands.output import print_json, say
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.storage.catalog.panel_sessions import Holder
+
+_OPERATOR = "operator"
+"""Who a session is by that the command begins: whoever runs it has the catalog itself."""
+
+
+@with_session
+def link(session: Session, tenant_id: str, port: int, *, as_json: bool) -> None:
+    """Print the link.
+
+    Raises:
+        ConfigurationError: the tenant's profile has no panel, or RAG_ASSETS_PANEL_URL is unusable.
+        UnknownTenant: there is no such tenant.
+    """
+    from rag_assets.panel.links import link_at
+    from rag_assets.panel.sessions import new_code
+    from rag_assets.panel.settings import PanelSettings
+    from rag_assets.systems.registry import installed_systems
+
+    settings = PanelSettings.from_environment()
+    record = session.catalog.tenants.get(tenant_id)
+    profile = record.config["profile"]
+    profiles = {part.owner.name for part in installed_systems().parts("panels").values()}
+    if profile not in profiles:
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} has the profile {profile!r}, which has no panel",
+            hint=f"there is one for: {', '.join(sorted(profiles))}",
+        )
+    code = new_code(session.catalog, record.ref, Holder(_OPERATOR))
+    url = link_at(settings.origin or f"http://127.0.0.1:{port}", code)
+    if as_json:
+        print_json({"tenant": tenant_id, "url": url, "expires_at": code.expires_at})
+        return
+    say(url)
+    say("\nIt signs in once, within a minute.")

@@ -1,0 +1,62 @@
+"""All routes of the panel, over a service's backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+from starlette.routing import BaseRoute
+
+from rag_assets.api.backend import Backend
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.panel.assets import asset
+from rag_assets.panel.frame import SystemPanel
+from rag_assets.panel.guarding import Guarding, PanelRoute
+from rag_assets.panel.links import links
+from rag_assets.panel.renderer import Renderer
+from rag_assets.panel.settings import PATH, PanelSettings
+from rag_assets.panel.signing_in import SigningIn
+
+_TAKEN = frozenset({"sign-in", "sign-out", "enter", "assets", "links"})
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The panel of a service.
+
+    Attributes:
+        routes: for browsers, with sessions.
+        router: for applications, with tokens.
+    """
+
+    routes: tuple[BaseRoute, ...]
+    router: APIRouter
+
+
+def build_panel(backend: Backend, settings: PanelSettings, systems: Iterable[SystemPanel]) -> Panel:
+    """The panel over these servers.
+
+    Args:
+        backend: of the service.
+        settings: where the panel is.
+        systems: with pages for their tenants; their names are those of profiles.
+
+    Raises:
+        ConfigurationError: two have pages at one path, or one has a path of the panel itself.
+    """
+    by_profile = {system.name: system for system in systems}
+    paths = [system.path for system in by_profile.values()]
+    for path in paths:
+        if path in _TAKEN or paths.count(path) > 1:
+            raise ConfigurationError(
+                f"two parts of the panel are at {PATH}/{path}", hint="give the system another path"
+            )
+    guarding = Guarding(backend, settings, Renderer(by_profile.values()), by_profile)
+    pages = [guarding.page(system, page) for system in by_profile.values() for page in system.pages]
+    routes: list[BaseRoute] = [
+        *SigningIn(guarding).routes(),
+        PanelRoute(f"{PATH}/assets/{{digest}}/{{name:path}}", asset),
+        *pages,
+    ]
+    return Panel(tuple(routes), links(settings, tuple(by_profile)))

@@ -1,0 +1,267 @@
+"""What every page of the panel goes through: headers, session, forged requests, errors as pages."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+from urllib.parse import parse_qsl
+
+import anyio
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Match, Route
+from starlette.types import Scope
+
+from rag_assets.api.admission import CLIENT_GONE
+from rag_assets.api.backend import Backend
+from rag_assets.api.guard import require_plain, whole_body
+from rag_assets.api.identity import Forbidden, ForeignOrigin, Unauthenticated
+from rag_assets.api.problems import Refused, classified, http_kind
+from rag_assets.common.errors import RagAssetsError, ServiceUnavailable
+from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
+from rag_assets.panel.renderer import Renderer
+from rag_assets.panel.sessions import hashed, request_token
+from rag_assets.panel.settings import PATH, PanelSettings
+from rag_assets.storage.catalog.panel_sessions import PanelSession
+
+_T = TypeVar("_T")
+
+SIGN_IN = f"{PATH}/sign-in"
+TOKEN_FIELD = "token"  # noqa: S105
+TOKEN_HEADER = "x-panel-token"  # noqa: S105
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        *(f"{kind} 'self'" for kind in ("script-src", "style-src", "img-src", "connect-src")),
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Without a referrer at all, browsers hide the origin of forms from us, too.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_SAFE = frozenset({"GET", "HEAD"})
+_OWN_FETCHES = frozenset({"same-origin", "none"})
+_MOST_FIELDS = 2_000
+_MOST_SECRET = 200
+_THREADS = 2
+_SECONDS = 10.0
+_FORBIDDEN = 403
+_SEE_OTHER = 303
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class PanelRoute(Route):
+    """A route whose requests are counted by its path."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """See Route."""
+        match, child = super().matches(scope)
+        return match, {**child, "route": self}
+
+
+@dataclass(frozen=True, slots=True)
+class Guarding:
+    """Guards the panel of one service.
+
+    Attributes:
+        backend: the servers.
+        settings: where the panel is.
+        renderer: of pages.
+        systems: with pages, by the profile of their tenants.
+    """
+
+    backend: Backend
+    settings: PanelSettings
+    renderer: Renderer
+    systems: Mapping[str, SystemPanel]
+    _threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_THREADS))
+
+    def open(self, path: str, method: str, handler: Handler) -> PanelRoute:
+        """A route for people who are not signed in."""
+
+        async def endpoint(request: Request) -> Response:
+            async def answer() -> Response:
+                self._require_own(request)
+                return await handler(request)
+
+            return await self._answered(request, answer)
+
+        return PanelRoute(path, endpoint, methods=[method])
+
+    def page(self, system: SystemPanel, page: PanelPage) -> PanelRoute:
+        """A route for people who are signed in, to a tenant of the system."""
+
+        async def endpoint(request: Request) -> Response:
+            async def answer() -> Response:
+                self._require_own(request)
+                visit = await self._visit(request, system, page)
+                self.backend.rates.take(visit.session.name)
+                return await page.endpoint(visit)
+
+            return await self._answered(request, answer)
+
+        return PanelRoute(f"{PATH}/{system.path}{page.path}", endpoint, methods=[page.method])
+
+    async def session(self, request: Request, *, use: bool = True) -> tuple[PanelSession, str]:
+        """The session of a request, and its secret.
+
+        Raises:
+            Unauthenticated: it has none that has not ended.
+            TooManyAttempts: nor had many before, from the same address.
+            ServiceUnavailable: Postgres does not answer.
+        """
+        secret = request.cookies.get(self.settings.cookie_name, "")
+        if not 0 < len(secret) <= _MOST_SECRET:
+            raise Unauthenticated("nobody is signed in", hint="sign in")
+
+        async def validate() -> PanelSession:
+            table = self.backend.catalog.panel_sessions
+            found = await self.in_thread(partial(table.find, hashed(secret), use=use))
+            if found is None:
+                raise Unauthenticated("the session has ended", hint="sign in again")
+            return found
+
+        found = await self.backend.guard.checked(request.scope, f"panel {secret}", validate)
+        request.state.caller, request.state.tenant = found.name, found.tenant.id
+        return found, secret
+
+    async def form(self, request: Request, most: int = 1_048_576) -> Mapping[str, tuple[str, ...]]:
+        """The fields of a form.
+
+        Raises:
+            Refused: it is larger than is read, or no form.
+        """
+        body = await whole_body(request, most=most)
+        try:
+            pairs = parse_qsl(
+                body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
+            )
+        except ValueError:
+            raise Refused(400, "the form cannot be read") from None
+        found: dict[str, tuple[str, ...]] = {}
+        for name, value in pairs:
+            found[name] = (*found.get(name, ()), value)
+        return found
+
+    async def in_thread(self, work: Callable[[], _T]) -> _T:
+        """Run a short statement; more than some wait for their turns.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer, or not in time.
+        """
+        try:
+            with anyio.fail_after(_SECONDS):
+                return await run_sync(work, limiter=self._threads, abandon_on_cancel=True)
+        except TimeoutError:
+            raise ServiceUnavailable(
+                "a server does not answer in time", hint="try again in a moment"
+            ) from None
+
+    def _require_own(self, request: Request) -> None:
+        """Require a request to our name and, if it is unsafe, from a page of ours.
+
+        Raises:
+            ForeignOrigin: it is another site's.
+        """
+        own = self.settings.own_origin(request.headers)
+        if own is None:
+            raise ForeignOrigin("the panel is not at this address", hint="open it at 127.0.0.1")
+        if request.method in _SAFE:
+            return
+        fetched = request.headers.get("sec-fetch-site", "same-origin")
+        if request.headers.get("origin") != own or fetched not in _OWN_FETCHES:
+            raise ForeignOrigin(
+                "this was not sent by a page of the panel", hint=f"open {own}{PATH} itself"
+            )
+
+    async def _visit(self, request: Request, system: SystemPanel, page: PanelPage) -> Visit:
+        try:
+            session, secret = await self.session(request, use=page.is_use)
+        except Unauthenticated:
+            if request.method in _SAFE:
+                raise
+            # Whoever sends a form knows that it was not accepted, and why.
+            raise Forbidden("the session has ended", hint="sign in again") from None
+        if self.systems.get(session.profile) is not system:
+            raise HTTPException(404)
+        form: Mapping[str, tuple[str, ...]] = {}
+        token = request_token(secret)
+        if page.streamed:
+            require_plain(request)
+            CLIENT_GONE.set(anyio.sleep_forever)
+        elif request.method not in _SAFE:
+            shown = request.headers.get(TOKEN_HEADER)
+            if shown is not None:
+                require_token(shown, token)
+            form = await self.form(request, page.most_bytes)
+            if shown is None:
+                require_token(next(iter(form.get(TOKEN_FIELD, ())), ""), token)
+        return Visit(
+            request, session, token, form, self.backend, self.renderer, system, system.home
+        )
+
+    async def _answered(
+        self, request: Request, answer: Callable[[], Awaitable[Response]]
+    ) -> Response:
+        """A response, or the page of the error that was raised, with the headers of all pages."""
+        try:
+            response = await answer()
+        except Unauthenticated:
+            response = _to_sign_in(request)
+        except HTTPException as error:
+            kind = http_kind(error.status_code)
+            detail = error.detail if isinstance(error, Refused) else None
+            response = self.error(request, kind.status, kind.title, detail)
+        except RagAssetsError as error:
+            kind, detail = classified(request.state.request_id, error)
+            response = self.error(request, kind.status, kind.title, detail)
+            retry_after = getattr(error, "retry_after", None)
+            if retry_after is not None:
+                response.headers["Retry-After"] = str(round(retry_after))
+        except Exception as error:
+            kind, detail = classified(request.state.request_id, error)
+            response = self.error(request, kind.status, kind.title, detail)
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    def error(self, request: Request, status: int, title: str, detail: str | None) -> Response:
+        """The page of an error; for a script, which puts it into its page, a part of one."""
+        part = "hx-request" in request.headers or "x-panel-upload" in request.headers
+        template = "problem.html" if part else "error.html"
+        page = self.renderer.page(template, title=title, detail=detail, status=status)
+        return HTMLResponse(page, status)
+
+
+def require_token(shown: str, token: str) -> None:
+    """Require the session's token in an unsafe request.
+
+    Raises:
+        Forbidden: it is missing or another one, so that the page is another session's, or nobody's.
+    """
+    if not hmac.compare_digest(shown.encode("utf-8", "surrogatepass"), token.encode()):
+        raise Forbidden(
+            "this page belongs to another session", hint="open the panel anew, and try again"
+        )
+
+
+def _to_sign_in(request: Request) -> Response:
+    if "hx-request" in request.headers:
+        return Response(headers={"HX-Redirect": SIGN_IN})
+    return RedirectResponse(SIGN_IN, _SEE_OTHER)

@@ -1,0 +1,94 @@
+"""POST /panel/links: an application's server signs its user in, by a link of one use."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.guard import Guarded
+from rag_assets.api.identity import ForeignOrigin
+from rag_assets.api.problems import documented
+from rag_assets.panel.projects import panel_tenant
+from rag_assets.panel.sessions import Code, holder_of, new_code
+from rag_assets.panel.settings import PATH, PanelSettings
+
+ProjectName = Annotated[
+    str, StringConstraints(min_length=1, max_length=1_000, pattern=r"^[^\x00]*$")
+]
+
+
+class LinkRequest(BaseModel):
+    """Whose panel is to be opened.
+
+    Attributes:
+        project: the application's id of the project.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    project: ProjectName
+
+
+class Link(BaseModel):
+    """A link that signs in once.
+
+    Attributes:
+        url: to redirect the user's browser to, by GET.
+        expires_at: until when it signs in.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    url: str
+    expires_at: datetime = Field(serialization_alias="expiresAt")
+
+
+def links(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
+    """The endpoint.
+
+    Args:
+        settings: where the panel is.
+        profiles: of tenants that have a panel.
+    """
+    router = APIRouter(
+        prefix=PATH,
+        tags=["panel"],
+        responses=documented(401, 403, 404, 422, 429, 500, 503),
+        route_class=Guarded,
+    )
+
+    @router.post("/links", status_code=201)
+    async def link(
+        request: Request,
+        wanted: LinkRequest,
+        identity: IdentityDependency,
+        backend: BackendDependency,
+    ) -> Link:
+        """Make a link that opens a project's panel in the browser of the token's subject.
+
+        It signs in once, within a minute. The session ends with the token. For admins.
+        """
+        identity.require_admin()
+        # Where nothing is set, the panel is at loopback only.
+        origin = settings.own_origin(request.headers)
+        if origin is None:
+            raise ForeignOrigin("the panel is not at this address", hint="ask at 127.0.0.1")
+
+        def made() -> Code:
+            record = panel_tenant(backend.catalog, identity, wanted.project, profiles)
+            request.state.tenant = record.id
+            return new_code(backend.catalog, record.ref, holder_of(identity))
+
+        code = await backend.run("", identity.name, made)
+        return Link(url=link_at(origin, code), expires_at=code.expires_at)
+
+    return router
+
+
+def link_at(origin: str, code: Code) -> str:
+    """The address of a code's page."""
+    return f"{origin}{PATH}/enter?code={code.text}"

@@ -1,0 +1,48 @@
+"""Former versions: what a new build holds of documents whose present content cannot be indexed.
+
+Where a new content of a document fails, its former version goes on answering in the serving build.
+A build beside it takes that version over, made anew of the text in the lake: else a change of model
+would take out of answers what a failed replacement had left in.
+"""
+
+from __future__ import annotations
+
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
+
+
+def documents_of(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
+    """The slice's documents that could be parsed, then former versions of those that failed."""
+    return parsed_documents(ctx, work.documents) + _former_documents(ctx, work)
+
+
+def give_up(ctx: TenantContext, work: Work, document_id: str, document_key: str) -> None:
+    """Record that the slice's build cannot hold a former version."""
+    ctx.guard()
+    ctx.catalog.former_versions.give_up(ctx.ref, work.generation.number, document_id, document_key)
+
+
+def _former_documents(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
+    if work.generation.state == "SERVING" or not work.documents:
+        return []
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    if serving is None:
+        return []
+    by_id = {document.document_id: document for document in work.documents}
+    number = work.generation.number
+    former = ctx.catalog.former_versions.of(ctx.ref.id, serving.number, number, list(by_id))
+    heads = ctx.lake.parsed_heads({version.parse_key for version in former})
+    found = []
+    for version in former:
+        head = heads.get(version.parse_key)
+        if head is None:
+            give_up(ctx, work, version.document_id, version.document_key)
+            continue
+        document = by_id[version.document_id]
+        key = ctx.chunk_set_key(document, head.digest, head.media_type)
+        found.append(
+            ParsedDocument(
+                document, head.title, head.media_type, version.parse_key, key, version.document_key
+            )
+        )
+    return found

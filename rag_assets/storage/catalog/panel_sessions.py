@@ -1,0 +1,199 @@
+"""Sessions of the panel: begun by a code of one use or by a token, kept as hashes.
+
+Times are Postgres's, so that all workers agree on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Table,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.panel_tables import panel_codes, panel_sessions
+from rag_assets.storage.catalog.tables import tenants
+
+CODE_LIFETIME = timedelta(seconds=60)
+SESSION_LIFETIME = timedelta(hours=8)
+IDLE_TIME = timedelta(minutes=30)
+"""After which a session that nobody uses ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """By whose token a session is.
+
+    Attributes:
+        name: of the token, in logs and as the author of changes; not a secret.
+        principals: the names under which access may have been granted.
+        token_id: of the service token, whose revocation ends the session; None: a JWT's, or the
+            operator's.
+        token_expires_at: when the token expires, and the session with it.
+    """
+
+    name: str
+    principals: tuple[str, ...] = ()
+    token_id: str | None = None
+    token_expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PanelSession:
+    """A session, or what one would be that a code begins.
+
+    Attributes:
+        tenant: that it is for.
+        profile, organization, project: of the tenant.
+        name, principals: see Holder.
+        expires_at: when it ends at the latest.
+    """
+
+    tenant: TenantRef
+    profile: str
+    organization: str | None
+    project: str | None
+    name: str
+    principals: tuple[str, ...]
+    expires_at: datetime
+
+
+class PanelSessionTable:
+    """Queries on `panel_sessions` and `panel_codes`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add_code(self, ref: TenantRef, sha256: bytes, holder: Holder) -> datetime:
+        """Store the hash of a code that begins one session; returns until when it does.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        values = {
+            **_values(ref, holder),
+            "code_sha256": sha256,
+            "expires_at": func.now() + CODE_LIFETIME,
+            "token_expires_at": holder.token_expires_at,
+        }
+        with self._database.begin_for(ref) as connection:
+            _forget_expired(connection, panel_codes)
+            query = insert(panel_codes).values(values).returning(panel_codes.c.expires_at)
+            expires_at: datetime = connection.execute(query).scalar_one()
+        return expires_at
+
+    def find_code(self, sha256: bytes) -> PanelSession | None:
+        """What a code begins, if it still does; it stays usable."""
+        query = _joined(panel_codes).where(_valid_code(sha256))
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        return _session(row) if row else None
+
+    def redeem(self, code_sha256: bytes, session_sha256: bytes) -> bool:
+        """Begin the session of a code, which is used up. Returns whether it was valid."""
+        columns = panel_codes.c
+        used_up = delete(panel_codes).where(_valid_code(code_sha256)).returning(panel_codes)
+        with self._database.begin() as connection:
+            code = connection.execute(used_up).first()
+            if code is None:
+                return False
+            kept = (columns.tenant, columns.name, columns.principals, columns.token_id)
+            values = {column.name: getattr(code, column.name) for column in kept}
+            _begin(connection, session_sha256, values, code.token_expires_at)
+        return True
+
+    def begin(self, ref: TenantRef, session_sha256: bytes, holder: Holder) -> None:
+        """Begin a session by a token.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        with self._database.begin_for(ref) as connection:
+            _begin(connection, session_sha256, _values(ref, holder), holder.token_expires_at)
+
+    def find(self, sha256: bytes, *, use: bool) -> PanelSession | None:
+        """The session of that hash, if it has not ended.
+
+        Args:
+            sha256: of its secret.
+            use: whether this counts as a use, so that it is not idle.
+        """
+        columns = panel_sessions.c
+        valid = (
+            columns.session_sha256 == sha256,
+            columns.expires_at > func.now(),
+            columns.used_at > func.now() - IDLE_TIME,
+        )
+        used = update(panel_sessions).where(*valid).values(used_at=func.now())
+        with self._database.begin() as connection:
+            if use and not connection.execute(used).rowcount:
+                return None
+            row = connection.execute(_joined(panel_sessions).where(*valid)).first()
+        return _session(row) if row else None
+
+    def end(self, sha256: bytes) -> None:
+        """End a session."""
+        ended = delete(panel_sessions).where(panel_sessions.c.session_sha256 == sha256)
+        with self._database.begin() as connection:
+            connection.execute(ended)
+
+
+def _begin(
+    connection: Connection, sha256: bytes, values: dict[str, Any], token_expires_at: datetime | None
+) -> None:
+    _forget_expired(connection, panel_sessions)
+    latest = func.now() + SESSION_LIFETIME
+    ends = latest if token_expires_at is None else func.least(latest, token_expires_at)
+    row = {**values, "session_sha256": sha256, "expires_at": ends}
+    connection.execute(insert(panel_sessions).values(row))
+
+
+def _values(ref: TenantRef, holder: Holder) -> dict[str, Any]:
+    return {
+        "tenant": ref.id,
+        "name": holder.name,
+        "principals": list(holder.principals),
+        "token_id": holder.token_id,
+    }
+
+
+def _valid_code(sha256: bytes) -> ColumnElement[bool]:
+    columns = panel_codes.c
+    return (columns.code_sha256 == sha256) & (columns.expires_at > func.now())
+
+
+def _forget_expired(connection: Connection, table: Table) -> None:
+    connection.execute(delete(table).where(table.c.expires_at < func.now()))
+
+
+def _joined(table: Table) -> Select[Any]:
+    owner = tenants.c
+    return (
+        select(table, owner.incarnation, owner.profile, owner.organization, owner.project)
+        .join(tenants, owner.id == table.c.tenant)
+        .where(owner.state != "REMOVING")
+    )
+
+
+def _session(row: Row[Any]) -> PanelSession:
+    return PanelSession(
+        tenant=TenantRef(row.tenant, row.incarnation),
+        profile=row.profile,
+        organization=row.organization,
+        project=row.project,
+        name=row.name,
+        principals=tuple(row.principals),
+        expires_at=row.expires_at,
+    )

@@ -1,0 +1,46 @@
+"""Tables of the panel's sessions, and of the codes in links that begin them; hashes only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ARRAY, Column, DateTime, ForeignKey, Index, LargeBinary, Table, Text
+
+from rag_assets.storage.catalog.columns import metadata, now_column, tenant_column, time_column
+
+
+def _holder() -> tuple[Column[Any], ...]:
+    """By whose token a session is, and how long that lives."""
+    return (
+        tenant_column(primary_key=False),
+        Column("name", Text, nullable=False),
+        Column("principals", ARRAY(Text), nullable=False, server_default="{}"),
+        # A revoked token takes its sessions with it.
+        Column("token_id", Text, ForeignKey("service_tokens.token_id", ondelete="CASCADE")),
+        now_column("created_at"),
+        Column("expires_at", DateTime(timezone=True), nullable=False),
+    )
+
+
+panel_codes = Table(
+    "panel_codes",
+    metadata,
+    Column("code_sha256", LargeBinary, primary_key=True),
+    *_holder(),
+    # When the token of the session that it begins expires.
+    time_column("token_expires_at"),
+    Index(None, "tenant"),
+    Index(None, "token_id"),
+    Index(None, "expires_at"),
+)
+
+panel_sessions = Table(
+    "panel_sessions",
+    metadata,
+    Column("session_sha256", LargeBinary, primary_key=True),
+    *_holder(),
+    now_column("used_at"),
+    Index(None, "tenant"),
+    Index(None, "token_id"),
+    Index(None, "expires_at"),
+)

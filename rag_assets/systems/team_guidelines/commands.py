@@ -1,0 +1,92 @@
+"""`rag-assets guidelines`: documents, plain texts and contexts of projects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_assets.cli.arguments import Json
+from rag_assets.cli.projects import OrganizationArgument, ProjectArgument
+
+app = typer.Typer(help="Team guidelines of projects, for prompts.", no_args_is_help=True)
+
+
+@app.command("upload")
+def upload(
+    organization: OrganizationArgument,
+    project: ProjectArgument,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="The files.")],
+    replaces: Annotated[
+        str | None,
+        typer.Option("--replaces", help="Id of the document that the file is a new version of."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Upload documents to a project; the next sync indexes them."""
+    from rag_assets.systems.team_guidelines import command_line
+
+    command_line.upload(organization, project, files, replaces=replaces, as_json=json)
+
+
+@app.command("list")
+def list_(
+    organization: OrganizationArgument,
+    project: ProjectArgument,
+    json: Json = False,
+) -> None:
+    """List a project's documents, with what became of them."""
+    from rag_assets.systems.team_guidelines import command_line
+
+    command_line.list_documents(organization, project, as_json=json)
+
+
+@app.command("delete")
+def delete(
+    organization: OrganizationArgument,
+    project: ProjectArgument,
+    document: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.")],
+    json: Json = False,
+) -> None:
+    """Delete a document: no context holds a passage of it any more."""
+    from rag_assets.systems.team_guidelines import command_line
+
+    command_line.delete(organization, project, document, as_json=json)
+
+
+@app.command("text")
+def text(
+    organization: OrganizationArgument,
+    project: ProjectArgument,
+    file: Annotated[
+        str | None, typer.Option("--file", help="Set the text of this file; -: standard input.")
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Set no text.")] = False,
+    json: Json = False,
+) -> None:
+    """Print a project's plain text, or set it."""
+    from rag_assets.systems.team_guidelines import command_line
+
+    command_line.text(organization, project, file=file, clear=clear, as_json=json)
+
+
+@app.command("context")
+def context(
+    organization: OrganizationArgument,
+    project: ProjectArgument,
+    task: Annotated[str, typer.Argument(metavar="TASK", help="What the prompt is about.")],
+    top_k: Annotated[int, typer.Option(help="Passages at most, up to 5.")] = 5,
+    token_budget: Annotated[int, typer.Option(help="Tokens at most, up to 2,000.")] = 2_000,
+    explain: Annotated[bool, typer.Option("--explain", help="Tell near misses, too.")] = False,
+    as_: Annotated[
+        list[str] | None,
+        typer.Option("--as", metavar="PRINCIPAL", help="Ask on behalf of a user or a group."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print the section that a prompt gets, or why there is none."""
+    from rag_assets.systems.team_guidelines import command_line
+
+    given = {"task": task, "top_k": top_k, "token_budget": token_budget, "explain": explain}
+    command_line.context(organization, project, given, principals=as_ or [], as_json=json)

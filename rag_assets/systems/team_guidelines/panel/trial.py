@@ -1,0 +1,55 @@
+"""Try it: what a prompt would get for a task, and why."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from rag_assets.panel.frame import Visit
+from rag_assets.retrieval.model import MAX_QUERY, Caller
+from rag_assets.systems.team_guidelines.contexts import (
+    MAX_TOKENS,
+    ContextRequest,
+    Contexts,
+)
+from rag_assets.systems.team_guidelines.panel.room import room_of
+
+_REASONS = {
+    "feature-off": "The organization has its guidelines switched off.",
+    "no-documents": "No document is READY yet.",
+    "nothing-above-threshold": "No passage is near enough to this task.",
+    "no-key": "There is no usable key for the provider of embeddings.",
+    "embedder-unavailable": "The provider of embeddings did not answer in time.",
+    "index-unavailable": "The index did not answer, or is being repaired.",
+}
+
+
+async def form(visit: Visit) -> Response:
+    """The form."""
+    return visit.html("try.html", task="", context=None, problem="", most=MAX_TOKENS)
+
+
+async def attempt(visit: Visit) -> Response:
+    """The section that a prompt with this task would get."""
+    room = await room_of(visit)
+    task = visit.field("task")
+    template = "try_result.html" if "hx-request" in visit.request.headers else "try.html"
+    try:
+        wanted = ContextRequest(task=task, explain=True)
+    except ValidationError:
+        problem = f"Describe a task, in {MAX_QUERY:,} characters at most."
+        return visit.html(template, task=task, context=None, problem=problem, most=MAX_TOKENS)
+    backend = visit.backend
+    contexts = Contexts(
+        backend.catalog, backend.retriever, backend.reader.policy, run_blocking=backend.run
+    )
+    caller = Caller(principals=visit.session.principals, name=visit.session.name)
+    found = await contexts.of(room.project.record, wanted, caller)
+    return visit.html(
+        template,
+        task=task,
+        context=found,
+        why="" if found.reason is None else _REASONS[found.reason],
+        problem="",
+        most=MAX_TOKENS,
+    )

@@ -1,0 +1,56 @@
+"""The MCP prompt `team_guidelines`: what a team's guidelines say about a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+from pydantic import Field
+
+from rag_assets.common.errors import UnknownProject
+from rag_assets.mcp.knowledge import Knowledge, current_message
+from rag_assets.mcp.prompts import Prompt, PromptFunction
+from rag_assets.retrieval.model import MAX_QUERY
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
+
+_T = TypeVar("_T")
+
+NOTHING = "The team has no guidelines about this task."
+
+
+def _team_guidelines(knowledge: Knowledge) -> PromptFunction:
+    catalog = knowledge.reader.catalog
+
+    async def run(_tenant_id: str, _caller: str | None, work: Callable[[], _T]) -> _T:
+        return await knowledge.in_thread(work)
+
+    contexts = Contexts(catalog, knowledge, knowledge.reader.policy, run_blocking=run)
+
+    def project(tenant_id: str) -> TenantRecord:
+        record = catalog.tenants.get(tenant_id)
+        if record.config.get("profile") != "team-guidelines":
+            raise UnknownProject(
+                "this knowledge is not that of a project with team guidelines",
+                hint="connect to a project's tenant",
+            )
+        return record
+
+    async def team_guidelines(
+        task: Annotated[
+            str, Field(max_length=MAX_QUERY, pattern=r"\S", description="What is to be done.")
+        ],
+    ) -> str:
+        message = current_message()
+        record = await knowledge.in_thread(lambda: project(message.tenant_id))
+        context = await contexts.of(record, ContextRequest(task=task), message.caller)
+        return context.section or NOTHING
+
+    return team_guidelines
+
+
+TEAM_GUIDELINES = Prompt(
+    name="team_guidelines",
+    description="The guidelines of the team that bear on a task.",
+    function=_team_guidelines,
+)

@@ -1,0 +1,329 @@
+"""The panel in a real Chromium, over a real service: with its script, without it, by keyboard.
+
+Screenshots of each state are kept in .local/screenshots/panel, or where
+RAG_ASSETS_TEST_SCREENSHOTS says.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docx import Document
+from playwright.sync_api import Browser, Page, expect
+from reportlab.pdfgen.canvas import Canvas
+
+from tests.browser import chromium
+from tests.installation import Installation
+from tests.panel_site import KEY, PanelSite, panel_site
+
+ROOT = Path(__file__).parents[2]
+AXE = (ROOT / "tests" / "vendor" / "axe.min.js").read_text()
+SHOTS = Path(
+    os.environ.get("RAG_ASSETS_TEST_SCREENSHOTS") or ROOT / ".local" / "screenshots" / "panel"
+)
+WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 320, "height": 720}
+WAIT_MS = 60_000
+SELECTORS = b"# Selectors\n\nUse data-testid selectors in every test of the checkout.\n"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def site(
+    browser: Browser,
+    shared_installation: Installation,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[PanelSite]:
+    log = tmp_path_factory.mktemp("panel") / "log"
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "127.0.0.1")
+        with panel_site(shared_installation, log) as site:
+            # What speaks of selectors is near to each other, everything else is not.
+            site.server.cosine = lambda text: 0.9 if "selectors" in text.lower() else 0.2
+            yield site
+
+
+class Watched:
+    """A page, with all that its console says."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.errors: list[str] = []
+        page.set_default_timeout(WAIT_MS)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", self._heard)
+
+    def _heard(self, line: Any) -> None:
+        if line.type in {"error", "warning"}:
+            self.errors.append(line.text)
+
+    def shot(self, name: str) -> None:
+        """A screenshot in both schemes, after the rules of accessibility were applied to each."""
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        for scheme in ("light", "dark"):
+            self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+            self.page.screenshot(
+                path=SHOTS / f"{name}-{scheme}.png", full_page=True, caret="initial"
+            )
+            self.accessible(f"{name} {scheme}")
+
+    def accessible(self, name: str) -> None:
+        # It tries out styles, which the page's policy forbids: that is not the page's doing.
+        said = list(self.errors)
+        self.page.evaluate(AXE)
+        rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+        found = self.page.evaluate("rules => axe.run({runOnly: rules})", rules)
+        self.errors[:] = said
+        wrong = {
+            rule["id"]: [node["html"][:200] for node in rule["nodes"]]
+            for rule in found["violations"]
+        }
+        assert wrong == {}, name
+
+
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[Watched]:
+    with browser.new_context(viewport=WIDE) as context:
+        watched = Watched(context.new_page())
+        yield watched
+
+
+def pdf() -> bytes:
+    stream = io.BytesIO()
+    canvas = Canvas(stream)
+    canvas.drawString(72, 720, "Tests of payments use a card that is always declined.")
+    canvas.save()
+    return stream.getvalue()
+
+
+def docx() -> bytes:
+    stream, document = io.BytesIO(), Document()
+    document.add_heading("Waiting", 1)
+    document.add_paragraph("No test waits for a fixed time; it waits for what it needs.")
+    document.save(stream)
+    return stream.getvalue()
+
+
+def file(name: str, content: bytes, kind: str = "") -> Any:
+    return {"name": name, "mimeType": kind, "buffer": content}
+
+
+def row(page: Page, name: str) -> Any:
+    return page.locator(".documents > li").filter(has_text=name)
+
+
+def enter(page: Page, site: PanelSite, project: str) -> None:
+    page.goto(site.link(project))
+    page.get_by_role("button", name="Continue").click()
+    page.wait_for_url("**/panel/guidelines")
+
+
+def test_a_team_sets_up_its_guidelines(  # noqa: PLR0915 - one visit, step by step
+    site: PanelSite, watched: Watched
+) -> None:
+    tenant = site.project("checkout")
+    page = watched.page
+    page.goto(site.link("checkout"))
+    watched.shot("01-link")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.locator("#files")).to_be_disabled()
+    watched.shot("02-no-key")
+
+    page.get_by_role("link", name="Set a key on the models page").click()
+    page.get_by_label("Provider", exact=True).select_option("openai")
+    page.get_by_label("Key", exact=True).fill(KEY)
+    page.get_by_role("button", name="Store the key").click()
+    expect(page.get_by_text("WXYZ")).to_be_visible()
+    page.get_by_role("button", name="Test OpenAI").click()
+    expect(page.locator("#said")).to_contain_text("The key works")
+    assert KEY in site.server.keys
+    watched.shot("03-models")
+
+    page.get_by_role("link", name="Guidelines").click()
+    page.locator("#files").set_input_files(
+        [
+            file("selectors.md", SELECTORS),
+            file("payments.pdf", pdf()),
+            file("waiting.docx", docx()),
+            file("broken.pdf", b"%PDF-1.7\nnothing that could be read follows\n"),
+        ]
+    )
+    for name in ("selectors.md", "payments.pdf", "waiting.docx", "broken.pdf"):
+        expect(row(page, name)).to_contain_text("PROCESSING")
+    watched.shot("04-processing")
+    site.sync(tenant)
+    for name in ("selectors.md", "payments.pdf", "waiting.docx"):
+        expect(row(page, name)).to_contain_text("READY")
+    expect(row(page, "broken.pdf")).to_contain_text("FAILED")
+    expect(row(page, "broken.pdf").get_by_role("button", name="Try again")).to_be_visible()
+    expect(page.locator("#said")).not_to_be_empty()
+    expect(page.locator("#watch[hx-get]")).to_have_count(0)
+    expect(page.locator("#summary")).to_have_text("4 documents, 1 failed")
+    watched.shot("05-ready")
+
+    page.get_by_role("textbox", name="Plain text").fill("Write tests in TypeScript.")
+    page.get_by_role("button", name="Save text").click()
+    expect(page.locator("#text")).to_contain_text("Saved.")
+
+    page.get_by_role("link", name="selectors.md").click()
+    expect(page.locator(".chunks")).to_contain_text("data-testid")
+    watched.shot("06-document")
+
+    page.get_by_role("link", name="Try it").click()
+    page.get_by_label("Task").fill("Playwright test for login with selectors")
+    page.get_by_role("button", name="Try").click()
+    expect(page.locator("#result")).to_contain_text("from documents")
+    expect(page.locator(".section")).to_contain_text("## Team Guidelines")
+    watched.shot("07-try")
+    page.get_by_label("Task").fill("Something about the weather")
+    page.get_by_role("button", name="Try", exact=True).click()
+    expect(page.locator("#result")).to_contain_text("No passage is near enough")
+    expect(page.locator(".section")).to_contain_text("TypeScript")
+    expect(page.locator("#earlier button")).to_have_count(2)
+    watched.shot("08-try-text")
+
+    page.get_by_role("link", name="Guidelines").click()
+    changed = SELECTORS + b"\nNever select by selectors of style.\n"
+    page.locator("#files").set_input_files([file("selectors.md", changed)])
+    page.get_by_role("button", name="Replace: selectors.md").click()
+    expect(row(page, "selectors.md")).to_contain_text("The former version answers meanwhile")
+    watched.shot("09-replacing")
+    site.sync(tenant)
+    expect(row(page, "selectors.md")).to_contain_text("READY")
+
+    page.get_by_role("link", name="Models").click()
+    page.get_by_label("Provider", exact=True).select_option("gemini")
+    page.get_by_label("Key", exact=True).fill(KEY)
+    page.get_by_role("button", name="Store the key").click()
+    page.get_by_label("Provider of embeddings").select_option("gemini")
+    page.get_by_role("button", name="Show price and duration").click()
+    expect(page.get_by_text("would embed 3 documents anew")).to_be_visible()
+    watched.shot("10-change")
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.locator("#said")).to_contain_text("The provider is changed")
+    site.sync(tenant)
+    page.reload()
+    expect(page.get_by_text("gemini-embedding").first).to_be_visible()
+
+    page.get_by_role("link", name="Usage").click()
+    expect(page.get_by_role("table")).to_contain_text("openai")
+    watched.shot("11-usage")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    assert Path(download.value.path()).read_text().startswith("day,provider,model,")
+
+    page.get_by_role("link", name="Guidelines").click()
+    page.get_by_role("checkbox", name="Select broken.pdf").check()
+    page.get_by_role("button", name="Delete selected").click()
+    watched.shot("12-delete")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(row(page, "broken.pdf")).to_have_count(0)
+
+    for path in ("", "/try", "/models", "/usage"):
+        page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+        page.goto(f"{site.origin}/panel/guidelines{path}")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 320, path
+        watched.shot(f"13-narrow{path.replace('/', '-')}")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.goto(f"{site.origin}/panel/guidelines")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    watched.shot("14-signed-out")
+    assert watched.errors == []
+
+
+def test_two_people_save_the_text_at_once(site: PanelSite, watched: Watched) -> None:
+    site.project("twice")
+    page = watched.page
+    enter(page, site, "twice")
+    other = page.context.new_page()
+    other.goto(f"{site.origin}/panel/guidelines")
+    for one, words in ((other, "theirs"), (page, "ours")):
+        one.get_by_role("textbox", name="Plain text").fill(words)
+        one.get_by_role("button", name="Save text").click()
+        one.locator("#text .callout").wait_for()
+    expect(page.locator("#text")).to_contain_text("Somebody else saved meanwhile")
+    expect(page.get_by_role("textbox", name="Plain text")).to_have_value("ours")
+    watched.shot("15-conflict")
+    page.get_by_role("button", name="Save text").click()
+    expect(page.locator("#text")).to_contain_text("Saved.")
+    assert watched.errors == []
+
+
+def test_a_refused_file_is_told_and_can_be_dismissed(site: PanelSite, watched: Watched) -> None:
+    site.project("refused", key=True)
+    page = watched.page
+    enter(page, site, "refused")
+    page.locator("#files").set_input_files([file("program.md", b"\x7fELF" + bytes(200))])
+    dismiss = page.get_by_role("button", name="Dismiss: program.md")
+    dismiss.wait_for()
+    watched.shot("16-refused")
+    dismiss.click()
+    expect(page.locator("#queue > li")).to_have_count(0)
+    assert [line for line in watched.errors if "415" not in line] == []
+
+
+def test_text_upload_list_and_delete_work_without_script(site: PanelSite, browser: Browser) -> None:
+    tenant = site.project("plain", key=True)
+    with browser.new_context(viewport=WIDE, java_script_enabled=False) as context:  # type: ignore[arg-type]
+        page = context.new_page()
+        enter(page, site, "plain")
+        page.get_by_role("textbox", name="Plain text").fill("Short tests.")
+        page.get_by_role("button", name="Save text").click()
+        expect(page.locator("#said")).to_have_text("The text is saved.")
+        page.locator("#files").set_input_files(file("selectors.md", SELECTORS, "text/markdown"))
+        page.get_by_role("button", name="Upload").click()
+        expect(row(page, "selectors.md")).to_contain_text("PROCESSING")
+        site.sync(tenant)
+        page.reload()
+        expect(row(page, "selectors.md")).to_contain_text("READY")
+        page.screenshot(path=SHOTS / "17-without-script.png", full_page=True)
+        page.get_by_role("checkbox", name="Select selectors.md").check()
+        page.get_by_role("button", name="Delete selected").click()
+        page.get_by_role("button", name="Delete", exact=True).click()
+        expect(page.get_by_text("No documents yet.")).to_be_visible()
+
+
+def test_everything_is_reached_by_keyboard(site: PanelSite, watched: Watched) -> None:
+    site.project("keys", key=True)
+    page = watched.page
+    page.goto(site.link("keys"))
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/panel/guidelines")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#main")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("textbox", name="Plain text")).to_be_focused()
+    page.keyboard.type("By keyboard.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#text")).to_contain_text("Saved.")
+    page.locator("#files").set_input_files([file("selectors.md", SELECTORS)])
+    expect(row(page, "selectors.md")).to_be_visible()
+    box = page.get_by_role("checkbox", name="Select selectors.md")
+    for _ in range(30):
+        if box.evaluate("box => box === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    expect(box).to_be_focused()
+    page.keyboard.press("Space")
+    expect(box).to_be_checked()
+    for _ in range(3):
+        page.keyboard.press("Shift+Tab")
+        if page.evaluate("document.activeElement.textContent.trim()") == "Delete selected":
+            break
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Delete 1 document?").wait_for()
+    assert watched.errors == []

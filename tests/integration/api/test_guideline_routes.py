@@ -1,0 +1,814 @@
+"""Team guidelines over HTTP: every request below /api, with each of its answers."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import jwt
+import pytest
+from ruamel.yaml import YAML
+from sqlalchemy import event
+
+from rag_assets.api.settings import ServiceSettings
+from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.upload_tables import uploads
+from rag_assets.storage.catalog.usage import Usage
+from tests.driving import stages_of
+from tests.embedding_server import EmbeddingServer, Status, embedding_server
+from tests.integration.api.conftest import ISSUER, SECRET, SETTINGS, Api, running
+from tests.unit.ingest.parsing import pdfs
+
+SEALS = b"# Seals\n\nThe lighthouse keeper counted seventeen grey seals at dawn.\n"
+BOATS = b"# Boats\n\nEvery boat is moored with two lines before nightfall.\n"
+PDF = b"%PDF-1.7\nnothing that could be read follows\n"
+KEY = "sk-proj-planted0123456789abcdefWXYZ"
+
+
+@dataclass
+class Guidelines:
+    """A client of an application: an admin of its organization, if nothing else is said."""
+
+    api: Api
+    address: str
+    client: httpx.Client
+    server: EmbeddingServer
+    organization: str = "harbour"
+    _made: Counter[str] = field(default_factory=Counter)
+
+    def token(self, subject: str = "chief", **changes: Any) -> str:
+        claims = {"sub": subject, "iss": ISSUER, "exp": int(time.time()) + 300, "role": "admin"}
+        claims |= {"organization": self.organization, **changes}
+        return jwt.encode({k: v for k, v in claims.items() if v is not None}, SECRET)
+
+    def ask(
+        self, method: str, path: str, body: Any = None, *, token: str = "", **more: Any
+    ) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {token or self.token()}"}
+        return self.client.request(method, f"/api{path}", json=body, headers=headers, **more)
+
+    def send(
+        self,
+        project: str,
+        name: str,
+        content: bytes,
+        *,
+        token: str = "",
+        **fields: str,
+    ) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {token or self.token()}"}
+        return self.client.post(
+            f"/api/projects/{project}/guidelines/upload",
+            files={"file": (name, content)},
+            data=fields,
+            headers=headers,
+        )
+
+    def project(self, name: str, *, key: bool = True, **settings: Any) -> str:
+        """A new project that may be uploaded to; returns its id."""
+        self._made[name] += 1
+        project = f"{name}-{self._made[name]}"
+        assert self.ask("PUT", f"/projects/{project}", settings).status_code == 201
+        if key:
+            said = self.ask("PUT", f"/projects/{project}/keys/openai", {"key": KEY})
+            assert said.status_code == 200, said.text
+        return project
+
+    def tenant(self, project: str) -> str:
+        return str(self.ask("GET", f"/projects/{project}").json()["tenant"])
+
+    def sync(self, project: str) -> Counter[str]:
+        return self.api.driver.sync(self.tenant(project))
+
+    def uploaded(self, project: str, name: str, content: bytes, **fields: str) -> str:
+        said = self.send(project, name, content, **fields)
+        assert said.status_code == 202, said.text
+        return str(said.json()["document"]["_id"])
+
+    def document(self, project: str, document_id: str) -> dict[str, Any]:
+        said = self.ask("GET", f"/projects/{project}/guidelines/{document_id}")
+        assert said.status_code == 200, said.text
+        found: dict[str, Any] = said.json()
+        return found
+
+    def found(self, project: str, query: str) -> set[str]:
+        """The titles that a search of the project finds, whatever their cosine."""
+        answer = self.client.post(
+            "/rag/query",
+            json={"query": query, "tenant": self.tenant(project), "min_score": -1.0},
+            headers={"Authorization": f"Bearer {self.token()}"},
+        )
+        assert answer.status_code == 200, answer.text
+        return {hit["title"] for hit in answer.json()["hits"]}
+
+    def embedded(self) -> int:
+        return sum(self.server.answered.values())
+
+
+@pytest.fixture(scope="module")
+def guidelines(api: Api, address: str) -> Iterator[Guidelines]:
+    with embedding_server(dimensions=1536) as server:
+        path = Path(api.installation.home) / "tenants.yaml"
+        document = YAML().load(path.read_text())
+        providers = [
+            {"provider": "openai", "base_url": server.url, "price": {"per_million": 1}},
+            {"provider": "gemini", "base_url": server.origin, "price": {"per_million": 1}},
+        ]
+        document["projects"] = {"embedder": {"providers": providers}}
+        with path.open("w") as stream:
+            YAML().dump(document, stream)
+        with httpx.Client(base_url=address, timeout=60) as client:
+            made = Guidelines(api, address, client, server)
+            on = made.ask("PUT", "/organizations/harbour", {"ragGuidelines": True})
+            assert on.status_code == 200, on.text
+            yield made
+
+
+def kind(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["type"].rpartition(":")[2]
+
+
+def kept_files(guidelines: Guidelines, project: str) -> list[Path]:
+    root = Path(guidelines.api.driver.session.settings.blobs_url) / guidelines.tenant(project)
+    return sorted(path for path in root.rglob("*") if path.is_file())
+
+
+# -- organizations and projects
+
+
+def test_an_organization_has_settings_and_projects(guidelines: Guidelines) -> None:
+    quay = guidelines.token(organization="quay")
+    fresh = guidelines.ask("GET", "/organizations/quay", token=quay)
+    assert (fresh.status_code, fresh.json()) == (
+        200,
+        {
+            "organizationId": "quay",
+            "ragGuidelines": False,
+            "chatModel": None,
+            "projects": [],
+            "updatedAt": None,
+        },
+    )
+    body = {"ragGuidelines": True, "chatModel": "gpt-4o"}
+    changed = guidelines.ask("PUT", "/organizations/quay", body, token=quay).json()
+    assert (changed["ragGuidelines"], changed["chatModel"]) == (True, "gpt-4o")
+    made = guidelines.ask("PUT", "/projects/crane", {"name": "Crane"}, token=quay)
+    assert (made.status_code, made.json()["chatModel"]) == (201, "gpt-4o")
+    again = guidelines.ask("PUT", "/organizations/quay", {"chatModel": None}, token=quay).json()
+    assert (again["ragGuidelines"], again["chatModel"]) == (True, None)
+    assert again["projects"] == [{"projectId": "crane", "name": "Crane", "tenant": "quay.crane"}]
+    assert kind(guidelines.ask("GET", "/organizations/quay")) == (403, "forbidden")
+    for token in (
+        guidelines.token(organization="quay", role="member"),
+        guidelines.token(organization=None, tenants=["quay.crane"]),
+    ):
+        assert kind(guidelines.ask("PUT", "/organizations/quay", {}, token=token))[0] == 403
+
+
+def test_a_project_is_made_shown_and_changed(guidelines: Guidelines) -> None:
+    body = {"name": "Pier", "minScore": 0.4, "caps": {"perMonth": 3}, "provider": "openai"}
+    made = guidelines.ask("PUT", "/projects/pier", body)
+    assert made.status_code == 201
+    shown = made.json()
+    assert (shown["projectId"], shown["organizationId"]) == ("pier", "harbour")
+    assert (shown["tenant"], shown["threshold"]) == ("harbour.pier", 0.4)
+    assert shown["embedder"].startswith("openai/text-embedding-3-small@1536")
+    assert shown["caps"] == {"perRun": None, "perDay": None, "perMonth": 3.0}
+    assert shown["key"] == {
+        "provider": "openai",
+        "state": "missing",
+        "from": None,
+        "address": "/api/projects/pier/keys/openai",
+        "worked": None,
+    }
+    again = guidelines.ask("PUT", "/projects/pier", {"minScore": None})
+    assert (again.status_code, again.json()["threshold"], again.json()["name"]) == (
+        200,
+        0.75,
+        "Pier",
+    )
+    assert guidelines.ask("GET", "/projects/pier").json() == again.json()
+    wrong = guidelines.ask("PUT", "/projects/pier", {"base_url": "http://elsewhere.example"})
+    assert kind(wrong) == (422, "invalid-request")
+    assert kind(guidelines.ask("PUT", "/projects/pier", {"minScore": 7}))[0] == 422
+
+
+def test_unknown_and_foreign_projects_cannot_be_told_apart(guidelines: Guidelines) -> None:
+    project = guidelines.project("secret")
+    other = guidelines.token(organization="elsewhere")
+    document = guidelines.uploaded(project, "seals.md", SEALS)
+    paths = ["", "/keys", "/guidelines", f"/guidelines/{document}", "/guidelines/usage"]
+    for path in paths:
+        answers = [
+            guidelines.ask("GET", f"/projects/{name}{path}", token=other)
+            for name in (project, "never-made")
+        ]
+        assert [kind(answer) for answer in answers] == [(404, "unknown-project")] * 2
+        assert len({answer.json()["detail"] for answer in answers}) == 1
+    narrow = guidelines.token(organization=None, tenants=[guidelines.tenant(project)])
+    assert guidelines.ask("GET", f"/projects/{project}", token=narrow).status_code == 200
+    assert kind(guidelines.ask("PUT", "/projects/new", {}, token=narrow))[0] == 404
+    guidelines.ask("DELETE", f"/projects/{project}/guidelines/{document}")
+
+
+def test_members_and_strangers_are_refused_everywhere(guidelines: Guidelines) -> None:
+    project = guidelines.project("closed")
+    member = guidelines.token(role="member")
+    id_ = "0" * 32
+    asked = [
+        ("GET", "/organizations/harbour", None),
+        ("PUT", "/organizations/harbour", {}),
+        ("GET", f"/projects/{project}", None),
+        ("PUT", f"/projects/{project}", {}),
+        ("GET", f"/projects/{project}/keys", None),
+        ("PUT", f"/projects/{project}/keys/openai", {"key": KEY}),
+        ("DELETE", f"/projects/{project}/keys/openai", None),
+        ("POST", f"/projects/{project}/keys/openai/test", None),
+        ("GET", "/organizations/harbour/keys", None),
+        ("PUT", "/organizations/harbour/keys/openai", {"key": KEY}),
+        ("DELETE", "/organizations/harbour/keys/openai", None),
+        ("POST", "/organizations/harbour/keys/openai/test", None),
+        ("GET", f"/projects/{project}/guidelines", None),
+        ("GET", f"/projects/{project}/guidelines/usage", None),
+        ("GET", f"/projects/{project}/guidelines/{id_}", None),
+        ("PATCH", f"/projects/{project}/guidelines/{id_}", {"enabled": True}),
+        ("DELETE", f"/projects/{project}/guidelines/{id_}", None),
+        ("POST", f"/projects/{project}/guidelines/{id_}/retry", None),
+        ("GET", f"/projects/{project}/guidelines/{id_}/chunks", None),
+        ("GET", f"/projects/{project}/guidelines/{id_}/file", None),
+    ]
+    for method, path, body in asked:
+        assert kind(guidelines.ask(method, path, body, token=member)) == (403, "forbidden"), path
+        assert guidelines.ask(method, path, body, token="nobody").status_code == 401, path
+    assert kind(guidelines.send(project, "a.md", SEALS, token=member)) == (403, "forbidden")
+    assert guidelines.send(project, "a.md", SEALS, token="nobody").status_code == 401
+    for path in ("", "/chunks", "/file"):
+        said = guidelines.ask("GET", f"/projects/{project}/guidelines/{id_}{path}")
+        assert kind(said) == (404, "unknown-document")
+    gone = guidelines.ask("DELETE", f"/projects/{project}/guidelines/{id_}")
+    assert (gone.status_code, gone.json()) == (202, {"_id": id_, "outcome": "unchanged"})
+
+
+def test_a_project_of_the_operators_is_not_changed(guidelines: Guidelines) -> None:
+    path = guidelines.api.installation.home / "tenants.yaml"
+    document = YAML().load(path.read_text())
+    entry = {"id": "fixed", "profile": "team-guidelines", "organization": "harbour"}
+    document["tenants"].append({**entry, "project": "fixed"})
+    with path.open("w") as stream:
+        YAML().dump(document, stream)
+    _ = guidelines.api.installation.session().catalog
+    said = guidelines.ask("PUT", "/projects/fixed", {"name": "Mine"})
+    assert kind(said) == (409, "configured-by-operator")
+    assert guidelines.ask("GET", "/projects/fixed").json()["tenant"] == "fixed"
+
+
+# -- keys
+
+
+def test_keys_are_set_tested_inherited_and_deleted(guidelines: Guidelines) -> None:
+    cape = guidelines.token(organization="cape")
+    guidelines.ask("PUT", "/projects/light", {}, token=cape)
+    assert guidelines.ask("GET", "/projects/light/keys", token=cape).json() == {"keys": []}
+    lacking = guidelines.ask("POST", "/projects/light/keys/openai/test", token=cape)
+    assert kind(lacking) == (402, "no-provider-key")
+    put = guidelines.ask("PUT", "/organizations/cape/keys/openai", {"key": KEY}, token=cape)
+    assert [key["from"] for key in put.json()["keys"]] == ["organization"]
+    [inherited] = guidelines.ask("GET", "/projects/light/keys", token=cape).json()["keys"]
+    assert (inherited["from"], inherited["lastFour"]) == ("organization", "WXYZ")
+    state = guidelines.ask("GET", "/projects/light", token=cape).json()["key"]
+    assert (state["state"], state["from"]) == ("usable", "organization")
+    own = guidelines.ask("PUT", "/projects/light/keys/openai", {"key": f"{KEY}own1"}, token=cape)
+    assert [key["from"] for key in own.json()["keys"]] == ["project", "organization"]
+    assert KEY not in own.text
+    tested = guidelines.ask("POST", "/projects/light/keys/openai/test", token=cape)
+    assert (tested.status_code, tested.json()["worked"]) == (200, True)
+    assert tested.json()["latencyMs"] >= 0
+    assert f"{KEY}own1" in guidelines.server.keys
+    guidelines.server.always = Status(401)
+    try:
+        refused = guidelines.ask("POST", "/organizations/cape/keys/openai/test", token=cape)
+    finally:
+        guidelines.server.always = None
+    assert (refused.status_code, refused.json()["worked"]) == (200, False)
+    assert refused.json()["reason"]
+    left = guidelines.ask("DELETE", "/projects/light/keys/openai", token=cape)
+    assert [key["from"] for key in left.json()["keys"]] == ["organization"]
+    none = guidelines.ask("DELETE", "/organizations/cape/keys/openai", token=cape)
+    assert none.json() == {"keys": []}
+
+
+@pytest.mark.parametrize("key", ["", "two words", "$NAME_OF_A_VARIABLE", "x" * 5_000])
+def test_what_cannot_be_a_key_is_refused_and_not_repeated(guidelines: Guidelines, key: str) -> None:
+    guidelines.ask("PUT", "/projects/pier", {})
+    said = guidelines.ask("PUT", "/projects/pier/keys/openai", {"key": key})
+    assert kind(said) == (422, "invalid-request")
+    assert not key or key not in said.text
+    unknown = guidelines.ask("PUT", "/projects/pier/keys/nobody", {"key": KEY})
+    assert kind(unknown) == (422, "invalid-request")
+    assert KEY not in unknown.text
+
+
+# -- documents
+
+
+def test_a_document_from_its_upload_to_its_end(guidelines: Guidelines) -> None:
+    project = guidelines.project("whole")
+    sent = guidelines.send(project, "../seals.md", SEALS)
+    assert sent.status_code == 202
+    assert sent.json()["duplicate"] is False
+    document = sent.json()["document"]
+    assert set(document) == {
+        *("_id", "organizationId", "projectId", "fileName", "mimeType", "status", "chunkCount"),
+        *("errorMessage", "errorKind", "uploadedBy", "createdAt", "updatedAt", "size", "stage"),
+        *("done", "total", "tokenCount", "estimatedCost", "dropped", "retryAt", "enabled"),
+        "answers",
+    }
+    assert (document["fileName"], document["mimeType"]) == ("seals.md", "text/markdown")
+    assert (document["status"], document["stage"]) == ("PROCESSING", "queued")
+    assert (document["organizationId"], document["projectId"]) == ("harbour", project)
+    assert (document["uploadedBy"], document["size"]) == ("jwt:chief", len(SEALS))
+    id_ = document["_id"]
+    assert guidelines.sync(project)
+    ready = guidelines.document(project, id_)
+    assert (ready["status"], ready["stage"], ready["answers"]) == ("READY", None, True)
+    assert (ready["chunkCount"], ready["dropped"]) == (1, 0)
+    assert ready["tokenCount"] > 5
+    assert ready["estimatedCost"] == pytest.approx(ready["tokenCount"] / 1e6)
+    again = guidelines.send(project, "again.md", SEALS)
+    assert (again.status_code, again.json()["duplicate"]) == (200, True)
+    assert again.json()["document"] == ready
+    chunks = guidelines.ask("GET", f"/projects/{project}/guidelines/{id_}/chunks").json()
+    assert (chunks["documentId"], chunks["answers"], chunks["dropped"]) == (id_, True, [])
+    [chunk] = chunks["chunks"]
+    assert (chunk["chunkIndex"], chunk["headingPath"], chunk["page"]) == (0, ["Seals"], None)
+    assert "grey seals" in chunk["text"]
+    assert chunk["tokens"] == ready["tokenCount"]
+    file = guidelines.ask("GET", f"/projects/{project}/guidelines/{id_}/file")
+    assert (file.content, file.headers["content-type"]) == (SEALS, "text/markdown; charset=utf-8")
+    assert file.headers["content-disposition"] == "attachment; filename*=utf-8''seals.md"
+    assert file.headers["x-content-type-options"] == "nosniff"
+    assert guidelines.found(project, "seals") == {"Seals"}
+    assert metadata_of(guidelines, project) == [{"organizationId": "harbour", "projectId": project}]
+    gone = guidelines.ask("DELETE", f"/projects/{project}/guidelines/{id_}")
+    assert (gone.status_code, gone.json()) == (202, {"_id": id_, "outcome": "removed"})
+    assert guidelines.found(project, "seals") == set()
+    assert kept_files(guidelines, project) == []
+    # The same bytes can come again, and nothing is paid for twice.
+    before = guidelines.embedded()
+    anew = guidelines.uploaded(project, "seals.md", SEALS)
+    guidelines.sync(project)
+    assert guidelines.document(project, anew)["status"] == "READY"
+    assert guidelines.embedded() == before
+
+
+def metadata_of(guidelines: Guidelines, project: str) -> list[dict[str, Any]]:
+    """What every entry of a project's serving build has as metadata."""
+    ctx = guidelines.api.installation.context(guidelines.tenant(project))
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    assert serving is not None
+    stored = ctx.store.entries.stored(serving.index_name, ctx.owner(serving))
+    return [hit.fields["metadata"] for hit in stored]
+
+
+def test_a_replacement_keeps_the_id_and_the_former_version_answers(
+    guidelines: Guidelines,
+) -> None:
+    project = guidelines.project("replaced")
+    id_ = guidelines.uploaded(project, "seals.md", SEALS)
+    guidelines.sync(project)
+    assert guidelines.uploaded(project, "boats.md", BOATS, replaces=id_) == id_
+    waits = guidelines.document(project, id_)
+    assert (waits["status"], waits["stage"], waits["answers"]) == ("PROCESSING", "queued", True)
+    assert waits["fileName"] == "boats.md"
+    assert guidelines.found(project, "seals") == {"Seals"}
+    guidelines.sync(project)
+    assert guidelines.found(project, "seals boats") == {"Boats"}
+    assert guidelines.uploaded(project, "broken.pdf", PDF, replaces=id_) == id_
+    guidelines.sync(project)
+    failed = guidelines.document(project, id_)
+    assert (failed["status"], failed["answers"], failed["chunkCount"]) == ("FAILED", True, 1)
+    assert failed["errorMessage"].startswith("The file is damaged")
+    assert guidelines.found(project, "boats") == {"Boats"}
+    missing = guidelines.send(project, "a.md", b"other", replaces="0" * 32)
+    assert kind(missing) == (404, "unknown-document")
+    malformed = guidelines.send(project, "a.md", b"other", replaces="me")
+    assert kind(malformed) == (422, "invalid-request")
+
+
+def test_a_disabled_document_answers_no_more_and_costs_nothing_to_have_back(
+    guidelines: Guidelines,
+) -> None:
+    project = guidelines.project("disabled")
+    id_ = guidelines.uploaded(project, "seals.md", SEALS)
+    guidelines.sync(project)
+    path = f"/projects/{project}/guidelines/{id_}"
+    off = guidelines.ask("PATCH", path, {"enabled": False})
+    assert off.status_code == 200
+    assert (off.json()["enabled"], off.json()["status"]) == (False, "READY")
+    assert off.json()["answers"] is False
+    assert guidelines.found(project, "seals") == set()
+    guidelines.sync(project)
+    before = guidelines.embedded()
+    on = guidelines.ask("PATCH", path, {"enabled": True}).json()
+    assert (on["enabled"], on["status"]) == (True, "PROCESSING")
+    guidelines.sync(project)
+    assert guidelines.document(project, id_)["status"] == "READY"
+    assert guidelines.found(project, "seals") == {"Seals"}
+    assert guidelines.embedded() == before
+    assert kind(guidelines.ask("PATCH", path, {"enabled": "perhaps"}))[0] == 422
+
+
+def test_a_document_that_failed_is_tried_again(guidelines: Guidelines) -> None:
+    project = guidelines.project("failed")
+    broken = guidelines.uploaded(project, "broken.pdf", PDF)
+    guidelines.server.rejects = lambda text: "seals" in text
+    refused = guidelines.uploaded(project, "seals.md", SEALS)
+    guidelines.sync(project)
+    failed = {
+        document["_id"]: document["errorKind"]
+        for document in guidelines.ask(
+            "GET", f"/projects/{project}/guidelines", params={"status": "FAILED"}
+        ).json()["documents"]
+    }
+    assert failed == {broken: "unreadable", refused: "text-rejected"}
+    guidelines.server.rejects = lambda text: False
+    again = guidelines.ask("POST", f"/projects/{project}/guidelines/{refused}/retry")
+    assert (again.status_code, again.json()["status"]) == (202, "PROCESSING")
+    assert again.json()["errorMessage"] is None
+    resent = guidelines.send(project, "broken.pdf", PDF)
+    assert (resent.status_code, resent.json()["document"]["_id"]) == (202, broken)
+    guidelines.sync(project)
+    assert guidelines.document(project, refused)["status"] == "READY"
+    assert guidelines.document(project, broken)["status"] == "FAILED"
+    nothing = guidelines.ask("POST", f"/projects/{project}/guidelines/{refused}/retry")
+    assert (nothing.status_code, nothing.json()["status"]) == (200, "READY")
+
+
+def test_the_stage_of_a_document_follows_what_the_chain_has_made(guidelines: Guidelines) -> None:
+    project = guidelines.project("stages")
+    sections = [f"# Part {n}\n\n" + f"Step {n} says what to do. " * 90 for n in range(12)]
+    id_ = guidelines.uploaded(project, "manual.md", "\n\n".join(sections).encode())
+    tenant = guidelines.tenant(project)
+    seen: list[tuple[Any, ...]] = []
+
+    def look() -> None:
+        shown = guidelines.document(project, id_)
+        seen.append((shown["stage"], shown["done"], shown["total"]))
+
+    with guidelines.api.driver.locked(tenant) as ctx:
+        for _ in stages_of(ctx, guidelines.api.driver.scanner):
+            look()
+    names = [stage for stage, _, _ in seen]
+    assert names == ["parsing", "chunking", "embedding", "indexing", None]
+    total = guidelines.document(project, id_)["chunkCount"]
+    assert total > 5
+    assert seen[2][1:] == (0, total)
+    assert seen[3][1:] == (total, total)
+
+
+def test_lists_come_in_pages_in_a_few_statements(guidelines: Guidelines) -> None:
+    project = guidelines.project("long")
+    path = f"/projects/{project}/guidelines"
+    empty = guidelines.ask("GET", path).json()
+    assert (empty["documents"], empty["next"], empty["ragGuidelines"]) == ([], None, True)
+    assert empty["key"]["state"] == "usable"
+
+    def listed(**parameters: Any) -> tuple[Any, int]:
+        statements: list[str] = []
+
+        def note(_c: Any, _k: Any, statement: str, *_: Any) -> None:
+            statements.append(statement)
+
+        engine = guidelines.api.driver.session.catalog.database._engine
+        event.listen(engine, "before_cursor_execute", note)
+        try:
+            answer = guidelines.ask("GET", path, params=parameters)
+        finally:
+            event.remove(engine, "before_cursor_execute", note)
+        assert answer.status_code == 200, answer.text
+        return answer.json(), len(statements)
+
+    for number in range(2):
+        guidelines.uploaded(project, f"{number}.md", f"# {number}\n\nText {number}.".encode())
+    _, few = listed()
+    for number in range(2, 9):
+        guidelines.uploaded(project, f"{number}.md", f"# {number}\n\nText {number}.".encode())
+    found, many = listed()
+    assert [document["fileName"] for document in found["documents"]] == [
+        f"{number}.md" for number in reversed(range(9))
+    ]
+    assert many == few <= 10
+    guidelines.sync(project)
+    assert listed()[1] <= few
+    first, _ = listed(limit=4)
+    second, _ = listed(limit=4, after=first["next"])
+    third, _ = listed(limit=4, after=second["next"])
+    names = [d["fileName"] for page in (first, second, third) for d in page["documents"]]
+    assert (names, third["next"]) == ([f"{number}.md" for number in reversed(range(9))], None)
+    assert listed(status="READY", limit=100)[0]["documents"] == listed()[0]["documents"]
+    assert listed(status="PROCESSING")[0]["documents"] == []
+    for wrong in ({"after": "me"}, {"limit": 0}, {"status": "DISABLED"}):
+        assert kind(guidelines.ask("GET", path, params=wrong))[0] == 422
+
+
+def test_passages_with_credentials_are_told_as_withheld(guidelines: Guidelines) -> None:
+    project = guidelines.project("withheld")
+    planted = "-".join(["AKIA"[:4] + "IOSFODNN7PLANTED"])
+    text = f"# Rules\n\nAsk first.\n\n# Access\n\naws_access_key_id = {planted}\n"
+    id_ = guidelines.uploaded(project, "rules.md", text.encode())
+    guidelines.sync(project)
+    shown = guidelines.document(project, id_)
+    chunks = guidelines.ask("GET", f"/projects/{project}/guidelines/{id_}/chunks")
+    assert planted not in chunks.text
+    assert shown["dropped"] == len(chunks.json()["dropped"]) >= 1
+    assert all(dropped["rules"] for dropped in chunks.json()["dropped"])
+
+
+# -- what is told before the file is read
+
+
+def head(guidelines: Guidelines, project: str, *more: str) -> bytes:
+    lines = [
+        f"POST /api/projects/{project}/guidelines/upload HTTP/1.1",
+        "Host: service.example",
+        f"Authorization: Bearer {guidelines.token()}",
+        "Content-Length: 40000000",
+        "Content-Type: multipart/form-data; boundary=bound",
+        *more,
+    ]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def answer_to(address: str, *sent: bytes) -> bytes:
+    parts = urlsplit(address)
+    received = b""
+    with socket.create_connection((parts.hostname, parts.port), timeout=60) as connection:
+        for piece in sent:
+            connection.sendall(piece)
+        while part := connection.recv(65_536):
+            received += part
+            if b"}" in received:
+                break
+    return received
+
+
+@pytest.mark.parametrize("expect", [[], ["Expect: 100-continue"]])
+def test_what_refuses_an_upload_is_told_to_who_sent_headers_only(
+    guidelines: Guidelines, expect: list[str]
+) -> None:
+    lacking = guidelines.project("lacking", key=False)
+    received = answer_to(guidelines.address, head(guidelines, lacking, *expect))
+    assert received.startswith(b"HTTP/1.1 402"), received[:200]
+    assert b"no-provider-key" in received
+    assert f'"address":"/api/projects/{lacking}/keys/openai"'.encode() in received
+    assert b'"provider":"openai"' in received
+    poor = guidelines.project("poor", caps={"perMonth": 0})
+    received = answer_to(guidelines.address, head(guidelines, poor, *expect))
+    assert received.startswith(b"HTTP/1.1 402"), received[:200]
+    assert b"cap-reached" in received
+    received = answer_to(guidelines.address, head(guidelines, "never-made", *expect))
+    assert received.startswith(b"HTTP/1.1 404"), received[:200]
+
+
+def test_a_cap_is_reached_when_it_has_less_left_than_a_passage_costs(
+    guidelines: Guidelines,
+) -> None:
+    project = guidelines.project("capped", caps={"perMonth": 1})
+    catalog = guidelines.api.driver.session.catalog
+    ref = catalog.tenants.get(guidelines.tenant(project)).ref
+    catalog.usage.add(ref, "openai", "text-embedding-3-small", Usage(tokens=9, cost=0.999))
+    assert guidelines.send(project, "seals.md", SEALS).status_code == 202
+    catalog.usage.add(ref, "openai", "text-embedding-3-small", Usage(tokens=9, cost=0.0009))
+    refused = guidelines.send(project, "boats.md", BOATS)
+    assert kind(refused) == (402, "cap-reached")
+    assert "raise the project's cap" in refused.json()["detail"]
+
+
+def test_while_guidelines_are_off_lists_and_deletions_work_and_nothing_is_embedded(
+    guidelines: Guidelines,
+) -> None:
+    off = guidelines.token(organization="reef")
+    assert guidelines.ask("PUT", "/organizations/reef", {"ragGuidelines": True}, token=off)
+    guidelines.ask("PUT", "/projects/coral", {}, token=off)
+    guidelines.ask("PUT", "/projects/coral/keys/openai", {"key": KEY}, token=off)
+    sent = [
+        guidelines.send("coral", f"{name}.md", text, token=off).json()["document"]["_id"]
+        for name, text in (("seals", SEALS), ("boats", BOATS + b"In the reef.\n"))
+    ]
+    assert guidelines.ask("PUT", "/organizations/reef", {"ragGuidelines": False}, token=off)
+    refused = guidelines.send("coral", "more.md", b"more", token=off)
+    assert kind(refused) == (403, "feature-off")
+    before = guidelines.embedded()
+    guidelines.api.driver.sync("reef.coral")
+    assert guidelines.embedded() == before
+    page = guidelines.ask("GET", "/projects/coral/guidelines", token=off).json()
+    assert page["ragGuidelines"] is False
+    assert {document["errorKind"] for document in page["documents"]} == {"switched-off"}
+    assert all(document["estimatedCost"] > 0 for document in page["documents"])
+    usage = guidelines.ask("GET", "/projects/coral/guidelines/usage", token=off).json()
+    waiting = usage["waiting"]
+    assert (waiting["documents"], waiting["unmeasured"]) == (2, 0)
+    assert waiting["cost"] == pytest.approx(waiting["tokens"] / 1e6)
+    assert waiting["tokens"] == sum(document["tokenCount"] for document in page["documents"])
+    gone = guidelines.ask("DELETE", f"/projects/coral/guidelines/{sent[0]}", token=off)
+    assert gone.json()["outcome"] == "removed"
+    guidelines.ask("PUT", "/organizations/reef", {"ragGuidelines": True}, token=off)
+    guidelines.api.driver.sync("reef.coral")
+    [left] = guidelines.ask("GET", "/projects/coral/guidelines", token=off).json()["documents"]
+    assert (left["_id"], left["status"]) == (sent[1], "READY")
+
+
+# -- what is told once the file is there
+
+
+def test_what_cannot_be_taken_is_refused_with_its_reason(guidelines: Guidelines) -> None:
+    project = guidelines.project("refusing")
+    path = f"/api/projects/{project}/guidelines/upload"
+    chief = {"Authorization": f"Bearer {guidelines.token()}"}
+
+    def form(**given: Any) -> tuple[int, str]:
+        return kind(guidelines.client.post(path, headers=chief, **given))
+
+    picture = guidelines.send(project, "picture.md", b"\x89PNG\r\n\x1a\n000")
+    assert kind(picture) == (415, "unsupported-file")
+    assert "PNG" in picture.json()["detail"]
+    html = guidelines.send(project, "page.html", b"<!doctype html><html><body>x</body></html>")
+    assert kind(html) == (415, "unsupported-file")
+    for nothing in (b"", b"  \n"):
+        assert kind(guidelines.send(project, "empty.md", nothing)) == (422, "upload-refused")
+    assert kind(guidelines.send(project, "/", SEALS)) == (422, "upload-refused")
+    assert form(json={"file": "x"}) == (422, "upload-refused")
+    assert form(files={"other": ("a.md", SEALS)}) == (422, "upload-refused")
+    several = [("file", ("a.md", SEALS)), ("file", ("b.md", BOATS))]
+    assert form(files=several) == (422, "upload-refused")
+    received = answer_to(
+        guidelines.address,
+        head(guidelines, project).replace(b"40000000", b"60000000"),
+    )
+    assert received.startswith(b"HTTP/1.1 413"), received[:200]
+    assert b":too-large" in received
+    assert guidelines.ask("GET", f"/projects/{project}/guidelines").json()["documents"] == []
+    assert kept_files(guidelines, project) == []
+
+
+def test_a_full_project_takes_replacements_and_duplicates_only(guidelines: Guidelines) -> None:
+    project = guidelines.project("full")
+    id_ = guidelines.uploaded(project, "seals.md", SEALS)
+    database = guidelines.api.driver.session.catalog.database
+    tenant = guidelines.tenant(project)
+    with database.begin() as connection:
+        [row] = connection.execute(uploads.select().where(uploads.c.tenant == tenant)).mappings()
+        more = [
+            {**row, "document_id": f"{n:032x}", "path": f"{n:016x}", "content_sha256": f"{n:064x}"}
+            for n in range(999)
+        ]
+        connection.execute(uploads.insert(), more)
+    assert kind(guidelines.send(project, "boats.md", BOATS)) == (413, "project-full")
+    assert guidelines.send(project, "again.md", SEALS).status_code == 200
+    assert guidelines.uploaded(project, "boats.md", BOATS, replaces=id_) == id_
+    assert len(kept_files(guidelines, project)) == 1
+    with database.begin() as connection:
+        connection.execute(
+            uploads.delete().where(uploads.c.tenant == tenant, uploads.c.document_id != id_)
+        )
+        connection.execute(
+            uploads.update().where(uploads.c.tenant == tenant).values(size=5 * 1024**3)
+        )
+    assert kind(guidelines.send(project, "seals.md", SEALS)) == (413, "project-full")
+    assert guidelines.uploaded(project, "seals.md", SEALS, replaces=id_) == id_
+
+
+def test_slow_senders_and_too_many_at_once_are_sent_away(guidelines: Guidelines) -> None:
+    project = guidelines.project("busy")
+    settings = ServiceSettings(
+        jwt=SETTINGS.jwt, rate=SETTINGS.rate, attempts=SETTINGS.attempts, uploads=1, wait=0
+    )
+    backend = guidelines.api.another(settings)
+    backend.receiving._patience = 1.0
+    opening = b'--bound\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\n'
+    with running(backend) as address:
+        parts = urlsplit(address)
+        with socket.create_connection((parts.hostname, parts.port), timeout=60) as first:
+            first.sendall(head(guidelines, project, "Expect: 100-continue"))
+            assert first.recv(100).startswith(b"HTTP/1.1 100")
+            refused = answer_to(address, head(guidelines, project, "Expect: 100-continue"))
+            assert refused.startswith(b"HTTP/1.1 503"), refused[:200]
+            first.sendall(opening)
+            received = b""
+            while part := first.recv(65_536):
+                received += part
+                if b"}" in received:
+                    break
+    assert received.startswith(b"HTTP/1.1 408"), received[:200]
+
+
+def test_a_lost_file_is_told(guidelines: Guidelines) -> None:
+    project = guidelines.project("lost")
+    id_ = guidelines.uploaded(project, "seals.md", SEALS)
+    session = guidelines.api.driver.session
+    ref: TenantRef = session.catalog.tenants.get(guidelines.tenant(project)).ref
+    [blob] = open_blobs(session.settings).tenant(ref.id, ref.incarnation).all()
+    open_blobs(session.settings).tenant(ref.id, ref.incarnation).delete(blob.sha256)
+    said = guidelines.ask("GET", f"/projects/{project}/guidelines/{id_}/file")
+    assert kind(said) == (404, "file-lost")
+    guidelines.sync(project)
+    assert guidelines.document(project, id_)["errorKind"] == "lost"
+
+
+# -- usage
+
+
+def test_usage_is_summed_by_day_model_month_and_organization(guidelines: Guidelines) -> None:
+    token = guidelines.token(organization="isle")
+    guidelines.ask("PUT", "/organizations/isle", {"ragGuidelines": True}, token=token)
+    guidelines.ask("PUT", "/organizations/isle/keys/openai", {"key": KEY}, token=token)
+    for project in ("north", "south"):
+        guidelines.ask("PUT", f"/projects/{project}", {"caps": {"perDay": 2}}, token=token)
+        text = SEALS + f"In the {project}.\n".encode()
+        assert guidelines.send(project, "seals.md", text, token=token).status_code == 202
+        guidelines.api.driver.sync(f"isle.{project}")
+    said = guidelines.ask("GET", "/projects/north/guidelines/usage?days=7", token=token)
+    assert said.status_code == 200, said.text
+    usage = said.json()
+    [day] = usage["days"]
+    assert (day["provider"], day["model"]) == ("openai", "text-embedding-3-small")
+    assert day["used"] == usage["month"]
+    assert usage["month"]["tokens"] >= 1000
+    assert usage["organizationMonth"]["tokens"] > usage["month"]["tokens"]
+    [cap] = usage["caps"]
+    assert (cap["name"], cap["dollars"], cap["reached"]) == ("perDay", 2.0, False)
+    assert cap["spent"] == pytest.approx(usage["month"]["cost"])
+    assert usage["waiting"] == {"documents": 0, "tokens": 0, "cost": 0.0, "unmeasured": 0}
+    wrong = guidelines.ask("GET", "/projects/north/guidelines/usage?days=0", token=token)
+    assert kind(wrong) == (422, "invalid-request")
+
+
+# -- files of every kind, and several at once
+
+
+def test_every_file_ends_ready_or_failed_with_a_reason_and_by_its_content(
+    guidelines: Guidelines,
+) -> None:
+    project = guidelines.project("kinds")
+    page = [("body", "Rollbacks are approved by a duty manager.")]
+    files = {
+        "handbook.md": (pdfs.laid_out([page]), "application/pdf", "READY", None),
+        "locked.pdf": (
+            pdfs.laid_out([page], password="opensesame"),
+            *("application/pdf", "FAILED", "encrypted"),
+        ),
+        "broken.pdf": (PDF, "application/pdf", "FAILED", "unreadable"),
+        "../../etc/pass\u202ewd\x07.md": (SEALS, "text/markdown", "READY", None),
+    }
+    sent = {name: guidelines.send(project, name, file[0]) for name, file in files.items()}
+    refused = {name: said.text for name, said in sent.items() if said.status_code != 202}
+    assert refused == {}
+    guidelines.sync(project)
+    for name, (_, mime_type, status, reason) in files.items():
+        shown = guidelines.document(project, sent[name].json()["document"]["_id"])
+        assert (shown["mimeType"], shown["status"]) == (mime_type, status), name
+        assert shown["errorKind"] == reason, name
+        assert bool(shown["errorMessage"]) == (status == "FAILED")
+        assert "/" not in shown["fileName"]
+        assert shown["fileName"].isprintable()
+    chunks = guidelines.ask(
+        "GET",
+        f"/projects/{project}/guidelines/{sent['handbook.md'].json()['document']['_id']}/chunks",
+    ).json()["chunks"]
+    assert [(chunk["page"], "duty manager" in chunk["text"]) for chunk in chunks] == [(1, True)]
+
+
+def test_of_equal_uploads_at_once_one_is_stored(guidelines: Guidelines) -> None:
+    project = guidelines.project("twice")
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda n: guidelines.send(project, f"{n}.md", SEALS), range(4)))
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 202]
+    assert len({answer.json()["document"]["_id"] for answer in answers}) == 1
+    assert len(kept_files(guidelines, project)) == 1
+
+
+def test_a_document_that_is_deleted_in_every_stage_leaves_nothing(guidelines: Guidelines) -> None:
+    project = guidelines.project("deleted")
+    tenant = guidelines.tenant(project)
+    for after in range(4):
+        text = SEALS + f"After stage {after}.\n".encode()
+        id_ = guidelines.uploaded(project, "seals.md", text)
+        with guidelines.api.driver.locked(tenant) as ctx:
+            for stage, _ in enumerate(stages_of(ctx, guidelines.api.driver.scanner)):
+                if stage == after:
+                    gone = guidelines.ask("DELETE", f"/projects/{project}/guidelines/{id_}")
+                    assert gone.json()["outcome"] == "removed"
+        assert guidelines.found(project, "seals") == set()
+        assert kept_files(guidelines, project) == []
+    guidelines.sync(project)
+    assert metadata_of(guidelines, project) == []
+    assert guidelines.ask("GET", f"/projects/{project}/guidelines").json()["documents"] == []

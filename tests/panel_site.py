@@ -1,0 +1,93 @@
+"""A panel as people have it: `rag-assets serve`, one project, a provider of embeddings on loopback.
+
+The chain runs when a test says so, in a thread: the browser's own thread has an event loop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jwt
+from ruamel.yaml import YAML
+
+from tests.driving import Driver
+from tests.embedding_server import EmbeddingServer, embedding_server
+from tests.installation import Installation
+from tests.security.service_process import started
+
+SECRET = "an example secret of more than 32 bytes"
+ORGANIZATION = "harbour"
+KEY = "an-example-key-of-the-provider-WXYZ"
+
+
+@dataclass
+class PanelSite:
+    """See the module.
+
+    Attributes:
+        origin: of the service.
+        server: embeds; words that a test chooses are near each other (see EmbeddingServer.cosine).
+    """
+
+    installation: Installation
+    driver: Driver
+    origin: str
+    server: EmbeddingServer
+    client: httpx.Client
+
+    def token(self, subject: str = "dana@harbour.example", **changes: Any) -> str:
+        claims = {"sub": subject, "exp": int(time.time()) + 600, "role": "admin"}
+        claims |= {"organization": ORGANIZATION, **changes}
+        return jwt.encode({k: v for k, v in claims.items() if v is not None}, SECRET)
+
+    def ask(self, method: str, path: str, body: Any = None, **claims: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.token(**claims)}"}
+        return self.client.request(method, path, json=body, headers=headers)
+
+    def project(self, project: str, *, key: bool = False) -> str:
+        """A new project; returns its tenant."""
+        made = self.ask("PUT", f"/api/projects/{project}", {})
+        assert made.status_code == 201, made.text
+        if key:
+            said = self.ask("PUT", f"/api/projects/{project}/keys/openai", {"key": KEY})
+            assert said.status_code == 200, said.text
+        return str(made.json()["tenant"])
+
+    def link(self, project: str, **claims: Any) -> str:
+        """Where a browser is sent to be signed in."""
+        answer = self.ask("POST", "/panel/links", {"project": project}, **claims)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["url"])
+
+    def sync(self, tenant_id: str) -> None:
+        """Carry everything through the chain, as the daemon would."""
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(self.driver.sync, tenant_id).result()
+
+
+@contextmanager
+def panel_site(installation: Installation, log: Path, *options: str) -> Iterator[PanelSite]:
+    """The panel of an empty installation whose organization has guidelines switched on."""
+    with embedding_server(dimensions=1536) as server:
+        providers = [
+            {"provider": "openai", "base_url": server.url, "price": {"per_million": 0.02}},
+            {"provider": "gemini", "base_url": server.origin, "price": {"per_million": 0.15}},
+        ]
+        with (installation.home / "tenants.yaml").open("w") as stream:
+            YAML().dump({"projects": {"embedder": {"providers": providers}}}, stream)
+        environment = {"RAG_ASSETS_JWT_SECRET": SECRET, "RAG_ASSETS_PRIVATE_ENDPOINTS": "127.0.0.1"}
+        with started(installation, log, *options, **environment) as (_, port):
+            origin = f"http://127.0.0.1:{port}"
+            with httpx.Client(base_url=origin, timeout=60) as client:
+                site = PanelSite(installation, Driver(installation), origin, server, client)
+                on = {"ragGuidelines": True}
+                said = site.ask("PUT", f"/api/organizations/{ORGANIZATION}", on)
+                assert said.status_code == 200, said.text
+                yield site
