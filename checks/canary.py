@@ -52,7 +52,7 @@ def _description(seen: CanaryResult) -> str:
             f"the provider changed the model behind its name: {seen.embedder_id} answers a fixed"
             f" text {max(seen.distances):.4f} away from its first answer, more than {seen.limit:g};"
             " vectors of before and after are not comparable. Give the tenant's embedder a"
-            " `revision`, such as today's date, and sync: a new generation is built"
+            " `revision`, such as today's date, and `rag-assets sync TENANT`: a new build is made"
             f" with the present model; `rag-assets plan {seen.ref.id}` shows its price"
         )
     if seen.error is not None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Cell, Compared, Verdict
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.source_contents import ContentsReport, Share, compare_contents
+from rag_assets.pipeline.source_contents import ContentsReport, compare_contents
 
 
 def verdict_of(report: ContentsReport, uris: Mapping[str, str], days: int) -> Verdict:
@@ -41,14 +41,18 @@ def verdict_of(report: ContentsReport, uris: Mapping[str, str], days: int) -> Ve
         "while size, times and inode stayed, and none is gone unnoticed. Each evaluation reads a "
         "share, such that all are read within `drift.days`; `rag-assets check --deep` reads all."
     ),
+    nightly=True,
+    repairable=True,
+    against_catalog=True,
 )
 def contents_check(context: CheckContext) -> Verdict:
     """Read the day's share of the documents again."""
     ctx = context.tenant
-    days = 1 if context.deep else ctx.tenant.drift.days
-    report = compare_contents(ctx, Share(days, ctx.clock.now().date()))
+    report = compare_contents(ctx, context.share)
     found = ctx.catalog.documents.find(ctx.ref.id, [*report.altered, *report.gone])
-    return verdict_of(report, {document.document_id: document.uri for document in found}, days)
+    return verdict_of(
+        report, {document.document_id: document.uri for document in found}, context.share.days
+    )
 
 
 def _offenders(report: ContentsReport, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:

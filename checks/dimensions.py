@@ -7,7 +7,7 @@ from checks.documents import parsed_batches
 from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.storage.catalog.generations import Generation
 
 NORM_TOLERANCE = 1e-3
@@ -112,6 +112,8 @@ def verdict_of_vectors(
         columns=("document", "text", "fault"),
         offenders=tuple((d.uri, d.fault.text_sha256, d.fault.fault) for d in faulty),
         notes={"vectors": scanned, "texts not embedded yet": absent},
+        mend="give the tenant's embedder a `revision` and `rag-assets sync TENANT`: a new build"
+        " embeds every text anew",
     )
 
 
@@ -144,6 +146,7 @@ def verdict_of_index(shapes: Sequence[IndexShape], serving: ServingShape | None)
         compared=tuple(compared),
         columns=("index", "generation", "fault"),
         offenders=tuple(offenders),
+        mend="`rag-assets sync TENANT --repair` restores it from the lake",
     )
 
 
@@ -176,7 +179,9 @@ def index_dimensions(context: CheckContext) -> Verdict:
     if context.build is not None:
         return verdict_of_index([_shape(ctx, context.build)], None)
     live = ctx.catalog.generations.live(ctx.ref.id)
-    shapes = [_shape(ctx, generation) for generation in live]
+    # An index that is lost or was replaced is for the check `drift` to find.
+    present = [one for one in live if ctx.store.indexes.presence(index_of(one)) == "present"]
+    shapes = [_shape(ctx, generation) for generation in present]
     return verdict_of_index(shapes, _serving(ctx))
 
 

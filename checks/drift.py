@@ -37,14 +37,25 @@ def verdict_of_states(
     "drift",
     (
         "The live index holds exactly the entries in the catalog: none missing, none "
-        "altered, none orphaned, none foreign; it is the index that was written to, and the "
-        "tenant's alias shows the serving generation."
+        "altered, none orphaned, none foreign; their vectors are those in the lake, of which each "
+        "evaluation compares a share, such that all are compared within `drift.days` "
+        "(`rag-assets check --deep`: all); it is the index that was written to, with its mapping, "
+        "and the tenant's alias shows the serving generation."
     ),
     judges_builds=True,
+    nightly=True,
+    repairable=True,
+    against_catalog=True,
 )
 def drift_check(context: CheckContext) -> Verdict:
-    """Compare every live generation with its index."""
-    states = inspect_index(context.tenant, context.build)
+    """Compare every live generation with its index, again without writers if something differs."""
+    by_counts, share = context.nightly, context.share
+    states = inspect_index(context.tenant, context.build, share=share, by_counts=by_counts)
+    if not all(state.healthy for state in states):
+        with context.unwritten("drift detection") as tenant:
+            if tenant is not None:
+                states = inspect_index(tenant, share=share, by_counts=by_counts)
+                return verdict_of(tenant, states, writer_at_work=lambda: False)
     return verdict_of(context.tenant, states, writer_at_work=context.has_other_writer)
 
 
@@ -73,6 +84,8 @@ def _compared(state: IndexState) -> Iterator[Compared]:
     yield Compared(
         f"{name}: alias shows the serving generation", expected=True, actual=state.alias_correct
     )
+    yield Compared(f"{name}: mapping fits", expected=True, actual=state.fits)
+    yield Compared(f"{name}: documents with altered vectors", 0, len(drift.vectors))
     yield Compared(f"{name}: documents with entries missing", 0, len(drift.missing))
     yield Compared(f"{name}: documents with altered entries", 0, len(drift.altered))
     yield Compared(f"{name}: orphaned entries", 0, len(drift.orphans))
@@ -84,11 +97,14 @@ def _offenders(state: IndexState, uris: Mapping[str, str]) -> Iterator[tuple[Cel
     if state.index_lost:
         fault = "index is missing" if state.index == "missing" else "index was replaced"
         yield number, fault, state.generation.index_name
+    if not state.fits:
+        yield number, "index has another mapping", state.generation.index_name
     if not state.alias_correct:
         yield number, "alias shows other entries", state.generation.index_name
     for fault, ids in (
         ("foreign entry", drift.foreign),
         ("altered entries", drift.altered),
+        ("altered vectors", drift.vectors),
         ("missing entries", drift.missing),
         ("orphaned entry", drift.orphans),
     ):

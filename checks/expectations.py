@@ -108,6 +108,8 @@ def verdict_of(outcome: Validation, rules: int, docs: Path) -> Verdict:
             for rule in broken
             for document, which in rule.examples or (("", ""),)
         ),
+        mend="change the tenant's chunker, or its embedder's `revision`, and"
+        " `rag-assets sync TENANT`: a new build cuts and embeds the documents anew",
         notes={"rows": rows, "data docs": f"/data-docs/{docs.parent.name}/{docs.name}/index.html"},
     )
 

@@ -77,6 +77,8 @@ def verdict_of(
         columns=("where", "entry", "fault"),
         offenders=tuple(offenders),
         notes={"entries": scanned},
+        mend="`rag-assets sync TENANT --repair` deletes what is not the tenant's, and restores what"
+        " is",
     )
 
 
@@ -89,6 +91,7 @@ def verdict_of(
         "catalog's; and the tenant's alias shows this tenant alone."
     ),
     judges_builds=True,
+    against_catalog=True,
 )
 def isolation_check(context: CheckContext) -> Verdict:
     """Scan every index that holds the tenant's entries."""

@@ -32,6 +32,8 @@ def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents
         columns=("document", "reason"),
         offenders=tuple((d.uri, d.error_message) for d in failed),
         severity="WARN",
+        mend="`rag-assets documents TENANT` names all with their reasons, and"
+        " `rag-assets sync TENANT` tries them again",
         notes={"documents": documents, "rows": f"/documents/{tenant_id}?status=FAILED"}
         if count
         else {"documents": documents},

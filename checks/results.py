@@ -24,6 +24,8 @@ def result_of(verdict: Verdict) -> dg.AssetCheckResult:
     }
     if verdict.offenders:
         metadata["first offenders"] = _offenders(verdict.columns, verdict.offenders)
+    if verdict.mend and not verdict.passed:
+        metadata["what mends it"] = dg.MetadataValue.text(verdict.mend)
     for title, value in verdict.notes.items():
         metadata[title] = _note(value)
     return dg.AssetCheckResult(
@@ -38,7 +40,7 @@ def evaluation_of(
     key: dg.AssetCheckKey, verdict: Verdict, tenant_id: str
 ) -> dg.AssetCheckEvaluation:
     """Convert a verdict to an event of a tenant's partition, for a run without a partition."""
-    result = result_of(verdict)
+    result = result_of(verdict.told(tenant_id))
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,
         check_name=key.name,

@@ -58,6 +58,7 @@ def verdict_alone(found: Evaluation, least: int) -> Verdict:
         columns=("question", "documents that are gone"),
         offenders=tuple((id_, ", ".join(paths)) for id_, paths in found.gone.items()),
         severity="WARN",
+        mend="`rag-assets judgements import TENANT FILE` adds and replaces judged questions",
         notes=dict(_notes(found)),
     )
 
@@ -106,6 +107,7 @@ def _unasked(description: str, least: int, *, passed: bool) -> Verdict:
         description=description,
         compared=(Compared("judged questions asked, at least", least, 0),),
         severity="WARN",
+        mend="`rag-assets eval TENANT` asks them at once, and says what keeps it from that",
     )
 
 

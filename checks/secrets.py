@@ -1,10 +1,10 @@
 """secrets: scans stored texts for credentials that were not masked."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from checks.documents import parsed_batches
 from checks.tenant_check import CheckContext, tenant_check
@@ -134,6 +134,7 @@ def verdict_of(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
         passed=not leaking,
         description=description,
         compared=(Compared("credentials left", 0, leaks),),
+        mend="remove the credential from the source, revoke it, and `rag-assets sync TENANT`",
         columns=("document", "where", "chunk", "rules"),
         offenders=tuple(
             (document.uri, leak.where, leak.ordinal, ", ".join(leak.rules))
@@ -166,7 +167,19 @@ def secrets_check(context: CheckContext) -> Verdict:
         _quarantine(context, leaking)
     if scanned.dropped:
         context.log.warning(f"chunks dropped for a credential: {scanned.dropped}")
-    return verdict_of(leaking, scanned)
+    verdict = verdict_of(leaking, scanned)
+    return replace(verdict, notes={**verdict.notes, **_of_rules(context.tenant.scanned)})
+
+
+def _of_rules(scanned: Mapping[str, Any]) -> dict[str, str | int]:
+    """By which rules all that is stored was scanned last, and what these found."""
+    found = scanned.get("found") or {}
+    by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(found.items()))
+    notes: dict[str, str | int] = {"rules": scanned.get("version", "not scanned yet")}
+    notes["found when these rules were new"] = by_rule or "none"
+    if receipt := scanned.get("receipt"):
+        notes["receipt of what was found"] = receipt
+    return notes
 
 
 def _scan_tenant(
@@ -216,6 +229,7 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
             document.document_id,
             document.document_key,
             f"a credential was left in it (found by: {', '.join(document.rules)})",
+            "credential",
         )
         for document in leaking
     ]

@@ -95,5 +95,11 @@ def _spending_verdict(ctx: TenantContext) -> Verdict:
 
 def _remedy(cap: Cap) -> str:
     if cap.until is None:
-        return f"sync again for the next {dollars(cap.most)}, or raise caps.{cap.name} and sync"
-    return f"wait until {cap.until:%Y-%m-%d %H:%M} UTC, or raise caps.{cap.name} and sync"
+        return (
+            f"`rag-assets sync TENANT` for the next {dollars(cap.most)}, or raise caps.{cap.name}"
+            " before"
+        )
+    return (
+        f"wait until {cap.until:%Y-%m-%d %H:%M} UTC, or raise caps.{cap.name} and `rag-assets sync"
+        " TENANT`"
+    )

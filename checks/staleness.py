@@ -124,6 +124,9 @@ def verdict_of(
     return Verdict(
         passed=not late and not held,
         description=_description(behind, late, oldest, limit),
+        mend="`rag-assets sync TENANT --allow-deletes` deletes what disappeared"
+        if held
+        else "`rag-assets sync TENANT` brings them up to date, or says what keeps it from that",
         compared=(
             Compared("oldest lag in minutes, at most", minutes(limit), minutes(oldest)),
             Compared("documents later than that", 0, len(late)),

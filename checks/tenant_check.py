@@ -7,8 +7,8 @@ in the daily evaluation and in the UI as soon as its module exists.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NoReturn
 
@@ -16,9 +16,11 @@ import dagster as dg
 
 from checks.results import result_of
 from checks.verdict import Verdict
-from rag_assets.common.errors import BuildNotWritable
+from rag_assets.common.errors import BuildNotWritable, TenantLocked
 from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.shares import Share
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.lock import Holder
@@ -40,6 +42,8 @@ class CheckContext:
         workbench: makes contexts that may write.
         log: writes a line to the run's log.
         deep: whether to compare at once what is otherwise compared in shares over several days.
+        nightly: whether the nightly comparison evaluates it: then entries are counted, and only a
+            share of them is read.
         build: the only build to check, before it is published; the tenant is then configured for
             it. None: what is kept of all builds.
     """
@@ -49,6 +53,7 @@ class CheckContext:
     workbench: Workbench
     log: dg.DagsterLogManager
     deep: bool = False
+    nightly: bool = False
     build: Generation | None = None
 
     @cached_property
@@ -61,6 +66,22 @@ class CheckContext:
             return self.tenant if serving is None else self.tenant.for_build(serving)
         except BuildNotWritable:
             return self.tenant
+
+    @property
+    def share(self) -> Share:
+        """What is compared today of what is compared in shares."""
+        tenant = self.tenant
+        return Share(1 if self.deep else tenant.tenant.drift.days, tenant.clock.now().date())
+
+    @contextmanager
+    def unwritten(self, what: str) -> Iterator[TenantContext | None]:
+        """The tenant while no other process writes for it; None if one goes on writing."""
+        with ExitStack() as stack:
+            try:
+                tenant = stack.enter_context(self.locked(what)) if self.build is None else None
+            except TenantLocked:
+                tenant = None
+            yield tenant
 
     @property
     def slice_id(self) -> str:
@@ -82,6 +103,8 @@ class CheckContext:
             ServiceUnavailable: a server does not answer.
         """
         tenant = workbench.context(tenant_id, guard=refuse_write, log=log.info)
+        # What is lost or damaged in the lake is for one check to find, and fails no other.
+        tenant = replace(tenant, lake=tenant.lake.readable())
         return cls(tenant, run.run_id, workbench, log, deep=run.tags.get(DEEP_TAG) == "true")
 
     @contextmanager
@@ -120,6 +143,9 @@ class TenantCheck:
         with_syncs: whether every sync evaluates it too.
         judges_builds: whether a new build is published only if it passes: a failure of severity
             ERROR holds it.
+        nightly: whether the nightly comparison evaluates it for all tenants, and not the daily
+            run: it reads a share of what it compares.
+        repairable: whether a repair mends what it finds.
     """
 
     asset: str
@@ -129,6 +155,8 @@ class TenantCheck:
     job: Literal["check_tenant", "expectations"] = "check_tenant"
     with_syncs: bool = False
     judges_builds: bool = False
+    nightly: bool = False
+    repairable: bool = False
 
     @property
     def key(self) -> dg.AssetCheckKey:
@@ -193,13 +221,47 @@ def tenant_check(
     job: Literal["check_tenant", "expectations"] = "check_tenant",
     with_syncs: bool = False,
     judges_builds: bool = False,
+    nightly: bool = False,
+    repairable: bool = False,
+    against_catalog: bool = False,
 ) -> Callable[[Callable[[CheckContext], Verdict]], TenantCheck]:
-    """Declare the decorated function a check; see TenantCheck."""
+    """Declare the decorated function a check; see TenantCheck.
+
+    Args:
+        asset, name, description, job, with_syncs, judges_builds, nightly, repairable: see
+            TenantCheck.
+        against_catalog: whether it takes the catalog for right, so that it says nothing while the
+            catalog was set back.
+    """
 
     def declare(verdict: Callable[[CheckContext], Verdict]) -> TenantCheck:
-        return TenantCheck(asset, name, description, verdict, job, with_syncs, judges_builds)
+        def told(context: CheckContext) -> Verdict:
+            if against_catalog and not may_delete(context.tenant):
+                return _NOT_COMPARED.told(context.tenant.ref.id)
+            return verdict(context).told(context.tenant.ref.id)
+
+        return TenantCheck(
+            asset,
+            name,
+            description,
+            told,
+            job=job,
+            with_syncs=with_syncs,
+            judges_builds=judges_builds,
+            nightly=nightly,
+            repairable=repairable,
+        )
 
     return declare
+
+
+_NOT_COMPARED = Verdict(
+    passed=False,
+    description="not compared: the catalog was set back to an earlier state; see `catalog`",
+    compared=(),
+    severity="WARN",
+    mend="`rag-assets sync TENANT --accept-catalog` goes on with it",
+)
 
 
 def refuse_write() -> NoReturn:

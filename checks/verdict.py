@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 Severity: TypeAlias = Literal["ERROR", "WARN"]
 Cell: TypeAlias = str | int | float | bool | None
+_COMMAND = re.compile("`rag-assets [^`]*`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +27,14 @@ class Verdict:
 
     Attributes:
         passed: whether no fault was found.
-        description: one line for people: the finding and its remedy.
+        description: one line for people: the finding; its commands say TENANT.
         compared: expected against actual, always, also when the check passed.
         columns: names of the columns of offenders.
         offenders: the rows at fault; never a credential nor the text of a document.
         severity: of a failure. WARN: a person should act, but searches stay correct.
         notes: more for the run page, by title.
+        mend: of a failure: the command that mends it, or what a person does and then the command;
+            empty where the description says it.
     """
 
     passed: bool
@@ -40,3 +44,16 @@ class Verdict:
     offenders: tuple[tuple[Cell, ...], ...] = ()
     severity: Severity = "ERROR"
     notes: Mapping[str, Cell] = field(default_factory=dict)
+    mend: str = ""
+
+    def told(self, tenant_id: str) -> Verdict:
+        """The verdict as a person reads it: the finding and what mends it, for this tenant."""
+        description, mend = (_of_tenant(text, tenant_id) for text in (self.description, self.mend))
+        if not self.passed and mend not in description:
+            description = f"{description}; {mend}"
+        return replace(self, description=description, mend=mend)
+
+
+def _of_tenant(text: str, tenant_id: str) -> str:
+    """A text whose commands name the tenant; names of documents stay as they are."""
+    return _COMMAND.sub(lambda command: command[0].replace("TENANT", tenant_id), text)

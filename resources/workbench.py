@@ -95,11 +95,12 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         return TenantContext(
             tenant=tenant,
             ref=record.ref,
+            scanned=record.scanned,
             settings=Settings.from_environment(),
             catalog=catalog,
             lake=self.lake.lake().tenant(record.id, record.incarnation, guard=guard),
             store=self.elasticsearch.store(),
-            embedder=embedders.of(record.ref, tenant.embedder),
+            embedder=embedders.of_documents(record, tenant.embedder),
             guard=guard,
             log=log,
             limits=SliceLimits(
@@ -109,7 +110,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
                 self.slice_embed_seconds,
             ),
             batch_api=partial(embedders.batch_api, record.ref),
-            embedder_of=partial(embedders.of, record.ref),
+            embedder_of=partial(embedders.of_documents, record),
             kept_pool=self._workers,
         )
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from checks.registry import tenant_checks
 from checks.tenant_check import TenantCheck
 from rag_assets.jobs.checks import ALL_TENANTS_JOB, check_all_job
 from rag_assets.storage.catalog.check_results import CatalogLag, CheckResult
@@ -22,12 +23,18 @@ _OVERDUE = timedelta(hours=30)
 _AT_ONCE = 200
 """Tenants with overdue checks that one run evaluates; the next run takes further ones."""
 
+_DAILY = [check.full_name for check in tenant_checks() if not check.nightly]
+
 daily_checks = dg.ScheduleDefinition(
     name="daily_checks",
     job=check_all_job,
     cron_schedule="0 5 * * *",
+    run_config={"ops": {"evaluate_checks": {"config": {"checks": _DAILY}}}},
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Evaluates every asset check of every tenant, in one run over all tenants.",
+    description=(
+        "Evaluates the asset checks of every tenant that the nightly comparison does not evaluate, "
+        "in one run over all tenants."
+    ),
 )
 
 

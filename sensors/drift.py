@@ -12,14 +12,16 @@ from resources.tenant_lock import REASON_TAG
 from resources.workbench import clear_failures
 from sensors.tenants import partitions_under_way
 
+_SHARE = {"ops": {"repair_live_index": {"config": {"everything": False}}}}
+
 nightly_drift = dg.ScheduleDefinition(
     name="nightly_drift",
     job=drift_job,
     cron_schedule="0 2 * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
-        "Compares every tenant's live index, and a share of its documents, with the catalog, in "
-        "one run over all tenants."
+        "Compares every tenant's live index, its lake and its records, and a share of its vectors "
+        "and documents, with the catalog, in one run over all tenants."
     ),
 )
 
@@ -30,8 +32,8 @@ nightly_drift = dg.ScheduleDefinition(
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
-        "Starts a repair of each tenant whose index or sources differ from the catalog, unless its "
-        "`auto_repair` is false."
+        "Starts a repair of each tenant whose stores or sources differ from the catalog, unless "
+        "its `auto_repair` is false."
     ),
 )
 def drift_offenders_sensor(
@@ -51,8 +53,12 @@ def drift_offenders_sensor(
             differs = bool(found) and (not repaired or repaired[0].id < found[0].id)
             if differs and _wants_repair(record):
                 key = f"{record.id}/{record.incarnation}/{found[0].id}"
-                tags = {REASON_TAG: "its index or sources differ from the catalog"}
-                requests.append(dg.RunRequest(partition_key=record.id, run_key=key, tags=tags))
+                tags = {REASON_TAG: "its stores or sources differ from the catalog"}
+                requests.append(
+                    dg.RunRequest(
+                        partition_key=record.id, run_key=key, tags=tags, run_config=_SHARE
+                    )
+                )
     skip = None if requests else dg.SkipReason("no tenant differs from the catalog")
     return dg.SensorResult(run_requests=requests, skip_reason=skip)
 

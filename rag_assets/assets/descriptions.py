@@ -126,3 +126,36 @@ Measured weekly and after each publication of a build, for tenants that have jud
         "synthetic": "of questions made from headings, which decide nothing",
     },
 )
+
+GENERATIONS = _description(
+    """The builds of a tenant's index, and how far each of them is.
+
+Reported by each run while a build is made, held or published, and daily for tenants with several
+builds. `rag-assets generations list` shows the same at once.""",
+    {
+        "progress": "share of documents in the build that is to answer; Plots shows it over time",
+        "documents behind": "whose present content it does not hold",
+        "documents a second": "lately; missing while nothing is indexed",
+        "spent in $": "on its embeddings",
+        "serving build": "the number of the one that answers",
+        "documents over time": "how the build grew, from its first document to its last",
+        "states": "each build with state, progress, cost, checks and dates; from runs, those that"
+        " are kept up to date",
+    },
+)
+
+RETENTION = _description(
+    """What of a tenant is due to be erased next, what is held, and what was erased.
+
+Reported by the daily pruning for tenants with a retention, a hold or a receipt.
+`rag-assets receipts --verify` verifies the chain of receipts.""",
+    {
+        "rule": "the tenant's setting",
+        "due within 7 days": "documents that will be past their retention, or are; Plots shows it",
+        "held documents": "under a hold: they leave no store until it is lifted",
+        "prunes to confirm": "past their retention, and too many to be pruned unasked",
+        "receipts": "of this tenant",
+        "due next": "when the oldest document of each source type is due",
+        "last receipts": "what was erased, by which rule, and how much in each store",
+    },
+)

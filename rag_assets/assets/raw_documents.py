@@ -7,6 +7,8 @@ from rag_assets.assets.descriptions import RAW_DOCUMENTS
 from rag_assets.assets.metadata_values import notes, seconds, table
 from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
 from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.catalog_mark import held_warning, is_current
+from rag_assets.pipeline.erasure import rescan
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.retention import prune_due
 from rag_assets.pipeline.slices import plan_work
@@ -40,6 +42,7 @@ def raw_documents(
 ) -> dg.MaterializeResult[None]:
     """List the sources and choose the run's slice."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
+        rescan(ctx, by="a sync", seconds=ctx.limits.parse_seconds)
         report = list_documents(ctx, workbench.scanner(), allow_deletes=config.allow_deletes)
         pruned = prune_due(ctx, by="a sync")
         work = plan_work(ctx, context.run.run_id, report.unlisted)
@@ -48,10 +51,8 @@ def raw_documents(
     for warning in pruned.warnings(ctx.ref.id):
         context.log.warning(warning)
     if report.held:
-        context.log.warning(
-            f"{report.held} documents disappeared at once and are kept. To delete them:"
-            f" rag-assets sync {ctx.ref.id} --allow-deletes"
-        )
+        current = is_current(ctx.catalog, ctx.lake, ctx.ref.id)
+        context.log.warning(held_warning(ctx.ref.id, report.held, current=current))
     return dg.MaterializeResult(
         metadata={
             "documents": report.documents,

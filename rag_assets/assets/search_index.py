@@ -5,6 +5,7 @@ import dagster as dg
 from rag_assets.assets.columns import ENTRY_COLUMNS
 from rag_assets.assets.descriptions import SEARCH_INDEX
 from rag_assets.assets.embeddings import embeddings
+from rag_assets.assets.generations import generations_report
 from rag_assets.assets.metadata_values import seconds
 from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
 from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
@@ -12,7 +13,7 @@ from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import waiting_for_embedder, work_of
-from rag_assets.pipeline.upkeep import compact_if_due
+from rag_assets.pipeline.upkeep import compact_due, compaction_lines
 from resources.publish_judge import PublishJudge
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
@@ -45,8 +46,13 @@ def search_index(
             "failed documents": failed_documents(ctx),
             "by format": by_format(ctx),
         }
-        if compact_if_due(ctx):
-            context.log.info("merged the small files of the lake")
+        merged = compaction_lines(compact_due(ctx))
+        if work.beside or work.generation.state != "SERVING":
+            builds = generations_report(ctx, current=True)
+            if builds is not None:
+                context.log_event(builds)
+    for line in merged:
+        context.log.info(f"merged small files of the lake: {line}")
     metadata: dict[str, dg.RawMetadataValue] = {
         **shown,
         "upserted": report.upserted,
@@ -58,6 +64,7 @@ def search_index(
         "generation": report.generation,
         "index": work.generation.index_name,
         "pending": report.pending,
+        **({"merged files of the lake": "; ".join(merged)} if merged else {}),
         "seconds": seconds(report.seconds),
         "dagster/row_count": report.live,
     }

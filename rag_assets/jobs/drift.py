@@ -1,75 +1,80 @@
-"""detect_drift: compares indexes and sources with the catalog; repair_index: repairs a tenant's."""
+"""detect_drift: compares stores and sources with the catalog; repair_index: repairs a tenant's."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import dagster as dg
 
-from checks import contents, drift
 from checks.results import evaluation_of
-from checks.tenant_check import CheckContext
-from checks.verdict import Verdict
-from rag_assets.common.errors import TenantGone, TenantLocked
-from rag_assets.jobs.every_tenant import for_each, locked
+from checks.tenant_check import CheckContext, TenantCheck
+from rag_assets.common.errors import TenantGone
+from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.partitions import tenants_partitions
-from rag_assets.pipeline.drift import inspect_index, repair_index
+from rag_assets.pipeline.repair import repair
+from rag_assets.pipeline.shares import Share
+from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.tenants import TenantRecord
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench, clear_failures
 
 
+class RepairConfig(dg.Config):
+    """What a repair compares.
+
+    Attributes:
+        everything: all contents, vectors and files; otherwise the day's share of them, as the
+            nightly comparison that asked for the repair.
+    """
+
+    everything: bool = True
+
+
 @dg.op(tags={"kind": "elasticsearch"})
 def repair_live_index(
-    context: dg.OpExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
+    context: dg.OpExecutionContext,
+    config: RepairConfig,
+    workbench: Workbench,
+    tenant_lock: TenantLockResource,
 ) -> None:
-    """Repair the live index; the next sync writes what is missing and reads all files again."""
+    """Repair lake and index; the next sync writes what is missing and reads what was altered."""
     with clear_failures():
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info
         )
-        states = repair_index(ctx)
-    for state in states:
-        if not state.healthy:
-            context.log.warning(f"repaired generation {state.generation.number}: {state.drift}")
+        days = 1 if config.everything else ctx.tenant.drift.days
+        found = repair(ctx, Share(days, ctx.clock.now().date()))
+    for line in found.lines():
+        context.log.warning(f"repaired: {line}")
 
 
 @dg.job(
     name="repair_index",
     partitions_def=tenants_partitions,
     tags=NO_RUN_RETRIES,
-    description="Repairs one tenant's index; what is missing is written again from the lake.",
+    description=(
+        "Repairs one tenant's lake and index: lost vectors are taken back from the other of both, "
+        "and what is missing is written again."
+    ),
 )
 def repair_job() -> None:
-    """Repair one tenant's index."""
+    """Repair one tenant's lake and index."""
     repair_live_index()
 
 
 @dg.op
-def compare_with_catalog(context: dg.OpExecutionContext, workbench: Workbench) -> None:
-    """Compare every tenant's index and sources with the catalog, and record the verdicts."""
+def compare_with_catalog(
+    context: dg.OpExecutionContext,
+    workbench: Workbench,
+    checks: dg.ResourceParam[Sequence[TenantCheck]],
+) -> None:
+    """Compare every tenant's stores and sources with the catalog, and record the verdicts."""
     with clear_failures():
         records = workbench.postgres.catalog().tenants.all()
+    nightly = [check for check in checks if check.nightly]
 
     def compare(record: TenantRecord) -> str | None:
-        differing, errors = [], []
-        for check, evaluate in _COMPARISONS:
-            try:
-                verdict = evaluate(context, workbench, record.id)
-            except TenantGone:
-                raise
-            except Exception as error:
-                workbench.postgres.catalog().check_results.record(record.ref, [check.error(error)])
-                errors.append(error)
-                continue
-            # Dagster accepts evaluations as well; only its annotation omits them.
-            context.log_event(evaluation_of(check.key, verdict, record.id))  # type: ignore[arg-type]
-            workbench.postgres.catalog().check_results.record(record.ref, [check.outcome(verdict)])
-            if not verdict.passed and verdict.severity == "ERROR":
-                differing.append(check.full_name)
-        if differing:
-            found = {"checks": differing}
-            workbench.postgres.catalog().events.write(record.ref, "drift_found", [found])
-        for failure in errors:
-            raise failure
-        return f"failed: {', '.join(differing)}" if differing else None
+        return _compare(context, workbench, record, nightly)
 
     for_each(context, records, "drift detection", compare)
 
@@ -78,36 +83,47 @@ def compare_with_catalog(context: dg.OpExecutionContext, workbench: Workbench) -
     name="detect_drift",
     tags=NO_RUN_RETRIES,
     description=(
-        "Compares every tenant's live index, and a share of its documents, with the catalog, in "
-        "one run over all tenants."
+        "Compares every tenant's live index, its lake and its records, and a share of its vectors "
+        "and documents, with the catalog, in one run over all tenants."
     ),
 )
 def drift_job() -> None:
-    """Compare every tenant's live index and sources with the catalog."""
+    """Compare every tenant's stores and sources with the catalog."""
     compare_with_catalog()
 
 
-def _index_verdict(context: dg.OpExecutionContext, workbench: Workbench, tenant_id: str) -> Verdict:
-    """Compare without the lock; compare again under it only where something differs."""
-    tenant = CheckContext.of(workbench, tenant_id, context.run, context.log)
-    states = inspect_index(tenant.tenant)
-    if all(state.healthy for state in states):
-        return drift.verdict_of_states(states, {})
-    try:
-        with locked(context, workbench, tenant_id, "drift detection") as ctx:
-            return drift.verdict_of(ctx, inspect_index(ctx), writer_at_work=lambda: False)
-    except TenantLocked:
-        return drift.verdict_of(tenant.tenant, states, writer_at_work=lambda: True)
-
-
-def _contents_verdict(
-    context: dg.OpExecutionContext, workbench: Workbench, tenant_id: str
-) -> Verdict:
-    tenant = CheckContext.of(workbench, tenant_id, context.run, context.log)
-    return contents.contents_check.verdict(tenant)
-
-
-_COMPARISONS = (
-    (drift.drift_check, _index_verdict),
-    (contents.contents_check, _contents_verdict),
-)
+def _compare(
+    context: dg.OpExecutionContext,
+    workbench: Workbench,
+    record: TenantRecord,
+    checks: Sequence[TenantCheck],
+) -> str | None:
+    """Evaluate a tenant's comparisons; one that cannot be evaluated stops no other."""
+    catalog = workbench.postgres.catalog()
+    outcomes: list[CheckOutcome] = []
+    errors: list[Exception] = []
+    for check in checks:
+        try:
+            tenant = CheckContext.of(workbench, record.id, context.run, context.log)
+            verdict = check.verdict(replace(tenant, nightly=True))
+        except TenantGone:
+            raise
+        except Exception as error:
+            outcomes.append(check.error(error))
+            errors.append(error)
+            continue
+        # Dagster accepts evaluations as well; only its annotation omits them.
+        context.log_event(evaluation_of(check.key, verdict, record.id))  # type: ignore[arg-type]
+        outcomes.append(check.outcome(verdict))
+    catalog.check_results.record(record.ref, outcomes)
+    differing = {
+        f"{outcome.asset}.{outcome.name}"
+        for outcome in outcomes
+        if outcome.passed is False and outcome.severity == "ERROR"
+    }
+    repairable = differing & {check.full_name for check in checks if check.repairable}
+    if repairable:
+        catalog.events.write(record.ref, "drift_found", [{"checks": sorted(differing)}])
+    if errors:
+        raise errors[0]
+    return f"failed: {', '.join(sorted(differing))}" if differing else None

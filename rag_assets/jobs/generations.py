@@ -3,6 +3,7 @@
 import dagster as dg
 from pydantic import Field
 
+from rag_assets.assets.generations import generations_report
 from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.generation_moves import Order, publish_build
@@ -39,6 +40,9 @@ def publish_configured_build(
         )
         order = Order.of(ctx, config.by, config.reason)
         build = publish_build(ctx, order, judge, number=config.generation, force=config.force)
+        told = generations_report(ctx)
+    if told is not None:
+        context.log_event(told)
     if build.state == "HELD":
         raise dg.Failure(
             f"generation {build.number} is held: {build.reason}\n"

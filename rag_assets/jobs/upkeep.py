@@ -2,12 +2,20 @@
 
 import dagster as dg
 
+from rag_assets.assets.generations import generations_report
+from rag_assets.assets.retention import retention_report
+from rag_assets.common.settings import Settings
 from rag_assets.jobs.every_tenant import for_each_locked
 from rag_assets.jobs.run_tags import NO_RUN_RETRIES
+from rag_assets.pipeline.blobs import sweep_blobs
+from rag_assets.pipeline.catalog_mark import may_delete, set_back_error
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.erasure import rescan
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.retention import prune
-from rag_assets.pipeline.upkeep import compact, drop_old_generations
+from rag_assets.pipeline.retention_report import report_retention
+from rag_assets.pipeline.upkeep import compact, compaction_lines, drop_old_generations
+from rag_assets.storage.blobs.store import open_blobs
 from resources.workbench import Workbench, clear_failures
 
 
@@ -16,7 +24,15 @@ def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> Non
     """Prune every tenant's documents and search events that exceed their retention."""
 
     def prune_one(ctx: TenantContext) -> str:
+        found = rescan(ctx, by="job prune")
+        if found is not None:
+            context.log.warning(
+                f"{ctx.ref.id}: credentials were masked, see receipt {found.number}"
+            )
         report, builds = prune(ctx, by="job prune"), drop_old_generations(ctx)
+        for told in (_builds_told(ctx), _retention_told(ctx)):
+            if told is not None:
+                context.log_event(told)
         for warning in report.warnings(ctx.ref.id):
             context.log.warning(f"{ctx.ref.id}: {warning}")
         return (
@@ -27,19 +43,38 @@ def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> Non
     for_each_locked(context, workbench, "pruning", prune_one)
 
 
+def _builds_told(ctx: TenantContext) -> dg.AssetMaterialization | None:
+    """The builds of a tenant that has several."""
+    live = ctx.catalog.generations.live(ctx.ref.id)
+    return generations_report(ctx) if len(live) > 1 else None
+
+
+def _retention_told(ctx: TenantContext) -> dg.AssetMaterialization | None:
+    found = report_retention(ctx)
+    return None if found.is_empty else retention_report(ctx.ref.id, found)
+
+
 @dg.op
 def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     """Compact every tenant's tables, and delete data of removed tenants."""
 
     def compact_one(ctx: TenantContext) -> str:
-        compacted = compact(ctx)
-        dead = sum(result.dead for result in compacted.values())
-        return f"{len(compacted)} tables compacted, {dead} rows let go of that nothing needs"
+        lines = compaction_lines(compact(ctx))
+        if not may_delete(ctx):
+            return set_back_error(ctx.ref.id).message
+        if swept := sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock.now()):
+            lines = [*lines, f"{swept} uploaded files deleted that nothing needs"]
+        return "; ".join(lines) or "nothing is in the lake"
 
     for_each_locked(context, workbench, "compaction", compact_one)
     with clear_failures():
         store = workbench.elasticsearch.store()
-        swept = delete_strays(workbench.postgres.catalog(), workbench.lake.lake(), store)
+        swept = delete_strays(
+            workbench.postgres.catalog(),
+            workbench.lake.lake(),
+            store,
+            open_blobs(Settings.from_environment()),
+        )
         for index_name in store.indexes.names():
             left = store.indexes.expunge(index_name)
             context.log.info(f"{index_name}: {left} deleted entries left in its files")

@@ -114,6 +114,7 @@ def _wait(document: Document, batch: EmbeddingBatch) -> Failure:
         f"its texts are in batch {batch.batch_id} of {provider_and_model(batch.embedder_id)[0]},"
         f" submitted {batch.submitted_at:%Y-%m-%d %H:%M} UTC, which takes up to {hours:.0f} hours"
         f"{problem}",
+        "queued",
         # A batch may be late, or its results unavailable: never retry immediately.
         max(batch.submitted_at + _GIVE_UP, datetime.now(UTC) + FETCH_RETRY_INTERVAL),
     )

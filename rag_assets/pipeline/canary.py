@@ -130,7 +130,7 @@ def run_canary(
 
 def _target_of(embedders: Embedders, record: TenantRecord) -> CanaryTarget:
     tenant = embedders.tenant(record)
-    return CanaryTarget.of(record.ref, tenant, embedders.of(record.ref, tenant.embedder))
+    return CanaryTarget.of(record.ref, tenant, embedders.of_documents(record, tenant.embedder))
 
 
 async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:

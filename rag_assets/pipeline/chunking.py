@@ -13,9 +13,10 @@ from rag_assets.ingest.chunking.location import describe
 from rag_assets.ingest.workers.tasks import ChunkTask
 from rag_assets.ingest.workers.unchunked_text import UnchunkedText
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.former_versions import documents_of
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
-from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
+from rag_assets.pipeline.slices import ParsedDocument, Work
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
 
 _READ_DOCUMENTS = 200
@@ -66,7 +67,7 @@ class ChunkingReport:
 def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
     """Chunk what is missing, and drop every chunk that touches a masked credential."""
     started = time.monotonic()
-    parsed = parsed_documents(ctx, work.documents)
+    parsed = documents_of(ctx, work)
     by_key: dict[str, list[ParsedDocument]] = {}
     for item in parsed:
         by_key.setdefault(item.chunk_set_key, []).append(item)
@@ -125,10 +126,10 @@ def _chunk_sets(ctx: TenantContext, todo: list[ParsedDocument]) -> Iterator[Chun
 
 def _texts(ctx: TenantContext, todo: list[ParsedDocument]) -> Iterator[UnchunkedText]:
     # In the order of the lake's files: neighbours share row groups.
-    todo = sorted(todo, key=lambda item: ctx.parse_key(item.document))
+    todo = sorted(todo, key=lambda item: item.parse_key)
     for batch, texts in prefetched(_with_texts(ctx, todo)):
         for item in batch:
-            row = texts[ctx.parse_key(item.document)]
+            row = texts[item.parse_key]
             chosen = ctx.chunk_parameters(item.document, item.media_type)
             yield UnchunkedText(row.parsed, row.digest, chosen)
 
@@ -137,7 +138,7 @@ def _with_texts(
     ctx: TenantContext, todo: list[ParsedDocument]
 ) -> Iterator[tuple[list[ParsedDocument], dict[str, ParsedRow]]]:
     for batch in batched(todo, _READ_DOCUMENTS):
-        yield batch, ctx.lake.parsed({ctx.parse_key(item.document) for item in batch})
+        yield batch, ctx.lake.parsed({item.parse_key for item in batch})
 
 
 def _row(made: ChunkSet) -> ChunkSetRow:

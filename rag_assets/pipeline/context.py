@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from rag_assets.common.clock import Clock
 from rag_assets.common.settings import Settings
@@ -25,6 +26,7 @@ from rag_assets.pipeline.recipes import (
     index_spec_of,
     tenant_of_build,
 )
+from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.document_rows import Document
@@ -71,6 +73,7 @@ class TenantContext:
         kept_pool: keeps worker processes from stage to stage; without one each stage starts its
             own.
         clock: by which ages are counted.
+        scanned: by which rules for credentials the tenant's stores were scanned; see TenantRecord.
     """
 
     tenant: Tenant
@@ -87,6 +90,7 @@ class TenantContext:
     embedder_of: Callable[[EmbedderConfig], Embedder] = build_embedder
     kept_pool: KeptPool | None = None
     clock: Clock = field(default_factory=Clock)
+    scanned: Mapping[str, Any] = field(default_factory=dict)
 
     @contextmanager
     def worker_pool(self) -> Iterator[WorkerPool]:
@@ -107,6 +111,11 @@ class TenantContext:
             ConfigurationError: a variable, a package or a language's data is missing.
         """
         return self.tenant.parser.options
+
+    @property
+    def blobs(self) -> BlobStore:
+        """The installation's uploaded files."""
+        return open_blobs(self.settings)
 
     @property
     def config_key(self) -> str:

@@ -16,6 +16,7 @@ from rag_assets.common.errors import (
     RagAssetsError,
     RequestsStopped,
 )
+from rag_assets.common.failure_kinds import FailureKind, failure_kind
 from rag_assets.ingest.chunking.model import embedding_text
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
@@ -24,9 +25,10 @@ from rag_assets.models.factory import price_of
 from rag_assets.pipeline.batch_results import collect
 from rag_assets.pipeline.batches import defer_documents, submit_batches, texts_in_batches
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.former_versions import documents_of, give_up
 from rag_assets.pipeline.interruption import is_permanent, quarantine_waiting, retry_at
 from rag_assets.pipeline.progress import Progress
-from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents, put_off
+from rag_assets.pipeline.slices import ParsedDocument, Work, put_off
 from rag_assets.storage.catalog.document_rows import Document, Failure
 from rag_assets.storage.catalog.usage import Usage
 
@@ -101,7 +103,7 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
     """
     started = time.monotonic()
     collected = collect(ctx, ctx.embedder.embedder_id if work.beside else None)
-    parsed = parsed_documents(ctx, work.documents)
+    parsed = documents_of(ctx, work)
     hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
     wanted = dict.fromkeys(
         text_sha256 for item in parsed for text_sha256 in hashes.get(item.chunk_set_key, ())
@@ -176,6 +178,7 @@ def _embed(
         ctx.lake.append_vectors(embedder_id, keys, vectors)
         ledger.record()
 
+    started = time.monotonic()
     try:
         outcome = asyncio.run(
             embed_all(
@@ -193,6 +196,10 @@ def _embed(
         failed = _fail_incomplete(ctx, work, waiting, {}, error)
         return _stopped(ctx, work, error, EmbeddingReport(failed=failed, used=ledger.total))
     progress.done()
+    if outcome.embedded:
+        seconds = time.monotonic() - started
+        number = work.generation.number
+        ctx.catalog.pace.record_embedding(ctx.ref, number, outcome.embedded, seconds)
     failed = _fail_incomplete(ctx, work, waiting, outcome.rejected, outcome.outage)
     report = EmbeddingReport(
         embedded=outcome.embedded, remaining=outcome.remaining, failed=failed, used=ledger.total
@@ -261,14 +268,16 @@ def _fail_incomplete(
     for item in waiting:
         lacking = [text for text in item.texts if text in without]
         refused = next((rejected[text] for text in lacking if text in rejected), None)
-        if refused is not None:
-            failures.append(_failure(item.document, refused, None))
+        if refused is not None and item.parsed.former_key is not None:
+            give_up(ctx, work, item.document.document_id, item.parsed.former_key)
+        elif refused is not None:
+            failures.append(_failure(item.document, refused, "text-rejected", None))
         elif lacking and outage is not None:
             again = retry_at(item.document, outage)
-            failures.append(_failure(item.document, outage.advice, again))
+            failures.append(_failure(item.document, outage.advice, failure_kind(outage), again))
     put_off(ctx, work, failures)
     return len(failures)
 
 
-def _failure(document: Document, reason: str, again: datetime | None) -> Failure:
-    return Failure(document.document_id, document.document_key, reason, again)
+def _failure(document: Document, reason: str, kind: FailureKind, again: datetime | None) -> Failure:
+    return Failure(document.document_id, document.document_key, reason, kind, again)

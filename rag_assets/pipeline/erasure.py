@@ -7,16 +7,22 @@ anywhere and is repeated as a whole by the next run.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from rag_assets.pipeline.blobs import drop_blobs, nobodys_blobs
+from rag_assets.pipeline.catalog_mark import may_delete, require_current
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.live_keys import NeededKeys, needed_keys
-from rag_assets.pipeline.proof import Traces, prove, traces_of
+from rag_assets.pipeline.proof import Traces, prove, prove_masked, traces_of
+from rag_assets.pipeline.publication import drop_generation
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
+from rag_assets.pipeline.rescan import begin_scan, scan
 from rag_assets.pipeline.slices import parsed_documents
+from rag_assets.privacy.masker import scanner_of
 from rag_assets.storage.catalog.erasure_rows import Erasure
 from rag_assets.storage.catalog.receipts import Receipt
+from rag_assets.storage.catalog.rescans import found_hashes
 from rag_assets.storage.lake.model import DeadKeys
 
 
@@ -36,18 +42,85 @@ class ErasureStore:
     count: Callable[[TenantContext, Erasure], Mapping[str, int]] | None = None
 
 
-def settle_open(ctx: TenantContext) -> list[Receipt]:
-    """End the tenant's erasures that were begun, by this process or by one that was killed."""
-    return [settle(ctx, erasure) for erasure in ctx.catalog.erasures.open(ctx.ref.id)]
+def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Receipt]:
+    """End the tenant's erasures that were begun, by this process or by one that was killed.
+
+    While the catalog was set back none is: it may not know what else needs the same text.
+
+    Args:
+        ctx: of the tenant, under its lock.
+        seconds: after which a scan for credentials is left to the next run.
+    """
+    erasures = ctx.catalog.erasures.open(ctx.ref.id)
+    if erasures and not may_delete(ctx):
+        return []
+    receipts = []
+    for erasure in erasures:
+        if erasure.kind == "secrets":
+            receipt = settle_scan(ctx, erasure, seconds=seconds)
+        elif erasure.kind == "discard":
+            receipt = settle_discard(ctx, erasure)
+        else:
+            receipt = settle(ctx, erasure)
+        if receipt is not None:
+            receipts.append(receipt)
+    return receipts
+
+
+def rescan(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Receipt | None:
+    """Scan what is stored for credentials, if the rules have changed since that was done.
+
+    Args:
+        ctx: of the tenant, under its lock.
+        by: who or what scans.
+        seconds: after which the rest is left to the next run.
+
+    Returns:
+        the receipt, where credentials were found and all of it was scanned.
+    """
+    begun = begin_scan(ctx, by=by)
+    return None if begun is None else settle_scan(ctx, begun, seconds=seconds)
+
+
+def settle_scan(
+    ctx: TenantContext, begun: Erasure, *, seconds: float | None = None
+) -> Receipt | None:
+    """Go on with a scan, and take what it found out of every store; see rescan."""
+    erasure = scan(ctx, begun, scanner_of(ctx.settings.local), seconds=seconds)
+    if erasure is None:
+        return None
+    if not erasure.counts:
+        ctx.guard()
+        return ctx.catalog.rescans.end(erasure, {})
+    if not may_delete(ctx):
+        return None
+    erasure = _count(ctx, erasure)
+    _erase_entries(ctx, erasure)
+    needed = needed_keys(ctx)
+    dead = _found_keys(erasure, needed)
+    # Vectors stay: those of the other passages are needed once the masked texts are chunked.
+    ctx.guard()
+    ctx.lake.compact(replace(needed.kept, texts=None), dead)
+    deleted_entries, dead_rows = _clean_files(ctx, ())
+    proof = prove_masked(ctx, dead, deleted_entries, dead_rows)
+    ctx.guard()
+    return ctx.catalog.rescans.end(erasure, proof)
+
+
+def settle_discard(ctx: TenantContext, erasure: Erasure) -> Receipt:
+    """Delete the build of an erasure that discards one, then write its receipt."""
+    build = erasure.progress["generation"], erasure.progress["made_at"]
+    for generation in ctx.catalog.generations.live(ctx.ref.id):
+        # The number of a build that is gone may be given again.
+        if (generation.number, generation.created_at.isoformat()) == build:
+            drop_generation(ctx, generation)
+    ctx.guard()
+    return ctx.catalog.erasures.end(erasure)
 
 
 def settle(ctx: TenantContext, erasure: Erasure) -> Receipt:
     """Take the documents of an erasure out of every store, then write its receipt."""
-    for store in STORES:
-        if store.count is not None and store.name not in erasure.counts:
-            counts = store.count(ctx, erasure)
-            ctx.guard()
-            erasure = ctx.catalog.erasures.note(erasure, store.name, counts)
+    erasure = _count(ctx, erasure)
     # What to look for is known only as long as it is there.
     dead = _dead_keys(ctx, erasure, needed_keys(ctx)) if erasure.kind == "purge" else None
     traces = None if dead is None else traces_of(ctx, erasure, dead)
@@ -69,10 +142,22 @@ def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Rece
     Raises:
         UnknownDocument: the tenant has nothing of one of them.
         OnHold: one of them is held.
+        CatalogSetBack: the catalog is an earlier one.
     """
+    require_current(ctx)
     settle_open(ctx)
     at = ctx.clock.now()
     return settle(ctx, ctx.catalog.erasures.begin_purge(ctx.ref, document_ids, by=by, at=at))
+
+
+def _count(ctx: TenantContext, erasure: Erasure) -> Erasure:
+    """Record what is taken out of each store, before anything is."""
+    for store in STORES:
+        if store.count is not None and store.name not in erasure.counts:
+            counts = store.count(ctx, erasure)
+            ctx.guard()
+            erasure = ctx.catalog.erasures.note(erasure, store.name, counts)
+    return erasure
 
 
 def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, Any]:
@@ -83,11 +168,22 @@ def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, 
     ctx.catalog.traces.redact(ctx.ref.id, texts)
     ctx.guard()
     ctx.catalog.erasures.forget(erasure)
+    emptied = ("source_records", "held_records") if erasure.counts["records"]["records"] else ()
+    if erasure.blobs:
+        emptied = (*emptied, "uploads")
+    return prove(ctx, traces, *_clean_files(ctx, emptied))
+
+
+def _clean_files(ctx: TenantContext, rewritten: Collection[str]) -> tuple[int, int]:
+    """Remove deleted entries and rows from files; returns how many of both are left.
+
+    Args:
+        ctx: of the tenant.
+        rewritten: tables of which every page is written anew.
+    """
     indexes = {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
     deleted_entries = sum(ctx.store.indexes.expunge(name) for name in sorted(indexes))
-    emptied = ("source_records", "held_records") if erasure.counts["records"]["records"] else ()
-    dead_rows = ctx.catalog.traces.vacuum(emptied)
-    return prove(ctx, traces, deleted_entries, dead_rows)
+    return deleted_entries, ctx.catalog.traces.vacuum([*rewritten])
 
 
 def _erase_entries(ctx: TenantContext, erasure: Erasure) -> None:
@@ -99,6 +195,14 @@ def _erase_rows_of_the_lake(ctx: TenantContext, erasure: Erasure) -> None:
     needed = needed_keys(ctx)
     ctx.guard()
     ctx.lake.compact(needed.kept, _dead_keys(ctx, erasure, needed))
+
+
+def _erase_blobs(ctx: TenantContext, erasure: Erasure) -> None:
+    hashes = erasure.blobs
+    if erasure.kind == "purge" and hashes:
+        # A former version of a file may have been left behind as nobody's.
+        hashes |= set(nobodys_blobs(ctx.catalog, ctx.blobs, ctx.ref))
+    drop_blobs(ctx.catalog, ctx.blobs, ctx.ref, hashes)
 
 
 def _count_rows_of_the_lake(ctx: TenantContext, erasure: Erasure) -> Mapping[str, int]:
@@ -115,23 +219,35 @@ def _count_rows_of_the_lake(ctx: TenantContext, erasure: Erasure) -> Mapping[str
 
 def _dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> DeadKeys:
     """The keys of the documents in the lake that nothing else needs."""
+    if erasure.kind == "secrets":
+        return _found_keys(erasure, needed)
     documents = ctx.catalog.documents.find(ctx.ref.id, erasure.document_ids)
     parsed = erasure.parse_keys | {ctx.parse_key(document) for document in documents}
     chunk_sets = erasure.chunk_set_keys | {
         item.chunk_set_key for item in parsed_documents(ctx, documents)
     }
     dead_sets = chunk_sets - (needed.known.chunk_sets or set())
-    hashes = ctx.lake.chunk_hashes(dead_sets)
-    texts = {text for of_document in hashes.values() for text in of_document}
     return DeadKeys(
         parsed=parsed - (needed.known.parsed or set()),
         chunk_sets=dead_sets,
-        texts=texts - (needed.known.texts or set()),
+        texts=_texts_of(ctx, dead_sets) - (needed.known.texts or set()),
     )
+
+
+def _found_keys(erasure: Erasure, needed: NeededKeys) -> DeadKeys:
+    """The keys of texts that hold a credential, and of the chunks made of them."""
+    hashes = found_hashes(erasure) - (needed.known.texts or set())
+    return DeadKeys(erasure.parse_keys, erasure.chunk_set_keys, hashes)
+
+
+def _texts_of(ctx: TenantContext, chunk_set_keys: Collection[str]) -> set[str]:
+    hashes = ctx.lake.chunk_hashes(chunk_set_keys)
+    return {text for of_document in hashes.values() for text in of_document}
 
 
 STORES = (
     ErasureStore("index", _erase_entries),
     ErasureStore("lake", _erase_rows_of_the_lake, _count_rows_of_the_lake),
+    ErasureStore("blobs", _erase_blobs),
 )
 """Every store but Postgres, whose rows go with the transactions that begin and end an erasure."""

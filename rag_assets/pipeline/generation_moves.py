@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.generations import (
-    active_builds,
-    drop_generation,
+from rag_assets.pipeline.erasure import settle_discard
+from rag_assets.pipeline.generations import active_builds, require_index
+from rag_assets.pipeline.judging import Judge
+from rag_assets.pipeline.publication import (
     publish,
     publish_if_passed,
     require_entries,
-    require_index,
     unfinished_count,
 )
-from rag_assets.pipeline.judging import Judge
 from rag_assets.pipeline.recipes import build_of
 from rag_assets.privacy.masker import masker_of
-from rag_assets.storage.catalog.generations import Generation, Pin
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.pins import Pin
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Order:
 
 def unpin(ctx: TenantContext, order: Order) -> bool:
     """Let the configuration decide again which build answers; returns whether one was pinned."""
-    pin = ctx.catalog.generations.pin_of(ctx.ref.id)
+    pin = ctx.catalog.pins.of(ctx.ref.id)
     if pin is None:
         return False
     ctx.guard()
-    ctx.catalog.generations.unpin(ctx.ref)
+    ctx.catalog.pins.delete(ctx.ref)
     payload = {"generation": pin.generation, "by": order.by}
     ctx.catalog.events.write(ctx.ref, "generation_unpinned", [payload])
     return True
@@ -118,13 +118,16 @@ def require_configured(ctx: TenantContext, number: int) -> None:
 def build_to_return_to(ctx: TenantContext, number: int | None) -> Generation:
     """The build of a rollback: the named one, or the one that answered last before the present.
 
+    A way back that was interrupted goes on to the build that it pinned.
+
     Raises:
-        ConfigurationError: there is none, or it was never complete.
+        ConfigurationError: there is none, it was never complete, or none is named and a pinned one
+            answers: the one before is that from which it was gone back.
         BuildNotWritable: its recipe or its model is not available.
         IndexInconsistent: its index was lost.
     """
     live = ctx.catalog.generations.live(ctx.ref.id)
-    generation = _last_retired(ctx, live) if number is None else _present(ctx, number)
+    generation = _former(ctx, live) if number is None else _present(ctx, number)
     if generation.state in {"BUILDING", "REMOVING"} or generation.published_at is None:
         former = [g.number for g in live if g.state == "RETIRED"]
         raise ConfigurationError(
@@ -157,7 +160,7 @@ def roll_back(ctx: TenantContext, generation: Generation, order: Order, *, now: 
     if now and not serves:
         publish(build, generation, pin=pin, notes={"by": order.by, "reason": order.reason})
     else:
-        ctx.catalog.generations.pin(ctx.ref, pin)
+        ctx.catalog.pins.set(ctx.ref, pin)
     ctx.catalog.events.write(ctx.ref, "generation_pinned", [payload])
     return now or serves
 
@@ -180,10 +183,29 @@ def discard(ctx: TenantContext, number: int, order: Order) -> Generation:
             f"generation {number} of tenant {ctx.ref.id!r} is pinned: it cannot be discarded",
             hint=f"rag-assets generations publish {ctx.ref.id} unpins it",
         )
-    drop_generation(ctx, generation)
+    ctx.guard()
+    at = ctx.clock.now()
+    begun = ctx.catalog.erasures.begin_discard(ctx.ref, generation, by=order.by, at=at)
+    settle_discard(ctx, begun)
     payload = {"generation": number, "by": order.by, "state": generation.state}
     ctx.catalog.events.write(ctx.ref, "generation_discarded", [payload])
     return generation
+
+
+def _former(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
+    pin = ctx.catalog.pins.of(ctx.ref.id)
+    if pin is None:
+        return _last_retired(ctx, live)
+    pinned = _present(ctx, pin.generation)
+    if pinned.state == "SERVING":
+        since = "" if pin.at is None else f" since {pin.at:%Y-%m-%d %H:%M} UTC"
+        raise ConfigurationError(
+            f"generation {pinned.number} of tenant {ctx.ref.id!r} answers already, pinned by"
+            f" {pin.by}{since}: {pin.reason}",
+            hint="name the build to go to with --to;"
+            f" rag-assets generations list {ctx.ref.id} shows all",
+        )
+    return pinned
 
 
 def _last_retired(ctx: TenantContext, live: Sequence[Generation]) -> Generation:

@@ -13,7 +13,8 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import found_builds
 from rag_assets.pipeline.recipes import differences
 from rag_assets.storage.catalog.build_progress import BuildProgress
-from rag_assets.storage.catalog.generations import Generation, Pin
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.pins import Pin
 
 _FRESH = timedelta(minutes=10)
 
@@ -39,6 +40,7 @@ class BuildReport:
         planned: about how many dollars it will cost in all; None without a price.
         checks: by which it was judged.
         pinned: by whom, when and why.
+        since: when it came into its state, as far as that is kept.
     """
 
     number: int
@@ -67,22 +69,26 @@ class BuildReport:
     retired_at: datetime | None
     removed_after: datetime | None
     pinned: Pin | None
+    since: datetime
 
 
-def report_builds(ctx: TenantContext) -> list[BuildReport]:
-    """Report on every build of a tenant, oldest first; changes nothing.
+def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildReport]:
+    """Report on a tenant's builds, oldest first; changes nothing.
 
     Args:
         ctx: of the tenant, as configured.
+        current: report only on the one that answers and those that syncs keep up to date: each
+            costs a count of all documents.
     """
     now = ctx.clock.now()
     live = ctx.catalog.generations.live(ctx.ref.id)
-    contexts, reasons = _contexts(ctx, live)
-    keys = {g.number: c.config_key if (c := contexts.get(g.number)) else None for g in live}
-    progress = ctx.catalog.build_progress.of(ctx.ref.id, keys)
-    pin = ctx.catalog.generations.pin_of(ctx.ref.id)
-    serving = next((g for g in live if g.state == "SERVING"), None)
     active = found_builds(ctx, live)
+    shown = [g for g in live if not current or g.number in active or g.state == "SERVING"]
+    contexts, reasons = _contexts(ctx, shown)
+    keys = {g.number: c.config_key if (c := contexts.get(g.number)) else None for g in shown}
+    progress = ctx.catalog.build_progress.of(ctx.ref.id, keys)
+    pin = ctx.catalog.pins.of(ctx.ref.id)
+    serving = next((g for g in live if g.state == "SERVING"), None)
     wanted = {number for number, build in active.items() if not build.beside}
     return [
         _report(
@@ -96,7 +102,7 @@ def report_builds(ctx: TenantContext) -> list[BuildReport]:
             pin=pin,
             now=now,
         )
-        for generation in live
+        for generation in shown
     ]
 
 
@@ -160,7 +166,18 @@ def _report(
         retired_at=generation.retired_at,
         removed_after=last + grace if goes else None,
         pinned=pin if pin is not None and pin.generation == generation.number else None,
+        since=_since(generation),
     )
+
+
+def _since(generation: Generation) -> datetime:
+    entered = {
+        "COMPLETE": generation.completed_at,
+        "HELD": generation.completed_at,
+        "SERVING": generation.published_at,
+        "RETIRED": generation.retired_at,
+    }
+    return entered.get(generation.state) or generation.created_at
 
 
 def _rate(progress: BuildProgress, now: datetime) -> float | None:

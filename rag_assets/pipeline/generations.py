@@ -1,17 +1,17 @@
-"""Generations: which build a tenant's runs write to, and when it begins to serve."""
+"""Generations: which builds a tenant's runs bring up to date."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from rag_assets.common.errors import BuildNotWritable, ConfigurationError, IndexInconsistent
 from rag_assets.pipeline.context import TenantContext, index_of
-from rag_assets.pipeline.judging import Finding, Judge
+from rag_assets.pipeline.publication import publish
 from rag_assets.pipeline.recipes import Recipe, known_recipe, recipe_of, wanted_build
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.generations import Generation, Pin
+from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
@@ -138,140 +138,6 @@ def require_same_index(store: VectorStore, tenant_id: str, generation: Generatio
             f"index {generation.index_name!r} of tenant {tenant_id!r} {what}",
             hint=f"restore it without embedding anything: rag-assets sync {tenant_id} --repair",
         )
-
-
-def publish(
-    ctx: TenantContext,
-    generation: Generation,
-    *,
-    findings: Sequence[Finding] | None = None,
-    pin: Pin | None = None,
-    notes: Mapping[str, object] | None = None,
-) -> None:
-    """Make a build serve: one transaction, then the alias that is derived from it.
-
-    Args:
-        ctx: of the tenant.
-        generation: the build.
-        findings: of the checks that judged it.
-        pin: set with it.
-        notes: more for the event.
-    """
-    ctx.guard()
-    checks = None if findings is None else [finding.as_row() for finding in findings]
-    ctx.catalog.generations.publish(ctx.ref, generation, checks=checks, pin=pin)
-    ctx.store.indexes.publish(generation.index_name, ctx.owner(generation))
-    event = {"generation": generation.number, "embedder": generation.embedder_id, **(notes or {})}
-    ctx.catalog.events.write(ctx.ref, "generation_published", [event])
-
-
-def publish_when_complete(
-    ctx: TenantContext, generation: Generation, judge: Judge | None = None
-) -> bool:
-    """Publish a build that is not serving once nothing is pending and its entries are complete.
-
-    A pinned build is published without being judged: it answered before.
-
-    Args:
-        ctx: the context of stages that work on it.
-        generation: the build that is wanted.
-        judge: evaluates the checks that decide whether it is published; None: none do.
-
-    Returns:
-        whether it serves now.
-
-    Raises:
-        IndexInconsistent: it holds a wrong number of entries.
-    """
-    serving = ctx.catalog.generations.serving(ctx.ref.id)
-    if serving is not None and serving.number == generation.number:
-        _repair_alias(ctx, generation)
-        return True
-    if unfinished_count(ctx, generation):
-        return False
-    require_entries(ctx, generation)
-    if generation.state in {"BUILDING", "RETIRED"} and not generation.pinned:
-        ctx.guard()
-        generation = ctx.catalog.generations.mark_complete(ctx.ref, generation)
-    if generation.pinned:
-        publish(ctx, generation, notes={"pinned": True})
-        return True
-    if generation.state == "HELD" or ctx.tenant.publish == "manual":
-        return False
-    return publish_if_passed(ctx, generation, judge)
-
-
-def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge | None) -> bool:
-    """Publish a complete build if it passes every check, else hold it with the reason.
-
-    Returns:
-        whether it serves now.
-    """
-    findings = [] if judge is None else judge(ctx, generation)
-    blocking = [finding for finding in findings if finding.blocks]
-    ctx.guard()
-    if not blocking:
-        publish(ctx, generation, findings=findings)
-        return True
-    reason = "; ".join(f"{finding.check}: {finding.description}" for finding in blocking)
-    checks = [finding.as_row() for finding in findings]
-    ctx.catalog.generations.hold(ctx.ref, generation, reason, checks)
-    event = {"generation": generation.number, "reason": reason}
-    ctx.catalog.events.write(ctx.ref, "generation_held", [event])
-    ctx.log(f"generation {generation.number} is held: {reason}")
-    return False
-
-
-def unfinished_count(ctx: TenantContext, generation: Generation) -> int:
-    """The number of documents that a build lacks, those included that are tried again later."""
-    return ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, ctx.config_key)
-
-
-def require_entries(ctx: TenantContext, generation: Generation) -> None:
-    """Require that a build holds as many entries as it should.
-
-    Raises:
-        IndexInconsistent: it holds another number.
-    """
-    expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
-    live = ctx.store.entries.count(generation.index_name, ctx.owner(generation))
-    if live != expected:
-        raise IndexInconsistent(
-            f"generation {generation.number} of tenant {ctx.ref.id!r} holds {live} entries,"
-            f" expected {expected}: it is not published",
-            hint=f"rag-assets sync {ctx.ref.id} --repair",
-        )
-
-
-def drop_generation(ctx: TenantContext, generation: Generation) -> None:
-    """Delete a build's entries, then its row; an interrupted removal is continued later."""
-    ctx.guard()
-    generation = ctx.catalog.generations.begin_removal(ctx.ref, generation)
-    ids = [
-        entry.id
-        for entry in ctx.store.entries.scan(generation.index_name, ctx.ref.id)
-        if (entry.tenant, entry.incarnation, entry.generation)
-        == (ctx.ref.id, ctx.ref.incarnation, generation.number)
-    ]
-    if ids:
-        ctx.guard()
-        ctx.store.entries.delete(generation.index_name, ctx.ref.id, ids)
-    ctx.catalog.generations.delete(ctx.ref, generation)
-    alone = generation.index_name in ctx.store.indexes.dedicated(ctx.ref.id)
-    if alone and not ctx.catalog.generations.in_index(generation.index_name):
-        ctx.store.indexes.drop(generation.index_name)
-
-
-def _repair_alias(ctx: TenantContext, generation: Generation) -> None:
-    """Point the alias again where a run was killed right after it had published."""
-    if not alias_is_right(ctx, generation):
-        ctx.guard()
-        ctx.store.indexes.publish(generation.index_name, ctx.owner(generation))
-
-
-def alias_is_right(ctx: TenantContext, generation: Generation) -> bool:
-    """Whether the tenant's alias shows this build only."""
-    return ctx.store.indexes.is_published(generation.index_name, ctx.owner(generation))
 
 
 def _open(ctx: TenantContext) -> Generation:

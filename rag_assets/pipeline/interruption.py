@@ -18,6 +18,7 @@ from rag_assets.common.errors import (
     RagAssetsError,
     WrongShape,
 )
+from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, parsed_documents, put_off
 from rag_assets.storage.catalog.document_rows import NEVER, Document, Failure
@@ -68,7 +69,13 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
         documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
         complete = _complete(ctx, documents)
         failures = [
-            Failure(d.document_id, d.document_key, outage.advice, retry_at(d, outage))
+            Failure(
+                d.document_id,
+                d.document_key,
+                outage.advice,
+                failure_kind(outage),
+                retry_at(d, outage),
+            )
             for d in documents
             if d.document_id not in complete
         ]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
 from rag_assets.common.batches import batched
+from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.diff import Change
+from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.listing_report import ListingReport, MaskedNames, rejected_of, sample_of
-from rag_assets.pipeline.masked_rows import change_of, settings_changed, update_masks
+from rag_assets.pipeline.masked_rows import change_of, settings_changed
 from rag_assets.pipeline.source_listing import SourceListing
 from rag_assets.pipeline.source_plans import (
+    Deletions,
     SourcePlan,
     masked_failure,
     plan_removed_sources,
@@ -42,18 +46,15 @@ def list_documents(
     total = ListingReport()
     failures = []
     masker = Masker(scanner)
-    syncs = ctx.catalog.syncs.all(ctx.ref.id)
-    for plan in plan_sources(ctx, allow_deletes=allow_deletes):
+    for planned in plan_sources(ctx, allow_deletes=allow_deletes):
+        plan = _allowed(ctx, planned)
         if plan.listing is None or plan.error is not None:
             failure = masked_failure(plan, masker)
             failures.append(failure)
             total = total.plus(ListingReport(unlisted=(failure.message,)))
             continue
-        known = plan.known
-        if settings_changed(syncs.get(plan.source.name), plan.settings):
-            update_masks(ctx, known, masker)
-            known = list(ctx.catalog.documents.known(ctx.ref.id, plan.source.name))
-        total = total.plus(_record(ctx, plan, plan.listing, known, MaskedNames(known, masker)))
+        names = MaskedNames(plan.known, masker)
+        total = total.plus(_record(ctx, plan, plan.listing, plan.known, names))
     require_any_listed(failures, len(ctx.tenant.sources))
     total = total.plus(_drop_removed_sources(ctx, allow_deletes=allow_deletes))
     return total.plus(ListingReport(seconds=time.monotonic() - started))
@@ -77,6 +78,13 @@ def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
         if plan.listing is not None:
             _record(ctx, plan, plan.listing, plan.known, MaskedNames(plan.known, masker))
     return True
+
+
+def _allowed(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
+    """A plan that deletes nothing while the catalog was set back."""
+    if not plan.deletions.removed or may_delete(ctx):
+        return plan
+    return replace(plan, deletions=Deletions(held=plan.deletions.removed))
 
 
 def _record(
@@ -128,7 +136,9 @@ def _write_changes(
     written = 0
     for batch in batched(listing.changes, _BATCH):
         names.prepare(change.document for change in batch)
-        rows = [_row(change, listing.listed_at_ns, names, scope) for change in batch]
+        rows = [
+            _row(change, listing.listed_at_ns, names, scope, ctx.tenant.labels) for change in batch
+        ]
         urgent = max(0, _URGENT - written)
         ctx.guard()
         ctx.catalog.documents.record(ctx.ref, rows[:urgent], lane=0)
@@ -157,15 +167,18 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
     removed = held = 0
     for plan in plan_removed_sources(ctx, allow_deletes=allow_deletes):
         ctx.guard()
-        if plan.deletions.held:
+        deletions = plan.deletions
+        if deletions.removed and not may_delete(ctx):
+            deletions = Deletions(held=deletions.removed)
+        if deletions.held:
             ctx.catalog.syncs.record_listing(
                 ctx.ref,
                 plan.name,
                 digest="",
                 at_ns=time.time_ns(),
-                held_deletions=len(plan.deletions.held),
+                held_deletions=len(deletions.held),
             )
-            held += len(plan.deletions.held)
+            held += len(deletions.held)
             continue
         ctx.catalog.documents.mark_deleted(ctx.ref, plan.deletions.removed)
         events = [{"uri": plan.uris[document_id]} for document_id in plan.deletions.removed]
@@ -175,13 +188,23 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
     return ListingReport(removed=removed, held=held)
 
 
-def _row(change: Change, listed_at_ns: int, names: MaskedNames, scope: str) -> DocumentChange:
+def _row(
+    change: Change,
+    listed_at_ns: int,
+    names: MaskedNames,
+    scope: str,
+    labels: Mapping[str, str],
+) -> DocumentChange:
     document = change.document
     metadata = names.source_metadata(document.source_metadata)
+    if labels:
+        metadata = replace(metadata, metadata={**metadata.metadata, **labels})
     error = None if change.error is None else names.masked(change.error.message)
+    kind = None if change.error is None else failure_kind(change.error)
     if metadata.access_scope != document.source_metadata.access_scope:
         # A masked scope is another scope: it would exclude its readers, and might admit others.
         error = "its access scope holds a credential: choose another scope"
+        kind = "credential"
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,
@@ -198,4 +221,5 @@ def _row(change: Change, listed_at_ns: int, names: MaskedNames, scope: str) -> D
         metadata=metadata.metadata,
         said_title=metadata.title,
         error=error,
+        error_kind=kind,
     )

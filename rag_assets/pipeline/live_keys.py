@@ -44,7 +44,7 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
         number: build.context for number, build in found_builds(ctx, generations).items()
     } or {0: ctx}
     for number, build in contexts.items():
-        _record_missing(build, number, build.config_key)
+        record_missing(build, number, build.config_key)
     recorded = ctx.catalog.lake_keys.recorded(ctx.ref.id)
     parsed, chunk_sets = set(recorded.parsed), set(recorded.chunk_sets)
     for number, build in contexts.items():
@@ -63,7 +63,7 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
     return NeededKeys(known, complete=not recorded.unknown)
 
 
-def _record_missing(ctx: TenantContext, generation: int, key: str) -> None:
+def record_missing(ctx: TenantContext, generation: int, key: str) -> None:
     """Record the keys of versions that were indexed before keys were recorded."""
     for batch in batched(ctx.catalog.lake_keys.unrecorded(ctx.ref.id, generation, key), _BATCH):
         parsed = parsed_documents(ctx, ctx.catalog.documents.find(ctx.ref.id, batch))

@@ -1,19 +1,21 @@
-"""Masks stored names and metadata again after the rules for credentials changed."""
+"""Masks names and metadata in documents' rows after the rules for credentials changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.listing_report import MaskedNames
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.document_rows import CatalogDocument, Document, DocumentChange
+from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.storage.catalog.document_rows import Document, DocumentChange
+from rag_assets.storage.catalog.rescan_model import MaskedDocument
 from rag_assets.storage.catalog.syncs import Sync
 
-_BATCH = 500
+_ENCODED = "in another encoding"
+"""Stands for a rule where a credential is found in a name's decoded form alone."""
 
 
 def settings_changed(last: Sync | None, settings: str) -> bool:
@@ -22,25 +24,31 @@ def settings_changed(last: Sync | None, settings: str) -> bool:
     return bool(digest) and not str(digest).endswith(settings[:8])
 
 
-def update_masks(ctx: TenantContext, known: Sequence[CatalogDocument], masker: Masker) -> int:
-    """Mask credentials that the present rules find in documents' rows; returns how many changed.
+def mask_rows(
+    rows: Sequence[Document], masker: Masker, scanner: SecretScanner
+) -> tuple[list[MaskedDocument], Mapping[str, int]]:
+    """Mask the credentials in documents' rows.
 
     Args:
-        ctx: the tenant.
-        known: the documents of one source.
+        rows: any documents.
         masker: uses the present rules.
+        scanner: names the rules that find something.
+
+    Returns:
+        the rows that change, and how many credentials were found in them, by rule.
     """
-    changed = 0
-    living = [row.document_id for row in known if row.status != "DELETED"]
-    for document_ids in batched(living, _BATCH):
-        rows = ctx.catalog.documents.find(ctx.ref.id, document_ids)
-        masker.prime(text for row in rows for text in _texts(row))
-        changes = [change for row in rows if (change := _change(row, masker))]
-        if changes:
-            ctx.guard()
-            ctx.catalog.documents.record(ctx.ref, changes, lane=1)
-            changed += len(changes)
-    return changed
+    masker.prime(text for row in rows for text in _texts(row))
+    found, rules = [], Counter[str]()
+    for row in rows:
+        change = _masked_change(row, masker)
+        title = masker.text(row.title) if row.title else row.title
+        if change == change_of(row) and title == row.title:
+            continue
+        found.append(MaskedDocument(row, change, title))
+        texts = dict.fromkeys(text for text in _texts(row) if masker.holds_credential(text))
+        spans = [span.rule for text in texts for span in scanner.scan(text)]
+        rules.update(spans or [_ENCODED])
+    return found, rules
 
 
 def change_of(row: Document) -> DocumentChange:
@@ -65,26 +73,30 @@ def change_of(row: Document) -> DocumentChange:
         metadata=row.metadata,
         said_title=row.said_title,
         error=row.error_message if row.content_sha256 is None else None,
+        error_kind=row.error_kind if row.content_sha256 is None else None,
     )
 
 
 def _texts(row: Document) -> Iterator[str]:
     yield _path(row)
     yield row.uri
-    yield from filter(None, (row.said_title, *row.tags, *row.metadata))
+    yield from filter(None, (row.title, row.said_title, *row.tags))
+    for name, value in row.metadata.items():
+        yield name
+        for one in value if isinstance(value, list) else [value]:
+            yield f"{name}: {one}"
 
 
 def _path(row: Document) -> str:
     return row.path.decode("utf-8", "surrogateescape")
 
 
-def _change(row: Document, masker: Masker) -> DocumentChange | None:
-    """The masked row; None if the row needs no change."""
-    now = change_of(row)
+def _masked_change(row: Document, masker: Masker) -> DocumentChange:
+    """The change by which a listing would write this row, masked."""
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
     shown = MaskedNames((), masker).source_metadata(metadata)
-    then = replace(
-        now,
+    return replace(
+        change_of(row),
         path=masker.text(_path(row)).encode("utf-8", "surrogateescape"),
         uri=masker.text(row.uri),
         source_type=masker.text(row.source_type),
@@ -92,4 +104,3 @@ def _change(row: Document, masker: Masker) -> DocumentChange | None:
         tags=shown.tags,
         metadata=shown.metadata,
     )
-    return None if then == now else then

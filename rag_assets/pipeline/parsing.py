@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from rag_assets.common.errors import DocumentVanished, RagAssetsError
+from rag_assets.common.failure_kinds import FailureKind, failure_kind
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.records import parsed_digest
@@ -115,7 +116,7 @@ class _Parsing:
         self._missing = missing
         self._rows: list[ParsedRow] = []
         self._characters = 0
-        self._failures: list[tuple[Document, str]] = []
+        self._failures: list[tuple[Document, str, FailureKind]] = []
         self._vanished: list[Document] = []
         self._notes: list[tuple[Document, str]] = []
         self._formats: dict[str | None, FormatReport] = {}
@@ -134,7 +135,8 @@ class _Parsing:
                 elif isinstance(outcome.result, DocumentVanished):
                     self._vanished += documents
                 else:
-                    self._failures += [(d, outcome.result.advice) for d in documents]
+                    failed, kind = outcome.result, failure_kind(outcome.result)
+                    self._failures += [(d, failed.advice, kind) for d in documents]
                 progress.advance(1)
         self._flush()
         progress.done()
@@ -152,7 +154,7 @@ class _Parsing:
             ocr_pages=sum(of.ocr_pages for of in formats),
             masked=sum(of.masked for of in formats),
             formats=self._formats,
-            failures=_first_notes(self._failures),
+            failures=_first_notes([(d, why) for d, why, _ in self._failures]),
             notes=_first_notes(self._notes),
             seconds=seconds,
         )
@@ -204,10 +206,10 @@ class _Parsing:
             return
         # A reason may name the file, and a file's name can be a credential.
         masker = masker_of(ctx.settings.local)
-        self._failures = [(document, masker.text(why)) for document, why in self._failures]
+        self._failures = [(d, masker.text(why), kind) for d, why, kind in self._failures]
         failures = [
-            Failure(document.document_id, document.document_key, reason)
-            for document, reason in self._failures
+            Failure(document.document_id, document.document_key, reason, kind)
+            for document, reason, kind in self._failures
         ]
         put_off(ctx, self._work, failures)
         if self._work.beside:
@@ -215,7 +217,7 @@ class _Parsing:
         ctx.catalog.events.write(
             ctx.ref,
             "document_failed",
-            [{"uri": document.uri, "reason": reason} for document, reason in self._failures],
+            [{"uri": document.uri, "reason": reason} for document, reason, _ in self._failures],
         )
 
     def _put_off(self) -> None:
@@ -227,7 +229,9 @@ class _Parsing:
             return
         retry_at = datetime.now(UTC) + _VANISHED_RETRY
         failures = [
-            Failure(d.document_id, d.document_key, "not in its source as listed", retry_at)
+            Failure(
+                d.document_id, d.document_key, "not in its source as listed", "changing", retry_at
+            )
             for d in self._vanished
         ]
         put_off(self._ctx, self._work, failures)

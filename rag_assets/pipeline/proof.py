@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from rag_assets.common.batches import batched
+from rag_assets.pipeline.blobs import nobodys_blobs
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.live_keys import needed_keys
 from rag_assets.storage.catalog.erasure_rows import Erasure
@@ -15,11 +17,14 @@ from rag_assets.storage.lake.model import DeadKeys
 
 _PHRASE_CHARACTERS = (24, 120)
 _PHRASES_OF_A_CHUNK = 3
-_MOST_PHRASES = 500
+MOST_PHRASES = 500
 _SENTENCE = re.compile(r"[^.!?\n]+")
 _OUT_OF_REACH: Final = {
     "Postgres's write-ahead log": "its files are overwritten after the next checkpoints",
-    "snapshots and backups of Postgres, Elasticsearch and the lake": "by their own retention",
+    "free space in files of tables": "rewritten when its page is filled again, or by VACUUM FULL",
+    "snapshots and backups of Postgres, Elasticsearch, the lake and blobs": (
+        "by their own retention"
+    ),
     "files of sources": "a source keeps its documents; they are not added again while unchanged",
 }
 _AT_THE_PROVIDER: Final = {"logs of the embedding provider": "by the provider's retention"}
@@ -34,12 +39,14 @@ class Traces:
         dead: keys in the lake that nothing else needs.
         phrases: parts of their texts, of passages that nothing else needs.
         names: uris, and ids of chunks without offsets.
+        uploaded: whether files were uploaded with them.
     """
 
     document_ids: tuple[str, ...]
     dead: DeadKeys
     phrases: tuple[str, ...]
     names: tuple[str, ...]
+    uploaded: bool
 
 
 def traces_of(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Traces:
@@ -50,7 +57,7 @@ def traces_of(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Traces:
     elsewhere = ctx.lake.phrases_of_others(dead, phrases)
     elsewhere |= ctx.catalog.traces.pushed_elsewhere(ctx.ref, erasure.document_ids, phrases)
     own = tuple(phrase for phrase in phrases if phrase not in elsewhere)
-    return Traces(erasure.document_ids, dead, own, tuple(names))
+    return Traces(erasure.document_ids, dead, own, tuple(names), bool(erasure.blobs))
 
 
 def prove(
@@ -67,15 +74,69 @@ def prove(
     Returns:
         what was searched and found, by store, and what cannot be reached, with when it goes.
     """
-    found = {
+    found: dict[str, int | list[str]] = {
         "index": _found_in_index(ctx, traces),
         "lake": _found_in_lake(ctx, traces),
         "postgres": _found_in_postgres(ctx, traces),
     }
+    if traces.uploaded:
+        # What other uploads need is theirs; nothing else may be left.
+        found["blobs"] = len(nobodys_blobs(ctx.catalog, ctx.blobs, ctx.ref))
+    searched_for = ["document ids", "hashes", "names", "phrases"]
+    return _proof(ctx, searched_for, found, deleted_entries, dead_rows)
+
+
+def prove_masked(
+    ctx: TenantContext, dead: DeadKeys, deleted_entries: int, dead_rows: int
+) -> dict[str, Any]:
+    """Look for texts in which credentials were found: by their hashes, since all was scanned.
+
+    Args:
+        ctx: of the tenant.
+        dead: keys of the texts in the lake.
+        deleted_entries, dead_rows: see prove.
+    """
+    traces = Traces((), dead, (), (), uploaded=False)
+    found = {"index": _found_in_index(ctx, traces), "lake": _found_in_lake(ctx, traces)}
+    return _proof(ctx, ["hashes"], found, deleted_entries, dead_rows)
+
+
+def phrases_of(texts: Iterable[str]) -> list[str]:
+    """Parts of texts by which they are found again; as many as a proof looks for."""
+    found = (phrase for text in texts for phrase in _sentences(text))
+    return list(islice(dict.fromkeys(found), MOST_PHRASES))
+
+
+def _proof(
+    ctx: TenantContext,
+    searched_for: Sequence[str],
+    found: Mapping[str, Any],
+    deleted_entries: int,
+    dead_rows: int,
+) -> dict[str, Any]:
     remote = ctx.tenant.embedder.provider not in {"local", "deterministic"}
+    return proof_of(searched_for, found, deleted_entries, dead_rows, remote=remote)
+
+
+def proof_of(
+    searched_for: Sequence[str],
+    found: Mapping[str, Any],
+    deleted_entries: int,
+    dead_rows: int,
+    *,
+    remote: bool,
+) -> dict[str, Any]:
+    """What was searched and found, as a receipt holds it.
+
+    Args:
+        searched_for: kinds of traces.
+        found: by store.
+        deleted_entries, dead_rows: see prove.
+        remote: whether texts were sent to a provider.
+    """
     return {
-        "searched for": ["document ids", "hashes", "names", "phrases"],
-        "found": found,
+        "searched for": [*searched_for],
+        "found": dict(found),
         "deleted entries in segments": deleted_entries,
         "dead rows in tables": dead_rows,
         "complete": not (any(found.values()) or deleted_entries or dead_rows),
@@ -93,7 +154,7 @@ def _phrases(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]:
                 for phrase in _sentences(chunk.text):
                     yield phrase
                     count += 1
-                    if count >= _MOST_PHRASES:
+                    if count >= MOST_PHRASES:
                         return
 
 

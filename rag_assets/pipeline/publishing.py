@@ -14,21 +14,19 @@ entries are found again.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
+from rag_assets.pipeline.catalog_mark import keep_mark, may_delete
 from rag_assets.pipeline.context import TenantContext, index_of
-from rag_assets.pipeline.generations import (
-    ActiveBuild,
-    active_builds,
-    publish_when_complete,
-    require_index,
-)
+from rag_assets.pipeline.generations import ActiveBuild, active_builds, require_index
 from rag_assets.pipeline.judging import Judge
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
+from rag_assets.pipeline.publication import publish_when_complete
 from rag_assets.pipeline.scopes import move_scopes
 from rag_assets.pipeline.slices import Work, pending_count
 from rag_assets.pipeline.versions import Version, complete_versions, entries_of
@@ -37,6 +35,7 @@ from rag_assets.storage.index.model import Entry
 
 _BATCH_CHUNKS = 4_000
 _BATCH_DOCUMENTS = 500
+_MANY_DOCUMENTS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +86,18 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     unchanged = [v for v in complete if intact.get(v.document.document_id) == v.key]
     due = [v for v in complete if intact.get(v.document.document_id) != v.key]
     ctx.guard()
-    ctx.catalog.index.commit(
+    mark = ctx.catalog.index.commit(
         ctx.ref,
         generation.number,
         [version.indexed(work.config_key) for version in unchanged],
         ahead=ctx.clock.ahead,
         beside=work.beside,
     )
+    if mark is not None:
+        keep_mark(ctx, mark)
     upserted, replaced = _publish(work.context, work, due)
+    if len(due) >= _MANY_DOCUMENTS:
+        ctx.catalog.index.refresh_statistics()
     # A run for the build beside it may be the first after one that died before it published.
     wanted = active_builds(ctx).wanted if work.beside else ActiveBuild(work.context, generation)
     serves = publish_when_complete(wanted.context, wanted.generation, judge)
@@ -127,7 +130,10 @@ def remove_deleted(ctx: TenantContext) -> tuple[int, int]:
     """
     generations = {g.number: g for g in ctx.catalog.generations.live(ctx.ref.id)}
     documents = entries = 0
-    for number, document_ids in ctx.catalog.index.removals(ctx.ref.id).items():
+    removals = ctx.catalog.index.removals(ctx.ref.id)
+    if removals and not may_delete(ctx):
+        return 0, 0
+    for number, document_ids in removals.items():
         keep_nothing = dict.fromkeys(document_ids)
         entries += _delete_other_versions(ctx, generations[number], keep_nothing)
         ctx.guard()
@@ -141,7 +147,7 @@ def clean_up(ctx: TenantContext) -> int:
     entries = 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         dirty = ctx.catalog.index.dirty(ctx.ref.id, generation.number)
-        if dirty:
+        if dirty and may_delete(ctx):
             entries += _delete_other_versions(ctx, generation, dirty)
             ctx.guard()
             ctx.catalog.index.mark_clean(ctx.ref, generation.number, list(dirty))
@@ -161,6 +167,7 @@ def _delete_other_versions(
 
 def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[int, int]:
     progress = Progress("search_index", len(due), ctx.log)
+    started = time.monotonic()
     upserted = deleted = 0
     batches = (
         (batch, entries_of(ctx, work.generation, batch))
@@ -177,6 +184,9 @@ def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[in
         deleted += old
         progress.advance(len(batch))
     progress.done()
+    if upserted:
+        seconds = time.monotonic() - started
+        ctx.catalog.pace.record_writing(ctx.ref, work.generation.number, upserted, seconds)
     return upserted, deleted
 
 
@@ -186,15 +196,24 @@ def _publish_batch(
     generation = work.generation
     index_name = generation.index_name
     document_ids = [version.document.document_id for version in batch]
+    tokens = Counter(dict.fromkeys(document_ids, 0))
+    for entry in entries:
+        tokens[entry.document.document_id] += entry.chunk.token_count
     ctx.guard()
     before = ctx.catalog.index.mark_writing(ctx.ref, generation.number, document_ids)
     ctx.guard()
     try:
         ctx.store.entries.write(index_name, entries)
         ctx.guard()
-        versions = [version.indexed(work.config_key) for version in batch]
+        versions = [
+            replace(version.indexed(work.config_key), token_count=tokens[document_id])
+            for document_id, version in zip(document_ids, batch, strict=True)
+        ]
         ahead, beside = ctx.clock.ahead, work.beside
-        ctx.catalog.index.commit(ctx.ref, generation.number, versions, ahead=ahead, beside=beside)
+        mark = ctx.catalog.index.commit(
+            ctx.ref, generation.number, versions, ahead=ahead, beside=beside
+        )
+        may_replace = keep_mark(ctx, mark)
     except (TenantGone, TenantLocked):
         # If the tenant was purged meanwhile, nothing else would ever find these entries. If
         # only the lock was lost, its next holder may have written the same ones: keep them.
@@ -204,6 +223,9 @@ def _publish_batch(
     events = [{"uri": v.document.uri, "chunks": v.chunk_count} for v in batch]
     ctx.catalog.events.write(ctx.ref, "document_indexed", events)
     kept = {v.document.document_id: v.key for v in batch}
+    if before and not may_replace:
+        # The documents stay marked: their former entries go once the catalog is accepted.
+        return len(entries), 0
     deleted = 0
     if before:
         old = {document_id: kept[document_id] for document_id in before}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.common.settings import Settings
+from rag_assets.pipeline.catalog_mark import is_forgotten
+from rag_assets.pipeline.removal_proof import Stores, prove_removal, traces_of_tenant
+from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.holds import require_no_hold
 from rag_assets.storage.catalog.receipts import Receipt
@@ -29,8 +32,9 @@ def purge_tenant(
     *,
     by: str,
     clock: Clock | None = None,
+    delete_history: Callable[[], None] | None = None,
 ) -> Receipt:
-    """Delete every entry, file and row of a tenant; the caller holds its lock.
+    """Delete every entry, file and row of a tenant, and prove it; the caller holds its lock.
 
     The state REMOVING, written first, stops every writer that still holds the tenant's context.
     Interrupting it is safe: the next call continues.
@@ -40,6 +44,7 @@ def purge_tenant(
         record: the tenant.
         by: who removes it, for the receipt.
         clock: tells when.
+        delete_history: deletes what Dagster recorded of the tenant.
 
     Returns:
         the receipt, which outlives the tenant.
@@ -53,6 +58,7 @@ def purge_tenant(
     erasure = catalog.erasures.begin_removal(record.ref, by=by, at=at)
     if "lake" not in erasure.counts:
         erasure = catalog.erasures.note(erasure, "lake", _rows_of_the_lake(lake, record))
+    traces = traces_of_tenant(catalog, lake, erasure)
     store.indexes.withdraw(record.id)
     for index_name in store.indexes.names():
         _sweep(store, index_name, record.id)
@@ -61,8 +67,19 @@ def purge_tenant(
     for tenant_id, incarnation in list(lake.incarnations()):
         if tenant_id == record.id:
             lake.tenant(tenant_id, incarnation).purge()
+    blobs = open_blobs(settings)
+    for tenant_id, incarnation in list(blobs.incarnations()):
+        if tenant_id == record.id:
+            blobs.tenant(tenant_id, incarnation).purge()
     shutil.rmtree(settings.data_docs / record.id, ignore_errors=True)
-    return catalog.erasures.end_removal(erasure)
+    if delete_history is not None:
+        delete_history()
+    catalog.erasures.forget_tenant(erasure)
+    stores = Stores(catalog, lake, store, blobs)
+    proof = prove_removal(stores, record, erasure, traces)
+    receipt = catalog.erasures.end_removal(erasure, proof)
+    catalog.traces.vacuum(only=("tenants", "erasures"))
+    return receipt
 
 
 def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
@@ -76,9 +93,14 @@ def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
     return rows
 
 
-def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore) -> int:
-    """Delete entries and lake folders that late writers left of removed tenants; returns counts."""
-    return _delete_strays(catalog, lake, store, None)
+def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore) -> int:
+    """Delete entries and folders that late writers left of removed tenants; returns how many."""
+    swept = _delete_strays(catalog, lake, store, None)
+    for tenant_id, incarnation in list(blobs.incarnations()):
+        if _is_stray(catalog, lake, tenant_id, incarnation):
+            blobs.tenant(tenant_id, incarnation).purge()
+            swept += 1
+    return swept
 
 
 def delete_late_writes(catalog: Catalog, lake: Lake, store: VectorStore, tenant_id: str) -> None:
@@ -103,20 +125,22 @@ def _delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, only: str |
     swept = 0
     for index_name in store.indexes.names():
         for tenant_id, incarnation in store.indexes.owners(index_name):
-            if only in {None, tenant_id} and _is_stray(catalog, tenant_id, incarnation):
+            if only in {None, tenant_id} and _is_stray(catalog, lake, tenant_id, incarnation):
                 swept += _sweep(store, index_name, tenant_id, incarnation)
     for tenant_id, incarnation in list(lake.incarnations()):
-        if only in {None, tenant_id} and _is_stray(catalog, tenant_id, incarnation):
+        if only in {None, tenant_id} and _is_stray(catalog, lake, tenant_id, incarnation):
             lake.tenant(tenant_id, incarnation).purge()
             swept += 1
     return swept
 
 
-def _is_stray(catalog: Catalog, tenant_id: str, incarnation: int) -> bool:
+def _is_stray(catalog: Catalog, lake: Lake, tenant_id: str, incarnation: int) -> bool:
     # Read after its data was found: an incarnation that is unknown now never exists again,
     # even if a tenant of this id is added meanwhile.
     record = catalog.tenants.find(tenant_id)
-    return record is None or record.incarnation != incarnation
+    if record is not None and record.incarnation == incarnation:
+        return False
+    return not is_forgotten(catalog, lake, tenant_id, incarnation)
 
 
 def _sweep(

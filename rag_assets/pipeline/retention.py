@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from rag_assets.common.clock import MOST_SKEW
 from rag_assets.common.formatting import counted
+from rag_assets.pipeline.catalog_mark import may_delete, set_back_error
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import settle, settle_open
 from rag_assets.storage.catalog.events import SEARCHES
@@ -38,22 +39,29 @@ class PruningReport:
         held: sources that wait for a person's confirmation.
         skew: how far the machine's clock is from Postgres's, if so far that nothing was pruned.
         events: deleted events of searches.
+        set_back: whether nothing was pruned because the catalog was set back.
     """
 
     receipts: tuple[Receipt, ...] = ()
     held: tuple[HeldPrune, ...] = ()
     skew: timedelta | None = None
     events: int = 0
+    set_back: bool = False
 
     @property
     def documents(self) -> int:
         """How many documents were pruned."""
-        return sum(len(receipt.documents) for receipt in self.receipts)
+        return sum(len(receipt.documents) for receipt in self._pruned)
 
     @property
     def entries(self) -> int:
         """How many entries were deleted from the index."""
-        return sum(receipt.counts["index"]["entries"] for receipt in self.receipts)
+        return sum(receipt.counts["index"]["entries"] for receipt in self._pruned)
+
+    @property
+    def _pruned(self) -> list[Receipt]:
+        """Receipts of other erasures, which were interrupted, left out."""
+        return [receipt for receipt in self.receipts if receipt.kind == "prune"]
 
     def warnings(self, tenant_id: str) -> list[str]:
         """What a person has to know, in words."""
@@ -62,6 +70,9 @@ class PruningReport:
             f" their retention and are kept. To prune them: rag-assets prune {tenant_id} --confirm"
             for one in self.held
         ]
+        if self.set_back:
+            error = set_back_error(tenant_id)
+            found.append(f"nothing was pruned: {error.message}. {error.hint}")
         if self.skew is not None:
             minutes = self.skew.total_seconds() / 60
             found.append(
@@ -79,7 +90,7 @@ def prune(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningRepor
         confirm: whether a person has allowed any share of a source's documents.
     """
     report = prune_documents(ctx, by=by, confirm=confirm)
-    if report.skew is not None or _skew(ctx) is not None:
+    if report.set_back or report.skew is not None or _skew(ctx) is not None:
         return report
     before = ctx.clock.now() - timedelta(days=ctx.tenant.retrieval.events_days)
     events = ctx.catalog.events.delete_before(ctx.ref, SEARCHES, before)
@@ -88,7 +99,7 @@ def prune(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningRepor
 
 def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
     """What a sync does: it prunes what is due, and asks one query where nothing is."""
-    receipts = settle_open(ctx)
+    receipts = settle_open(ctx, seconds=ctx.limits.parse_seconds)
     cutoffs = cutoffs_of(ctx.tenant, ctx.clock.now())
     if cutoffs is None or not ctx.catalog.retention.due(ctx.ref.id, cutoffs).documents:
         return PruningReport(tuple(receipts))
@@ -105,6 +116,8 @@ def prune_documents(ctx: TenantContext, *, by: str, confirm: bool = False) -> Pr
     skew = _skew(ctx)
     if skew is not None:
         return PruningReport(tuple(receipts), skew=skew)
+    if not may_delete(ctx):
+        return PruningReport(tuple(receipts), set_back=True)
     due = ctx.catalog.retention.due(ctx.ref.id, cutoffs)
     held = () if confirm else held_prunes(due, ctx.tenant.prune_share)
     ctx.guard()
@@ -115,7 +128,7 @@ def prune_documents(ctx: TenantContext, *, by: str, confirm: bool = False) -> Pr
         ctx.ref,
         cutoffs,
         counts.keys(),
-        rule=_rule(ctx.tenant),
+        rule=rule_of(ctx.tenant),
         by=by,
         at=ctx.clock.now(),
     )
@@ -160,7 +173,8 @@ def _skew(ctx: TenantContext) -> timedelta | None:
     return skew if skew > MOST_SKEW else None
 
 
-def _rule(tenant: Tenant) -> str:
+def rule_of(tenant: Tenant) -> str:
+    """The tenant's setting, as receipts name it."""
     days = tenant.retention_days
     if isinstance(days, Mapping):
         return "retention_days: " + ", ".join(f"{name} {n}" for name, n in sorted(days.items()))

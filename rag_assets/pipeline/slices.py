@@ -40,13 +40,17 @@ class ParsedDocument:
     Attributes:
         title: found in its content.
         media_type: what its content is.
-        chunk_set_key: the key of its chunks in the lake.
+        parse_key, chunk_set_key: the keys of its text and its chunks in the lake.
+        former_key: the document_key that this text was read from, where it is that of a former
+            version; see former_documents.
     """
 
     document: Document
     title: str | None
     media_type: str
+    parse_key: str
     chunk_set_key: str
+    former_key: str | None = None
 
 
 def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -> Work:
@@ -99,6 +103,7 @@ def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[
             document,
             head.title,
             head.media_type,
+            keys[document.document_id],
             ctx.chunk_set_key(document, head.digest, head.media_type),
         )
         for document in documents

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
-from time import monotonic, sleep
 
 from rag_assets.common.errors import DocumentVanished, ListingFailed
 from rag_assets.ingest.sources.digests import Digest, hash_documents
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.shares import BYTES_A_SECOND, Pace, Share
 from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
 from rag_assets.storage.catalog.document_rows import CatalogDocument
-
-BYTES_A_SECOND = 64 * 1024 * 1024
-"""At most so much is read, so that others who read the same disk are not slowed down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +46,6 @@ class ContentsReport:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The documents that are read on one day, such that each is once in a cycle of days.
-
-    Attributes:
-        days: of the cycle; 1 has everything read.
-        day: today.
-    """
-
-    days: int
-    day: date
-
-    def __contains__(self, document_id: str) -> bool:
-        # Ids are hashes, so that each day has about as many.
-        return int(document_id[:8], 16) % self.days == self.day.toordinal() % self.days
-
-
 def compare_contents(
     ctx: TenantContext, share: Share, *, bytes_a_second: float = BYTES_A_SECOND
 ) -> ContentsReport:
@@ -91,7 +70,7 @@ def compare_contents(
         comparison = _Comparison(rows, share)
         try:
             chosen = comparison.chosen(digest.through(source.list()))
-            found = comparison.altered(hash_documents(source, _paced(chosen, bytes_a_second)))
+            found = comparison.altered(hash_documents(source, _paced(chosen, Pace(bytes_a_second))))
             altered = _still_unchanged(source, rows, found)
         except ListingFailed:
             total = total.plus(ContentsReport(unlisted=(source.name,)))
@@ -177,11 +156,7 @@ def _taken_for_unchanged(document: ListedDocument, row: CatalogDocument | None) 
     )
 
 
-def _paced(documents: Iterable[ListedDocument], bytes_a_second: float) -> Iterator[ListedDocument]:
-    started, taken = monotonic(), 0
+def _paced(documents: Iterable[ListedDocument], pace: Pace) -> Iterator[ListedDocument]:
     for document in documents:
         yield document
-        taken += document.size
-        ahead = taken / bytes_a_second - (monotonic() - started)
-        if ahead > 0:
-            sleep(ahead)
+        pace.took(document.size)

@@ -15,8 +15,10 @@ from rag_assets.ingest.sources.digests import hash_documents
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.uploads import UploadedFiles
 from rag_assets.privacy.masker import MASKING_VERSION
 from rag_assets.privacy.secrets.scanner import rules_version
+from rag_assets.storage.blobs.store import blobs_folder, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.document_rows import CatalogDocument
 from rag_assets.storage.catalog.removals import UNREADABLE
@@ -77,17 +79,19 @@ def settings_key(tenant: Tenant, config: SourceConfig) -> str:
 
 
 def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[DocumentSource]:
-    """Open the tenant's sources, folders as well as records in the catalog.
+    """Open the tenant's sources: folders, records in the catalog, and uploaded files.
 
     Raises:
         ConfigurationError: a root may not be used.
     """
     key_file = existing_key_file(settings, os.environ)
+    state = (settings.local, key_file, blobs_folder(settings.blobs_url))
     context = SourceContext(
         base=settings.home,
         records=catalog.records.of(tenant.id),
         allowed_roots=tuple(settings.allowed_roots),
-        forbidden_roots=(settings.local, key_file) if key_file else (settings.local,),
+        forbidden_roots=tuple(path for path in state if path is not None),
+        uploads=UploadedFiles(catalog.uploads.of(tenant.id), open_blobs(settings)),
     )
     return [tenant.source_kind(config).build(config, context) for config in tenant.sources]
 

@@ -32,7 +32,8 @@ class Deletions:
 
     Attributes:
         removed: ids of those that are deleted, in order.
-        held: ids of those that are kept until a person allows so many deletions, in order.
+        held: ids of those that are kept until a person allows so many deletions, or accepts a
+            catalog that was set back; in order.
     """
 
     removed: tuple[str, ...] = ()

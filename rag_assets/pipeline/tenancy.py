@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.generations import fill_in_recipes
 from rag_assets.storage.catalog.catalog import Catalog
@@ -22,6 +23,7 @@ def reconcile_tenants(catalog: Catalog, settings: Settings) -> list[TenantRecord
     """
     listed = TenantsFile(settings.tenants_file).load()
     known = {record.id: record for record in catalog.tenants.all()}
+    _require_none_of_the_api(listed, known)
     changes = plan_tenants(listed, known)
     for config, _ in changes.put:
         _require_reranker(config)
@@ -35,6 +37,30 @@ def reconcile_tenants(catalog: Catalog, settings: Settings) -> list[TenantRecord
     if changes.put or changes.disable:
         return catalog.tenants.all()
     return list(known.values())
+
+
+def _require_none_of_the_api(
+    listed: Mapping[str, Mapping[str, Any]], known: Mapping[str, TenantRecord]
+) -> None:
+    """Refuse a file that lists what was made over the API: which of the two counts is not clear."""
+    made = {id_: record for id_, record in known.items() if record.origin == "api"}
+    if not made:
+        return
+    projects = {
+        (record.config.get("profile"), record.organization, record.project): id_
+        for id_, record in made.items()
+    }
+    for tenant_id, config in listed.items():
+        place = (config.get("profile"), config.get("organization"), config.get("project"))
+        if (present := tenant_id if tenant_id in made else projects.get(place)) is not None:
+            record = made[present]
+            raise ConfigurationError(
+                f"tenants.yaml lists {tenant_id!r}, and tenant {present!r}, project"
+                f" {record.project!r} of organization {record.organization!r}, was made over the"
+                " API",
+                hint="take it out of tenants.yaml; or do so, `rag-assets tenants remove"
+                f" {present} --yes`, and put it in again",
+            )
 
 
 def _require_reranker(config: Mapping[str, Any]) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from rag_assets.common.formatting import counted
+from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.generations import drop_generation
 from rag_assets.pipeline.live_keys import needed_keys
+from rag_assets.pipeline.publication import drop_generation
 from rag_assets.pipeline.recipes import wanted_build
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.lake.model import Compaction
@@ -17,12 +19,17 @@ GRACE_PERIOD = timedelta(days=7)
 
 
 def drop_old_generations(ctx: TenantContext) -> int:
-    """Delete builds retired or abandoned for longer than the grace period; returns how many."""
+    """Delete builds retired or abandoned for longer than the grace period; returns how many.
+
+    None is deleted while the catalog was set back.
+    """
     before = ctx.clock.now() - timedelta(days=ctx.tenant.grace_days)
     generations = ctx.catalog.generations.live(ctx.ref.id)
     wanted = wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
     kept = {g.number for g in (wanted,) if g is not None}
     old = [g for g in generations if g.number not in kept and _is_over(g, before)]
+    if old and not may_delete(ctx):
+        return 0
     for generation in old:
         drop_generation(ctx, generation)
     return len(old)
@@ -40,12 +47,18 @@ def _is_over(generation: Generation, before: datetime) -> bool:
 
 
 def compact(ctx: TenantContext) -> Mapping[str, Compaction]:
-    """Merge the lake's small files, and delete data that no document or build needs."""
+    """Merge the lake's small files, and delete data that no document or build needs.
+
+    Nothing is done while the catalog was set back: it does not know what is needed.
+    """
+    if not may_delete(ctx):
+        return {}
     drop_old_generations(ctx)
     ctx.guard()
     before = ctx.clock.now() - GRACE_PERIOD
     ctx.catalog.documents.purge_deleted(ctx.ref, before)
     ctx.catalog.batches.delete_closed(ctx.ref, before)
+    ctx.catalog.uploads.forget_texts(ctx.ref)
     live = needed_keys(ctx).kept
     compacted = ctx.lake.compact(live)
     if live.embedders is not None:
@@ -54,14 +67,23 @@ def compact(ctx: TenantContext) -> Mapping[str, Compaction]:
     return compacted
 
 
-def compact_if_due(ctx: TenantContext) -> bool:
-    """Merge the lake's small files if a large import left so many that reads slow down.
+def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:
+    """Merge small files of the lake where a run's tables have so many that reads slow down.
+
+    Everything in them is kept: what is needed is determined weekly.
 
     Returns:
-        whether it merged them.
+        the result for each table that was due.
     """
-    if not ctx.lake.needs_compaction():
-        return False
-    ctx.guard()
-    ctx.lake.compact()
-    return True
+    return ctx.lake.compact_due()
+
+
+def compaction_lines(compacted: Mapping[str, Compaction]) -> list[str]:
+    """What compaction made of each table, and what it let go of, for logs."""
+    return [
+        f"{name}: {counted(result.before.files, 'file')} of {result.before.bytes / 1e6:,.1f} MB"
+        f" became {result.after.files:,} of {result.after.bytes / 1e6:,.1f} MB;"
+        f" {counted(result.dead, 'row')} let go of that nothing needs,"
+        f" {counted(result.duplicates, 'duplicate')}"
+        for name, result in sorted(compacted.items())
+    ]

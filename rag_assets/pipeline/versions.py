@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
+from rag_assets.pipeline.former_versions import documents_of
+from rag_assets.pipeline.slices import ParsedDocument, Work
 from rag_assets.storage.catalog.document_rows import Document
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import IndexedVersion
@@ -20,6 +21,7 @@ class Version:
     """A version of a document of which every chunk has a vector; holds no text.
 
     Attributes:
+        document_key: that it was read from: the document's own, or that of a former version.
         title: found in its content, else its file's name.
         language: of its content; None where that is not sure.
         key: hash of all that its entries hold.
@@ -27,6 +29,7 @@ class Version:
     """
 
     document: Document
+    document_key: str
     parse_key: str
     chunk_set_key: str
     media_type: str
@@ -41,7 +44,7 @@ class Version:
         return IndexedVersion(
             document_id=self.document.document_id,
             indexed_key=self.key,
-            document_key=self.document.document_key,
+            document_key=self.document_key,
             config_key=config_key,
             parse_key=self.parse_key,
             chunk_set_key=self.chunk_set_key,
@@ -52,16 +55,18 @@ class Version:
 
 
 def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
-    """The slice's documents of which every chunk has a vector."""
-    parsed = parsed_documents(ctx, work.documents)
+    """The slice's documents of which every chunk has a vector, each in one version."""
+    parsed = documents_of(ctx, work)
     heads = ctx.lake.chunk_set_heads({item.chunk_set_key for item in parsed})
     texts = {text for head in heads.values() for text in head.hashes}
     without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
-    return [
-        _version(ctx, item, head)
-        for item in parsed
+    complete = {
+        # Former ones come last: the present one of a document goes before.
+        item.document.document_id: _version(ctx, item, head)
+        for item in reversed(parsed)
         if (head := heads.get(item.chunk_set_key)) is not None and without.isdisjoint(head.hashes)
-    ]
+    }
+    return [*reversed(complete.values())]
 
 
 def entries_of(
@@ -100,7 +105,8 @@ def _version(ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead) -> Ve
     )
     return Version(
         document=document,
-        parse_key=ctx.parse_key(document),
+        document_key=item.former_key or document.document_key,
+        parse_key=item.parse_key,
         chunk_set_key=item.chunk_set_key,
         media_type=item.media_type,
         title=title,

@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from deltalake.transaction import RemoveAction
 
 from rag_assets.storage.lake.model import Compaction
+from rag_assets.storage.lake.selection import rows_with
 from rag_assets.storage.lake.table import DataFile, KeyedTable, size_of
 
 MAX_SMALL_FILES: Final = 32
@@ -126,10 +127,8 @@ def _rewrite(
     share = len(keys) / max(1, sum(f.rows for f in chosen))
     ranges = math.ceil(share * sum(f.bytes for f in chosen) / table.kind.file_bytes)
     for part in _parts(keys, ranges):
-        within = pl.col(key).is_between(pl.lit(part[0]), pl.lit(part[-1])) & pl.col(key).is_in(
-            part.implode()
-        )
-        table.append(source.filter(within).collect())
+        within = source.filter(pl.col(key).is_between(pl.lit(part[0]), pl.lit(part[-1])))
+        table.append(rows_with(within, key, part.to_list()).collect())
     _remove_from_log(table, chosen)
 
 

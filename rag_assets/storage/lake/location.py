@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -12,27 +13,9 @@ from typing import Any
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
 
-_TENANT = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", re.ASCII)
-_TENANT_LENGTH = 63
 _UNUSABLE = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")  # Delta Lake fails on these in a path
 _STAGED = re.compile(r"#[0-9]+$")
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", re.ASCII)
-
-
-def tenant_folder(tenant: str, incarnation: int) -> str:
-    """The folder `<tenant>/<incarnation>`.
-
-    Raises:
-        ConfigurationError: the tenant id or the incarnation is invalid.
-    """
-    if len(tenant) > _TENANT_LENGTH or not _TENANT.fullmatch(tenant):
-        raise ConfigurationError(
-            f"invalid tenant id {tenant[:80]!r}",
-            hint="use lower-case letters and digits, joined by single . _ or -, at most 63 in all",
-        )
-    if isinstance(incarnation, bool) or not isinstance(incarnation, int) or incarnation < 0:
-        raise ConfigurationError(f"invalid incarnation of tenant {tenant}: {incarnation!r}")
-    return f"{tenant}/{incarnation}"
 
 
 def embedder_slug(embedder_id: str) -> str:
@@ -98,6 +81,19 @@ class Location:
             ]
         yield from sorted(name for name in names if _NAME.fullmatch(name))
 
+    def child(self, name: str) -> Location:
+        """A folder in it that the lake does not name."""
+        return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
+
+    def size_of(self, url: str) -> int | None:
+        """The bytes of one of its files; None if it does not exist."""
+        try:
+            if self.is_local:
+                return Path(url).stat().st_size
+            return int(self._filesystem()[0].info(url)["size"])
+        except FileNotFoundError:
+            return None
+
     def files(self) -> Iterator[str]:
         """Addresses of all files below it, sorted; none if it does not exist."""
         if self.is_local:
@@ -116,6 +112,30 @@ class Location:
             return Path(url).read_text(encoding="utf-8", errors="replace")
         filesystem, _ = self._filesystem()
         return str(filesystem.cat_file(url).decode("utf-8", "replace"))
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file in it as a whole: a reader finds the former text or this one."""
+        if not self.is_local:
+            filesystem, root = self._filesystem()
+            filesystem.pipe_file(f"{root}/{name}", text.encode())
+            return
+        folder = Path(self.url)
+        folder.mkdir(parents=True, exist_ok=True)
+        aside = folder / f"{name}#{os.getpid()}"
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(folder / name)
+
+    def delete(self, name: str) -> None:
+        """Delete a file in it, if it exists."""
+        if self.is_local:
+            (Path(self.url) / name).unlink(missing_ok=True)
+            return
+        filesystem, root = self._filesystem()
+        if filesystem.exists(f"{root}/{name}"):
+            filesystem.rm_file(f"{root}/{name}")
 
     def remove(self) -> None:
         """Delete the location with its contents, if it exists."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.model import ParsedText
@@ -166,6 +166,38 @@ class LakeSize:
     """The tables of a tenant by name: parsed_text, chunks, embeddings/<slug>."""
 
     tables: Mapping[str, TableSize]
+
+
+@dataclass(frozen=True, slots=True)
+class LakeMark:
+    """The catalog's mark as it is kept beside a tenant's lake.
+
+    Attributes:
+        mark: the highest that the catalog had.
+        set_back: whether the catalog was found to have been set back, and is not accepted yet.
+    """
+
+    mark: int
+    set_back: bool = False
+
+
+FileFault = Literal["missing", "cut", "unreadable"]
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedFile:
+    """A file that a table lists, or its log, which cannot be read.
+
+    Attributes:
+        table: its name; see LakeSize.
+        path: its name in the table's folder.
+        bytes: that it should have.
+    """
+
+    table: str
+    path: str
+    fault: FileFault
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

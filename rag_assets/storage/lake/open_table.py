@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from rag_assets.storage.lake.location import Location
+from rag_assets.storage.lake.selection import rows_with
 
 FILE: Final = "__file"
 """The column with the name of each row's file."""
@@ -39,6 +40,7 @@ class OpenTable:
         self._lock = threading.Lock()
         self._table: DeltaTable | None = None
         self._keys: dict[str, pl.DataFrame] = {}
+        self._left_out: frozenset[str] = frozenset()
 
     def newest(self) -> DeltaTable | None:
         """The newest version of the table; None if it does not exist."""
@@ -57,6 +59,10 @@ class OpenTable:
         with self._lock:
             self._forget()
 
+    def leave_out(self, names: Collection[str]) -> None:
+        """Read none of these files any more."""
+        self._left_out = frozenset(names)
+
     def scan(
         self,
         table: DeltaTable,
@@ -70,7 +76,7 @@ class OpenTable:
             paths: names of the files to read; all by default.
             file_column: name of an added column with the path of each row's file.
         """
-        names = file_names(table)
+        names = file_names(table) - self._left_out
         names &= names if paths is None else set(paths)
         if not names:
             return None
@@ -83,19 +89,18 @@ class OpenTable:
 
     def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
         """Those of the keys that the table has, each with the name of one of its files."""
-        among = pl.col(self._key).is_in(sorted(wanted))
         with self._lock:
             rest = self._keep_keys(table)
-            kept = [keys.filter(among) for keys in self._keys.values()]
-        found = [_NOTHING.rename({"key": self._key}), *kept]
-        # In files of many rows, groups of rows are skipped by their least and greatest key.
+            kept = pl.concat([_NOTHING.rename({"key": self._key}), *self._keys.values()])
+        found = [rows_with(kept.lazy(), self._key, wanted).collect()]
         if rest and (scanned := self.scan(table, rest, FILE)) is not None:
-            found.append(_with_file_names(scanned.filter(among).select(self._key, FILE)))
+            rows = rows_with(scanned, self._key, wanted).select(self._key, FILE)
+            found.append(_with_file_names(rows))
         return pl.concat(found).unique(self._key)
 
     def _keep_keys(self, table: DeltaTable) -> set[str]:
         """Read the keys of new small files; returns the files whose keys are not held."""
-        names = file_names(table)
+        names = file_names(table) - self._left_out
         self._keys = {name: keys for name, keys in self._keys.items() if name in names}
         new = names - self._keys.keys()
         if not new:

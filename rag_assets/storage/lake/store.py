@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rag_assets.storage.lake.location import Location, tenant_folder
+from rag_assets.common.hashing import HashRange
+from rag_assets.common.tenant_folders import tenant_folder
+from rag_assets.storage.lake.lake_damage import LakeDamage
+from rag_assets.storage.lake.location import Location
+from rag_assets.storage.lake.mark import MarkFile
 from rag_assets.storage.lake.model import (
     ChunkSetHead,
     ChunkSetRow,
@@ -175,6 +179,11 @@ class TenantLake:
             self._tables.vectors(embedder_id).read(hashes, ("text_sha256", "vector"))
         )
 
+    def packed_vectors(self, embedder_id: str, hashes: HashRange) -> dict[str, bytes]:
+        """Vectors as little-endian float32 values, by the text_sha256 in a range."""
+        frame = self._tables.vectors(embedder_id).read_range(hashes, ("text_sha256", "vector"))
+        return dict(frame.iter_rows())
+
     def stored_vectors(self, embedder_id: str, hashes: Collection[str]) -> pl.DataFrame:
         """Rows of vectors (schemas.EMBEDDINGS) including duplicates, for checks."""
         return self._tables.vectors(embedder_id).stored(hashes)
@@ -202,6 +211,24 @@ class TenantLake:
         """The text_sha256 of all vectors of this embedder."""
         return self._tables.vectors(embedder_id).keys()
 
+    # -- the catalog's mark, damage
+
+    @property
+    def mark(self) -> MarkFile:
+        """The catalog's mark that is kept beside the tables."""
+        return MarkFile(self._location, self._guard)
+
+    @property
+    def damage(self) -> LakeDamage:
+        """The files of the tables that were lost or damaged."""
+        return LakeDamage(self._location, self._tables)
+
+    def readable(self) -> TenantLake:
+        """The same tables, of which files that are lost or damaged are left out: for checks."""
+        lake = TenantLake(self._location, self._parent, self._guard)
+        lake._tables = TenantTables(self._location, self._guard, skips_damaged=True)
+        return lake
+
     # -- all tables
 
     def size(self) -> LakeSize:
@@ -212,13 +239,34 @@ class TenantLake:
         }
         return LakeSize(sizes)
 
-    def needs_compaction(self) -> bool:
-        """Whether the tables have many small files, which slow down reading by key."""
-        if not any(self._location.folders()):
-            return False
+    def due(self) -> list[str]:
+        """Names of the tables that have many small files, of those used through this object.
+
+        Others cannot have grown: none is opened for this, and no folder is listed.
+        """
+        used = self._tables.used()
+        if not used:
+            return []
         from rag_assets.storage.lake import compaction
 
-        return any(compaction.is_due(table) for table in self._tables.all().values())
+        return [name for name, table in used.items() if compaction.is_due(table)]
+
+    def compact_due(self) -> dict[str, Compaction]:
+        """Merge the files of the tables that are due, and keep everything in them.
+
+        Returns:
+            the result for each.
+
+        Raises:
+            TenantGone, TenantLocked: by the guard; the tables stay readable.
+        """
+        if not (due := self.due()):
+            return {}
+        from rag_assets.storage.lake import compaction
+
+        used = self._tables.used()
+        results = {name: compaction.compact(used[name]) for name in due}
+        return {name: result for name, result in results.items() if result is not None}
 
     def compact(
         self, live: LiveKeys | None = None, dead: DeadKeys | None = None

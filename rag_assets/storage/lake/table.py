@@ -17,13 +17,16 @@ from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_delt
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from rag_assets.common.errors import ServiceUnavailable, TenantLocked
+from rag_assets.common.hashing import HashRange
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.model import TableSize
 from rag_assets.storage.lake.open_table import FILE, OpenTable
 from rag_assets.storage.lake.schemas import TableKind
+from rag_assets.storage.lake.selection import rows_with
 
 _T = TypeVar("_T")
 _READ_ATTEMPTS: Final = 3
+LOG_FOLDER: Final = "_delta_log"
 
 # Column statistics copy beginnings of values into the log, where they remain after the rows are
 # deleted: only keys have them. Compaction deletes unreferenced files, so there is no retention.
@@ -52,12 +55,21 @@ class KeyedTable:
         kind: its columns and layout.
         location: its folder; it need not exist.
         guard: called before every write; raises when this writer may no longer write.
+        skips_damaged: whether to read what can be read where files are lost or damaged.
     """
 
-    def __init__(self, kind: TableKind, location: Location, guard: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        kind: TableKind,
+        location: Location,
+        guard: Callable[[], None],
+        *,
+        skips_damaged: bool = False,
+    ) -> None:
         self.kind = kind
         self.location = location
         self.guard = guard
+        self._skips_damaged = skips_damaged
         self._opened = OpenTable(location, kind.key)
 
     def missing(self, keys: Collection[str]) -> set[str]:
@@ -88,7 +100,7 @@ class KeyedTable:
         """The rows with these keys including duplicates, for checks."""
         wanted = set(keys)
         found = self._with_retry(
-            lambda table: self.scan(table).filter(_among(self.kind.key, wanted)).collect()
+            lambda table: rows_with(self.scan(table), self.kind.key, wanted).collect()
         )
         return pl.DataFrame(schema=self.kind.schema) if found is None else found
 
@@ -135,6 +147,23 @@ class KeyedTable:
         """The files of the table."""
         return self._with_retry(lambda table: data_files(table, self.kind.key)) or []
 
+    def read_range(self, keys: HashRange, columns: Sequence[str]) -> pl.DataFrame:
+        """The rows with keys in a range, without duplicates."""
+        key = pl.col(self.kind.key)
+        within = key >= keys.first
+        if keys.end is not None:
+            within &= key < keys.end
+        found = self._with_retry(
+            lambda table: self.scan(table).filter(within).select(columns).collect()
+        )
+        if found is None:
+            return pl.DataFrame(schema={name: self.kind.schema[name] for name in columns})
+        return found.unique(self.kind.key)
+
+    def forget(self) -> None:
+        """Open the table anew at its next use."""
+        self._opened.forget()
+
     def open(self) -> DeltaTable | None:
         """Open the newest version of the table; None if it does not exist."""
         return self._opened.newest()
@@ -159,15 +188,19 @@ class KeyedTable:
         # In two steps, so that other columns are read only from files with a wanted row, which is
         # faster while there are many small files.
         located = self._opened.locate(table, wanted)
-        rows = self.scan(table, [str(name) for name in located[FILE].unique()]).filter(
-            _among(self.kind.key, wanted)
-        )
+        files = [str(name) for name in located[FILE].unique()]
+        rows = rows_with(self.scan(table, files), self.kind.key, wanted)
         return rows.select(names).collect().unique(self.kind.key)
 
     def _with_retry(self, read: Callable[[DeltaTable], _T]) -> _T | None:
         for attempt in range(_READ_ATTEMPTS):
             with self.translated_errors("read"):
-                table = self.open()
+                try:
+                    table = self.open()
+                except DeltaError:
+                    if not self._skips_damaged:
+                        raise
+                    table = None
                 if table is None:
                     return None
                 try:
@@ -176,7 +209,14 @@ class KeyedTable:
                     self._opened.forget()
                     if attempt == _READ_ATTEMPTS - 1:
                         raise
+                    if self._skips_damaged:
+                        self._leave_out_damaged()
         return None
+
+    def _leave_out_damaged(self) -> None:
+        from rag_assets.storage.lake.damage import damaged_files
+
+        self._opened.leave_out({file.path for file in damaged_files("", self)})
 
     @contextmanager
     def translated_errors(self, participle: str) -> Iterator[None]:
@@ -200,7 +240,10 @@ class KeyedTable:
         except (OSError, DeltaError, pl.exceptions.ComputeError) as error:
             raise ServiceUnavailable(
                 f"the lake at {place} cannot be {participle}: {str(error).splitlines()[0][:200]}",
-                hint="check RAG_ASSETS_LAKE_URL, its credentials, permissions and free space",
+                hint=(
+                    "check RAG_ASSETS_LAKE_URL, its credentials, permissions and free space; where"
+                    " files are lost or damaged: rag-assets sync TENANT --repair"
+                ),
             ) from error
 
 
@@ -217,11 +260,6 @@ def data_files(table: DeltaTable, key: str) -> list[DataFile]:
 def size_of(files: Collection[DataFile]) -> TableSize:
     """The total size of the files."""
     return TableSize(sum(f.rows for f in files), len(files), sum(f.bytes for f in files))
-
-
-def _among(key: str, wanted: set[str]) -> pl.Expr:
-    # Sorted, so that row groups are skipped by their least and greatest key.
-    return pl.col(key).is_in(sorted(wanted))
 
 
 def _layout(kind: TableKind) -> WriterProperties:

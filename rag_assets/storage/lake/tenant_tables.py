@@ -23,11 +23,15 @@ class TenantTables:
     Args:
         location: the incarnation's folder.
         guard: called right before every write; see Lake.tenant.
+        skips_damaged: whether to read what can be read where files are lost or damaged.
     """
 
-    def __init__(self, location: Location, guard: Callable[[], None]) -> None:
+    def __init__(
+        self, location: Location, guard: Callable[[], None], *, skips_damaged: bool = False
+    ) -> None:
         self._location = location
         self._guard = guard
+        self._skips_damaged = skips_damaged
         self._kept: dict[str, KeyedTable] = {}
 
     def parsed(self) -> KeyedTable:
@@ -55,6 +59,10 @@ class TenantTables:
         """All tables, by name."""
         return {_PARSED: self.parsed(), _CHUNKS: self.chunks(), **self.of_embedders()}
 
+    def used(self) -> dict[str, KeyedTable]:
+        """The tables that were used through this object, by name."""
+        return dict(self._kept)
+
     def drop_former_versions(self) -> None:
         """Delete tables with former columns; their contents can be computed again."""
         for name, table in ((_PARSED, self.parsed()), (_CHUNKS, self.chunks())):
@@ -65,27 +73,35 @@ class TenantTables:
 
     def drop_embedders(self, kept: Set[str]) -> None:
         """Delete the vectors of all embedders but these."""
-        names = {f"{_EMBEDDINGS}/{embedder_slug(embedder_id)}" for embedder_id in kept}
+        names = {vectors_table(embedder_id) for embedder_id in kept}
         for name, table in self.of_embedders().items():
             if name not in names:
                 self._guard()
                 table.location.remove()
-                self._kept.pop(table.location.url, None)
+                self._kept.pop(name, None)
 
     def _versioned(self, name: str, kind: TableKind) -> KeyedTable:
-        return self._table(kind, self._location / name / kind.version)
+        return self._table(name, kind, self._location / name / kind.version)
 
     def _vectors_at(self, slug: str) -> KeyedTable:
         from rag_assets.storage.lake import schemas
 
-        return self._table(schemas.EMBEDDINGS_TABLE, self._location / _EMBEDDINGS / slug)
+        location = self._location / _EMBEDDINGS / slug
+        return self._table(f"{_EMBEDDINGS}/{slug}", schemas.EMBEDDINGS_TABLE, location)
 
-    def _table(self, kind: TableKind, location: Location) -> KeyedTable:
+    def _table(self, name: str, kind: TableKind, location: Location) -> KeyedTable:
         from rag_assets.storage.lake import table
 
-        if location.url not in self._kept:
-            self._kept[location.url] = table.KeyedTable(kind, location, self._guard)
-        return self._kept[location.url]
+        if name not in self._kept:
+            self._kept[name] = table.KeyedTable(
+                kind, location, self._guard, skips_damaged=self._skips_damaged
+            )
+        return self._kept[name]
+
+
+def vectors_table(embedder_id: str) -> str:
+    """The name of the table of an embedder's vectors."""
+    return f"{_EMBEDDINGS}/{embedder_slug(embedder_id)}"
 
 
 def live_keys(table: str, live: LiveKeys) -> Set[str] | None:

@@ -10,6 +10,7 @@ import polars as pl
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.model import DeadKeys, LiveKeys
 from rag_assets.storage.lake.schemas import CHUNKS, EMBEDDINGS, PARSED_TEXT
+from rag_assets.storage.lake.selection import rows_with
 from rag_assets.storage.lake.table import KeyedTable
 from rag_assets.storage.lake.tenant_tables import dead_keys, live_keys
 
@@ -81,6 +82,6 @@ def _holds(location: Location, url: str, table: str, search: Search) -> bool:
     unneeded = set() if needed is None else keys - needed
     if text is None or not unneeded or not search.phrases:
         return False
-    of_nobody = rows.filter(pl.col(key).is_in(sorted(unneeded)))
+    of_nobody = rows_with(rows, key, unneeded)
     found = of_nobody.select(text.str.contains_any([*search.phrases]).any().alias("found"))
     return bool(found.collect()["found"][0])

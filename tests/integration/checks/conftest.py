@@ -35,7 +35,7 @@ def make_tenant(shared_installation: Installation, runner: Runner) -> MakeTenant
 
 @pytest.fixture(scope="module")
 def prepared(make_tenant: MakeTenant) -> CheckedTenant:
-    return make_tenant("prepared")
+    return make_tenant("prepared", drift={"days": 1})
 
 
 @pytest.fixture

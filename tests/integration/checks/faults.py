@@ -20,7 +20,7 @@ from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
 from rag_assets.storage.catalog.document_rows import Document
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.elasticsearch.mapping import index_body
-from rag_assets.storage.index.model import IndexSpec, Owner
+from rag_assets.storage.index.model import Owner
 from rag_assets.storage.lake.schemas import EMBEDDINGS
 from tests.installation import Installation
 
@@ -31,7 +31,10 @@ DOCUMENTS = {
     "leave.md": "# Leave\n\nSay so a week ahead, in the calendar.\n",
 }
 ALL = {
+    "raw_documents.catalog",
     "raw_documents.contents",
+    "raw_documents.stored",
+    "embeddings.lake",
     "chunks.secrets",
     "chunks.expectations",
     "embeddings.dimensions",
@@ -122,7 +125,7 @@ class CheckedTenant:
     def _restore_index(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
         name = self.generation.index_name
         self.elasticsearch.indices.delete(index=name, ignore_unavailable=True)
-        spec = IndexSpec(self.generation.dimensions)
+        spec = self.ctx.index_spec(self.generation)
         self.elasticsearch.indices.create(index=name, **index_body(spec))
         for id_, fields in entries.items():
             self.write_entry(id_, fields)

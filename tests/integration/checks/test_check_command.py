@@ -36,6 +36,7 @@ def test_faults_of_every_kind_are_printed_as_json(tenant: CheckedTenant) -> None
         assert all(row["fault"] for row in metadata["first offenders"]), name
         compared = metadata["expected and actual"]
         assert {"what", "expected", "actual"} == set(compared[0]), name
+        assert f"`rag-assets sync {tenant.name}" in checks[name]["description"], name
     [offender] = checks["search_index.isolation"]["metadata"]["first offenders"]
     assert offender["fault"] == "carries the tenant 'another'"
     assert "Nobody need say" not in json.dumps(checks)

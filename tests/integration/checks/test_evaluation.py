@@ -119,16 +119,27 @@ def age(clock: Clock, *tenant_ids: str, hours: int) -> None:
         )
 
 
-def test_a_daily_run_evaluates_all_checks_of_all_tenants(clock: Clock) -> None:
+NIGHTLY = {
+    "embeddings.lake",
+    "raw_documents.catalog",
+    "raw_documents.contents",
+    "raw_documents.stored",
+    "search_index.drift",
+}
+
+
+def test_a_night_and_a_day_evaluate_each_check_of_each_tenant_once(clock: Clock) -> None:
+    assert clock.tick_schedule("nightly_drift") == [True], "one run for all tenants"
+    assert set(clock.results("first")) == NIGHTLY
     assert clock.tick_schedule("daily_checks") == [True], "one run for all tenants"
     runs = set()
     for tenant_id in ("first", "second", "third"):
         assert set(clock.results(tenant_id)) == ALL
         for check in ALL:
-            [(passed, run_id)] = clock.evaluations(check, tenant_id)[-1:]
+            [(passed, run_id)] = clock.evaluations(check, tenant_id)
             assert passed, (tenant_id, check)
             runs.add(run_id)
-    assert len(runs) == 1
+    assert len(runs) == 2
 
 
 def test_a_tenant_that_fails_stops_no_other(clock: Clock, three: Installation) -> None:
@@ -137,7 +148,7 @@ def test_a_tenant_that_fails_stops_no_other(clock: Clock, three: Installation) -
     assert clock.tick_schedule("daily_checks") == [False], "a check could not be evaluated"
     first = clock.results("first")
     assert first["chunks.secrets"].error is not None
-    assert first["search_index.drift"].passed, "what needs no parsed text is evaluated"
+    assert first["search_index.dimensions"].passed, "what needs no parsed text is evaluated"
     for tenant_id in ("second", "third"):
         assert all(result.passed for result in clock.results(tenant_id).values())
         assert clock.evaluations("chunks.secrets", tenant_id)[-1][0]
@@ -207,6 +218,7 @@ def test_staleness_costs_a_query_until_it_changes(clock: Clock) -> None:
 
 def test_a_disabled_tenant_is_left_alone(clock: Clock, three: Installation) -> None:
     assert three.command("tenants", "disable", "second").code == 0
+    assert clock.tick_schedule("nightly_drift") == [True]
     assert clock.tick_schedule("daily_checks") == [True]
     assert clock.results("second") == {}
     assert clock.tick_sensor("staleness") == []
@@ -217,9 +229,9 @@ def test_old_runs_of_checks_go_with_their_evaluations(clock: Clock) -> None:
     assert clock.tick_schedule("daily_checks") == [True]
     jobs = ("check_all_tenants",)
     assert delete_old_runs(clock.session.instance, jobs, days=30) == 0
-    assert clock.evaluations("search_index.drift", "first")
+    assert clock.evaluations("search_index.isolation", "first")
     assert delete_old_runs(clock.session.instance, jobs, days=-1) >= 1
-    assert clock.evaluations("search_index.drift", "first") == []
+    assert clock.evaluations("search_index.isolation", "first") == []
     assert clock.results("first"), "the last result stays"
 
 

@@ -16,6 +16,8 @@ from tests.integration.checks.faults import ALL, DOCUMENTS, CheckedTenant
 CREDENTIAL = "AKIA" + "Q7X2MZP4LT9WKR3B"
 """Put together here, so that no scanner of this repository takes it for one."""
 
+LAKE = "embeddings.lake"
+
 
 def test_a_healthy_tenant_passes_all_and_lists_what_was_compared(tenant: CheckedTenant) -> None:
     outcome = tenant.check()
@@ -60,7 +62,8 @@ def test_a_credential_in_a_stored_chunk_fails_secrets_and_quarantines(
         "oncall.md", lambda chunk: replace(chunk, text=f"{chunk.text}\nkey {CREDENTIAL}")
     )
     outcome = tenant.check()
-    assert outcome.failing == {"chunks.secrets", "search_index.quarantine"}
+    # The altered text has no vector; whether that is seen before the document is withheld is open.
+    assert outcome.failing - {LAKE} == {"chunks.secrets", "search_index.quarantine"}
     secrets = outcome.checks["chunks.secrets"]
     assert secrets.severity == "ERROR"
     assert outcome.compared("chunks.secrets") == {"credentials left": ("0", "1")}
@@ -172,7 +175,7 @@ def test_a_chunk_above_its_limit_fails_expectations(tenant: CheckedTenant) -> No
 
     tenant.change_chunks("leave.md", grow)
     outcome = tenant.check()
-    assert outcome.failing == {"chunks.expectations"}
+    assert outcome.failing - {LAKE} == {"chunks.expectations"}
     [offender] = outcome.offenders("chunks.expectations")
     assert offender["expectation"] == "a chunk is within the limit of its chunker"
     assert (offender["document"], offender["which"]) == ("files/leave.md", "0")

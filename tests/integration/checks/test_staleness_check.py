@@ -110,7 +110,7 @@ def test_documents_that_the_chain_did_not_complete_are_late(
     notice_changes(tenant)
     ctx = tenant.ctx
     failures = [
-        Failure(document.document_id, document.document_key, "its parser gave up")
+        Failure(document.document_id, document.document_key, "its parser gave up", "unreadable")
         for document in map(tenant.document, ("leave.md", "never.md", "oncall.md"))
     ]
     key = config_key(ctx.tenant, ctx.embedder.embedder_id)

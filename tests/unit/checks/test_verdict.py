@@ -40,3 +40,16 @@ def test_a_result_shows_expected_against_actual_and_fifty_offenders() -> None:
     assert metadata["offenders"] == dg.MetadataValue.int(60)
     assert metadata["data docs"] == dg.MetadataValue.url("/data-docs/team/chunks/index.html")
     assert metadata["rows"] == dg.MetadataValue.int(3)
+
+
+def test_a_failure_is_told_with_the_command_that_mends_it() -> None:
+    mend = "`rag-assets sync TENANT --repair` restores it"
+    verdict = Verdict(passed=False, description="files/TENANT.md is gone", compared=(), mend=mend)
+    told = verdict.told("acme")
+    expected = "files/TENANT.md is gone; `rag-assets sync acme --repair` restores it"
+    assert told.description == told.told("acme").description == expected
+    shown = result_of(told).metadata["what mends it"]
+    assert shown == dg.MetadataValue.text("`rag-assets sync acme --repair` restores it")
+    passed = Verdict(passed=True, description="all is well", compared=(), mend=mend).told("acme")
+    assert passed.description == "all is well"
+    assert "what mends it" not in result_of(passed).metadata

@@ -25,7 +25,8 @@ from checks.secrets import Gate, Leak, LeakingDocument, Scanned, leaks_in
 from checks.secrets import verdict_of as verdict_of_secrets
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.pipeline.drift import Drift, IndexState
+from rag_assets.pipeline.drift import IndexState
+from rag_assets.pipeline.index_comparison import Drift
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import Owner, Presence, ScannedEntry, TenantView, entry_id

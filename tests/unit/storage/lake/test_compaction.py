@@ -178,14 +178,19 @@ def test_the_log_contains_no_text_or_vectors(
 
 
 @pytest.mark.slow
-def test_many_small_files_make_compaction_due(acme: TenantLake) -> None:
-    assert not acme.needs_compaction()
+def test_many_small_files_make_compaction_due(lake: Lake, acme: TenantLake) -> None:
+    assert acme.due() == []
     texts, _ = fill(acme, 31)
-    assert not acme.needs_compaction()
+    assert acme.due() == []
     acme.append_vectors(E, [sha256_hex("more")], np.ones((1, 4), np.float32))
-    assert acme.needs_compaction()
-    acme.compact()
-    assert not acme.needs_compaction()
+    [name] = acme.due()
+    assert name.startswith("embeddings/")
+    assert lake.tenant("acme", 1).due() == []  # no table was used: none is opened for it
+    [(compacted, result)] = acme.compact_due().items()
+    assert compacted == name
+    assert (result.before.files, result.after.files, result.dead) == (32, 1, 0)
+    assert acme.due() == []
+    assert acme.compact_due() == {}
     assert acme.missing_vectors(E, texts) == set()
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.storage.lake.location import Location, embedder_slug, tenant_folder
+from rag_assets.common.tenant_folders import tenant_folder
+from rag_assets.storage.lake.location import Location, embedder_slug
 
 
 @pytest.mark.parametrize(

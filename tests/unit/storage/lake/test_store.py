@@ -137,7 +137,7 @@ assert lake.missing_vectors("e", []) == set()
 assert len(lake.vectors("e", []).hashes) == 0
 assert lake.parsed([]) == lake.chunk_sets([]) == lake.chunk_hashes([]) == {}
 lake.append_parsed([]); lake.append_chunk_sets([]); lake.append_vectors("e", [], [])
-assert not lake.needs_compaction() and lake.compact() == {}
+assert lake.compact_due() == lake.compact() == {}
 print([m for m in ("polars", "deltalake", "fsspec") if m in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,0 +1,108 @@
+"""lake: compares texts, chunks and vectors in the lake with what the builds need."""
+
+from collections.abc import Iterator, Mapping
+
+from checks.tenant_check import CheckContext, tenant_check
+from checks.verdict import Cell, Compared, Severity, Verdict
+from rag_assets.common.formatting import counted
+from rag_assets.pipeline.lake_drift import BuildLosses, LakeDrift, compare_lake
+
+_FAULTS = {
+    "missing": "file is missing",
+    "cut": "file has another size",
+    "unreadable": "file cannot be read",
+}
+
+
+def verdict_of(
+    drift: LakeDrift, uris: Mapping[str, str], *, writer_at_work: bool = False
+) -> Verdict:
+    """Require that the lake has all that the live builds need, and that its files can be read.
+
+    Args:
+        drift: the comparison.
+        uris: names of documents by id.
+        writer_at_work: whether another run may be between two steps of a write.
+    """
+    offenders = tuple(_offenders(drift, uris))
+    severity: Severity = "WARN" if writer_at_work else "ERROR"
+    return Verdict(
+        passed=not offenders,
+        description=_description(drift, offenders, writer_at_work=writer_at_work),
+        compared=(
+            Compared("damaged files", 0, len(drift.files)),
+            Compared("versions without their text", 0, _count(drift, "parsed")),
+            Compared("versions without their chunks", 0, _count(drift, "chunks")),
+            Compared("versions without a vector", 0, _count(drift, "vectors")),
+            Compared("texts to embed again", 0, drift.to_embed),
+        ),
+        columns=("generation", "fault", "which"),
+        offenders=offenders,
+        severity=severity,
+        notes={"versions compared": drift.versions},
+    )
+
+
+@tenant_check(
+    "embeddings",
+    "lake",
+    (
+        "The lake has the text, the chunks and the vectors of every version in a live build, and "
+        "its tables' files are there and can be read. A share of the files is read to the end, "
+        "such that all are within `drift.days`; `rag-assets check --deep` reads all."
+    ),
+    nightly=True,
+    repairable=True,
+    against_catalog=True,
+)
+def lake_check(context: CheckContext) -> Verdict:
+    """Compare the lake with the builds, again without writers if something is lacking."""
+    drift, other_writer = compare_lake(context.tenant, context.share), False
+    if not drift.none:
+        with context.unwritten("comparing the lake") as tenant:
+            if tenant is not None:
+                drift = compare_lake(tenant, context.share)
+        other_writer = tenant is None and context.has_other_writer()
+    documents = {id_ for lost in drift.losses for id_ in lost.documents}
+    catalog = context.tenant.catalog
+    found = catalog.documents.find(context.tenant.ref.id, sorted(documents)) if documents else []
+    uris = {document.document_id: document.uri for document in found}
+    return verdict_of(drift, uris, writer_at_work=other_writer)
+
+
+def _count(drift: LakeDrift, what: str) -> int:
+    return sum(len(getattr(lost, what)) for lost in drift.losses)
+
+
+def _offenders(drift: LakeDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
+    for file in drift.files:
+        yield None, f"{_FAULTS[file.fault]}", f"{file.table}/{file.path}"
+    for lost in drift.losses:
+        yield from _lost(lost, uris)
+
+
+def _lost(lost: BuildLosses, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
+    for fault, ids in (
+        ("its text is lacking", lost.parsed),
+        ("its chunks are lacking", lost.chunks),
+        ("a vector is lacking", lost.vectors),
+    ):
+        for id_ in sorted(ids):
+            yield lost.generation.number, fault, uris.get(id_, id_)
+
+
+def _description(
+    drift: LakeDrift, offenders: tuple[tuple[Cell, ...], ...], *, writer_at_work: bool
+) -> str:
+    if not offenders:
+        return f"the lake has all that {counted(drift.versions, 'version')} in live builds need"
+    _, fault, which = offenders[0]
+    more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
+    if writer_at_work:
+        return f"{which}: {fault}{more}; another run writes now: check again when it has ended"
+    embedded = (
+        f"; {counted(drift.to_embed, 'text')} will be embedded again, no store has their vectors"
+        if drift.to_embed
+        else ", embedding nothing"
+    )
+    return f"{which}: {fault}{more}; `rag-assets sync TENANT --repair` repairs it{embedded}"

@@ -1,0 +1,74 @@
+"""stored: compares pushed records and uploaded files with what the catalog knows of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from checks.tenant_check import CheckContext, tenant_check
+from checks.verdict import Cell, Compared, Verdict
+from rag_assets.common.formatting import counted
+from rag_assets.pipeline.stored_drift import StoredDrift, compare_stored
+
+
+def verdict_of(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Verdict:
+    """Require that what is stored of documents is there, unaltered, and somebody's.
+
+    Args:
+        drifts: the comparison of each store.
+        uris: names of documents by id.
+    """
+    offenders = tuple(row for drift in drifts for row in _offenders(drift, uris))
+    wrong = any(drift.missing or drift.altered for drift in drifts)
+    return Verdict(
+        passed=not offenders,
+        description=_description(drifts, offenders),
+        compared=tuple(row for drift in drifts for row in _compared(drift)),
+        columns=("fault", "which"),
+        offenders=offenders,
+        severity="ERROR" if wrong else "WARN",
+        notes={f"{drift.store} compared": drift.compared for drift in drifts},
+    )
+
+
+@tenant_check(
+    "raw_documents",
+    "stored",
+    (
+        "Every pushed record and every uploaded file is there with its content, and belongs to a "
+        "source of the tenant. Each evaluation compares a share of the contents, such that all "
+        "are compared within `drift.days`; `rag-assets check --deep` compares all."
+    ),
+    nightly=True,
+    against_catalog=True,
+)
+def stored_check(context: CheckContext) -> Verdict:
+    """Compare what is stored of documents with the catalog."""
+    ctx = context.tenant
+    drifts = compare_stored(ctx, context.share)
+    ids = [id_ for drift in drifts for id_ in (*drift.missing, *drift.altered)]
+    found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
+    return verdict_of(drifts, {document.document_id: document.uri for document in found})
+
+
+def _compared(drift: StoredDrift) -> Iterator[Compared]:
+    yield Compared(f"{drift.store} that are missing", 0, len(drift.missing))
+    yield Compared(f"{drift.store} that were altered", 0, len(drift.altered))
+    yield Compared(f"{drift.store} that are nobody's", 0, len(drift.nobodys))
+
+
+def _offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
+    for fault, ids in (
+        (f"{drift.one} is missing", drift.missing),
+        (f"{drift.one} was altered", drift.altered),
+        (f"{drift.one} is nobody's", drift.nobodys),
+    ):
+        for id_ in ids:
+            yield fault, uris.get(id_, id_)
+
+
+def _description(drifts: Sequence[StoredDrift], offenders: Sequence[tuple[Cell, ...]]) -> str:
+    if not offenders:
+        records = sum(drift.compared for drift in drifts)
+        return f"{counted(records, 'record')} as pushed, uploaded files as they were received"
+    fault, which = offenders[0]
+    more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
+    remedy = next(drift.remedy for drift in drifts if not drift.none)
+    return f"{fault}: {which}{more}; {remedy}"

@@ -1,0 +1,120 @@
+"""generations: the builds of a tenant's index, and how far each of them is.
+
+Runs report it while a build is made or published, and the daily pruning for tenants with several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from rag_assets.assets.descriptions import GENERATIONS
+from rag_assets.assets.metadata_values import series_chart, table
+from rag_assets.assets.stage_context import OWNERS
+from rag_assets.common.formatting import duration
+from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.generation_report import BuildReport, report_builds
+
+GROUP = "builds"
+_COLUMNS = {
+    "build": "int",
+    "state": "string",
+    "since": "string",
+    "differs in": "string",
+    "documents": "int",
+    "of documents": "int",
+    "entries": "int",
+    "time left": "string",
+    "cost in $": "float",
+    "planned in $": "float",
+    "checks passed": "string",
+    "deleted after": "string",
+    "index": "string",
+}
+
+generations = dg.AssetSpec(
+    "generations",
+    # By its name: the asset itself reports this one.
+    deps=["search_index"],
+    partitions_def=tenants_partitions,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"elasticsearch"},
+    description=GENERATIONS,
+)
+
+
+def generations_report(
+    ctx: TenantContext, *, current: bool = False
+) -> dg.AssetMaterialization | None:
+    """The tenant's builds as a materialization, whose numbers Dagster plots; None without a build.
+
+    Args:
+        ctx: of the tenant, as configured.
+        current: see report_builds.
+    """
+    reports = report_builds(ctx, current=current)
+    if not reports:
+        return None
+    made = _being_made(reports)
+    history = ctx.catalog.build_progress.history(ctx.ref.id, made.number)
+    return dg.AssetMaterialization(
+        "generations",
+        partition=ctx.ref.id,
+        description=_headline(reports, made),
+        metadata={
+            **({} if current else {"builds": len(reports)}),
+            "serving build": next((r.number for r in reports if r.state == "SERVING"), 0),
+            "progress": round(made.documents / made.of_documents, 4) if made.of_documents else 1.0,
+            "documents behind": made.behind or 0,
+            **({} if made.per_second is None else {"documents a second": made.per_second}),
+            "spent in $": round(made.spent, 6),
+            "documents over time": series_chart(
+                f"documents in build {made.number}, {max(history.counts, default=0):,} at the end",
+                history.counts,
+                f"{history.first:%d %b %H:%M}" if history.first else "",
+                f"{history.last:%d %b %H:%M}" if history.last else "",
+            ),
+            "states": table(_COLUMNS, [_row(report) for report in reports]),
+        },
+    )
+
+
+def _being_made(reports: Sequence[BuildReport]) -> BuildReport:
+    """The build that is to answer, or else the one that does."""
+    wanted = [report for report in reports if report.wanted]
+    serving = [report for report in reports if report.state == "SERVING"]
+    return next(iter([*wanted, *serving, reports[-1]]))
+
+
+def _headline(reports: Sequence[BuildReport], made: BuildReport) -> str:
+    serving = next((r for r in reports if r.state == "SERVING"), None)
+    if serving is not None and serving.number == made.number:
+        return f"build {made.number} answers"
+    state = f"build {made.number} is {made.state}"
+    if made.reason:
+        state += f": {made.reason}"
+    answers = "" if serving is None else f"; build {serving.number} answers"
+    return f"{state}, {made.documents:,} of {made.of_documents:,} documents{answers}"
+
+
+def _row(report: BuildReport) -> tuple[str | int | float | None, ...]:
+    passed = sum(bool(check["passed"]) for check in report.checks)
+    left, goes = report.remaining_seconds, report.removed_after
+    return (
+        report.number,
+        f"{report.state} (pinned)" if report.pinned else report.state,
+        f"{report.since:%Y-%m-%d %H:%M}",
+        "; ".join(report.differs),
+        report.documents,
+        report.of_documents,
+        report.entries,
+        "" if left is None else duration(left),
+        round(report.spent, 6),
+        None if report.planned is None else round(report.planned, 6),
+        f"{passed} of {len(report.checks)}" if report.checks else "",
+        "" if goes is None else f"{goes:%Y-%m-%d %H:%M}",
+        report.index,
+    )

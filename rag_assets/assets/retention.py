@@ -1,0 +1,108 @@
+"""retention: what of a tenant is due next, what is held, and the receipts of what was erased.
+
+The daily pruning reports it, for tenants that have any of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from rag_assets.assets.descriptions import RETENTION
+from rag_assets.assets.metadata_values import table
+from rag_assets.assets.stage_context import OWNERS
+from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.retention_report import SOON, RetentionReport
+from rag_assets.storage.catalog.receipts import Receipt
+
+GROUP = "retention"
+_SHOWN = 20
+
+retention = dg.AssetSpec(
+    "retention",
+    deps=["raw_documents"],
+    partitions_def=tenants_partitions,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"postgres"},
+    description=RETENTION,
+)
+
+
+def retention_report(tenant_id: str, found: RetentionReport) -> dg.AssetMaterialization:
+    """A report on retention as a materialization, whose numbers Dagster plots over time.
+
+    Args:
+        tenant_id: the tenant.
+        found: about it.
+    """
+    return dg.AssetMaterialization(
+        "retention",
+        partition=tenant_id,
+        description=_headline(found),
+        metadata={
+            "rule": found.rule or "everything is kept as long as its source keeps it",
+            f"due within {SOON.days} days": sum(each.soon for each in found.due),
+            "held documents": found.held_documents,
+            "prunes to confirm": sum(found.prunes_to_confirm.values()),
+            "receipts": found.receipt_count,
+            "due next": table(
+                {"source type": "string", "next": "string", f"within {SOON.days} days": "int"},
+                [(d.source_type, f"{d.next:%Y-%m-%d %H:%M}", d.soon) for d in found.due],
+            ),
+            "holds": table(
+                {"held": "string", "since": "string", "by": "string", "reason": "string"},
+                [(str(h.scope), f"{h.at:%Y-%m-%d}", h.by, h.reason) for h in found.holds][:_SHOWN],
+            ),
+            "waiting for a person": table(
+                {"source": "string", "documents": "int", "command": "string"},
+                [
+                    (source, count, f"rag-assets prune {tenant_id} --confirm")
+                    for source, count in found.prunes_to_confirm.items()
+                ],
+            ),
+            "last receipts": table(
+                {
+                    "number": "int",
+                    "kind": "string",
+                    "rule": "string",
+                    "at": "string",
+                    "documents": "int",
+                    "counts": "string",
+                },
+                [_receipt(receipt) for receipt in found.receipts],
+            ),
+        },
+    )
+
+
+def _headline(found: RetentionReport) -> str:
+    return "; ".join(_parts(found)) or "nothing is due, held or erased"
+
+
+def _parts(found: RetentionReport) -> Iterator[str]:
+    if found.due:
+        first = min(found.due, key=lambda each: each.next)
+        yield f"next due: {first.source_type}, {first.next:%Y-%m-%d}"
+    if found.prunes_to_confirm:
+        yield f"{sum(found.prunes_to_confirm.values()):,} documents wait to be confirmed"
+    if found.held_documents:
+        yield f"{found.held_documents:,} held"
+    if found.receipt_count:
+        yield f"{found.receipt_count:,} receipts"
+
+
+def _receipt(receipt: Receipt) -> tuple[int, str, str, str, int, str]:
+    counts = (
+        f"{store}: {', '.join(f'{what} {count}' for what, count in of_store.items())}"
+        for store, of_store in receipt.counts.items()
+    )
+    return (
+        receipt.number,
+        receipt.kind,
+        receipt.rule,
+        f"{receipt.at:%Y-%m-%d %H:%M}",
+        len(receipt.documents),
+        "; ".join(counts),
+    )

@@ -1,0 +1,226 @@
+"""The documents that the next sync works on, and the work that they are, measured in memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rag_assets.common.batches import batched
+from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
+from rag_assets.ingest.chunking.kinds import ChunkParameters
+from rag_assets.ingest.chunking.model import embedding_text
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.records import parsed_digest
+from rag_assets.ingest.parsing.registry import parse_key
+from rag_assets.ingest.sources.masked_paths import ListedPaths
+from rag_assets.ingest.sources.model import DocumentSource
+from rag_assets.ingest.workers.tasks import ParseTask
+from rag_assets.pipeline.batches import texts_in_batches
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.source_plans import SourcePlan
+
+_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredWork:
+    """The work on documents that are due.
+
+    Attributes:
+        parse: those that would be parsed; the others' text is in the lake.
+        cut: those that would be cut into passages; those of the others are in the lake.
+        failed: those that would be quarantined.
+        chunks: of all that would be published.
+        embeddings, reused: distinct texts without and with a vector.
+        tokens: of the texts without one.
+        seconds: that parsing and cutting took.
+    """
+
+    parse: int = 0
+    cut: int = 0
+    failed: int = 0
+    chunks: int = 0
+    embeddings: int = 0
+    reused: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DueDocument:
+    """A document that the next sync would work on."""
+
+    source: DocumentSource
+    source_type: str
+    path: str
+    uri: str
+    media_type: str | None
+    options: ParseOptions
+    content_sha256: str
+    edition: int = 0
+
+    @property
+    def parse_key(self) -> str:
+        """Of its text in the lake."""
+        return parse_key(self.content_sha256, self.media_type, self.options, self.edition)
+
+
+class _Texts:
+    """The distinct texts so far, and those of them without a vector."""
+
+    def __init__(self, ctx: TenantContext) -> None:
+        self._ctx = ctx
+        self._seen: set[str] = set()
+        self._under_way = set(texts_in_batches(ctx))
+        self.missing = self.tokens = 0
+
+    def meet(self, texts: dict[str, str | None]) -> None:
+        """Count texts by hash; None where the text need not be read."""
+        new = {key: text for key, text in texts.items() if key not in self._seen}
+        self._seen |= set(new)
+        without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
+        without -= self._under_way
+        self.missing += len(without)
+        lacking = [text for key, text in new.items() if key in without and text is not None]
+        self.tokens += sum(self._ctx.embedder.count_tokens(lacking)) if lacking else 0
+
+    @property
+    def seen(self) -> int:
+        """The number of distinct texts."""
+        return len(self._seen)
+
+
+def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> Iterator[DueDocument]:
+    """The documents of a source that the next sync works on.
+
+    Args:
+        ctx: of the tenant.
+        plan: of the source.
+        pending: ids of listed documents whose entries are not the desired ones.
+    """
+    source = plan.source
+    changes = () if plan.listing is None else plan.listing.changes
+    for change in changes:
+        if change.kind in {"added", "changed"} and change.content_sha256 is not None:
+            document = change.document
+            yield DueDocument(
+                source,
+                document.source_type,
+                document.path,
+                document.uri,
+                document.media_type,
+                ctx.parse_options,
+                change.content_sha256,
+            )
+    # One that was only touched keeps its content, and may still be pending.
+    seen = {change.document.document_id for change in changes if change.kind != "touched"}
+    vanished = frozenset() if plan.listing is None else plan.listing.removed
+    paths = ListedPaths(source)
+    waiting = sorted(pending - seen - vanished)
+    for row in ctx.catalog.documents.find(ctx.ref.id, waiting):
+        if row.source == source.name and row.content_sha256 is not None:
+            yield DueDocument(
+                source,
+                row.source_type,
+                paths.of(row.document_id, row.path),
+                row.uri,
+                row.media_type,
+                ctx.parse_options,
+                row.content_sha256,
+                row.reindex_requests,
+            )
+
+
+def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
+    """Measure the work; parses and chunks in memory what the lake lacks."""
+    started = time.monotonic()
+    by_key: dict[str, list[DueDocument]] = {}
+    for item in due:
+        by_key.setdefault(item.parse_key, []).append(item)
+    texts = _Texts(ctx)
+    parse = failed = chunks = cut = 0
+    with ctx.worker_pool() as pool:
+        for keys in batched(by_key, _BATCH):
+            missing = ctx.lake.missing_parsed(keys)
+            parse += len(missing)
+            stored = {key: by_key[key] for key in keys if key not in missing}
+            found = _measure_stored(ctx, stored, texts)
+            chunks, cut = chunks + found.chunks, cut + found.cut
+            tasks = (_task(key, by_key[key][0]) for key in keys if key in missing)
+            for outcome in pool.map(tasks):
+                if isinstance(outcome.result, ParsedText):
+                    ways = _ways(ctx, by_key[outcome.key], outcome.result.media_type)
+                    chunks += _measure_parsed(outcome.result, ways, texts)
+                    cut += len(ways)
+                else:
+                    failed += 1
+    return MeasuredWork(
+        parse=parse,
+        cut=cut,
+        failed=failed,
+        chunks=chunks,
+        embeddings=texts.missing,
+        reused=texts.seen - texts.missing,
+        tokens=texts.tokens,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _measure_stored(
+    ctx: TenantContext, due: Mapping[str, list[DueDocument]], texts: _Texts
+) -> MeasuredWork:
+    """Documents, by parse_key, whose text is in the lake; chunks are read or made in memory."""
+    heads = ctx.lake.parsed_heads(list(due))
+    wanted = {
+        chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
+        for key, head in heads.items()
+        for chosen in _ways(ctx, due[key], head.media_type)
+    }
+    count = cut = 0
+    stored = ctx.lake.chunk_sets(set(wanted))
+    for set_key, (key, chosen) in wanted.items():
+        if set_key in stored:
+            rows = stored[set_key].chunks
+            title = heads[key].title
+            texts.meet({c.text_sha256: embedding_text(title, c.heading_path, c.text) for c in rows})
+            count += len(rows)
+        else:
+            row = ctx.lake.parsed([key])[key]
+            count += _measure_parsed(row.parsed, [chosen], texts)
+            cut += 1
+    return MeasuredWork(chunks=count, cut=cut)
+
+
+def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: _Texts) -> int:
+    count = 0
+    for chosen in ways:
+        made = chunk_document(parsed, chosen, parsed_digest=parsed_digest(parsed))
+        texts.meet(
+            {
+                chunk.text_sha256: embedding_text(parsed.title, chunk.heading_path, chunk.text)
+                for chunk in made.chunks
+            }
+        )
+        count += len(made.chunks)
+    return count
+
+
+def _ways(ctx: TenantContext, due: Iterable[DueDocument], media_type: str) -> set[ChunkParameters]:
+    """The chunk parameters for one content: copies in two sources may be cut differently."""
+    return {
+        ctx.tenant.chunk_parameters(
+            source=item.source.name, source_type=item.source_type, media_type=media_type
+        )
+        for item in due
+    }
+
+
+def _task(key: str, item: DueDocument) -> ParseTask:
+    def read() -> bytes:
+        return item.source.read(item.path, max_bytes=item.source.max_bytes)
+
+    return ParseTask(
+        key=key, name=item.uri, media_type=item.media_type, read=read, options=item.options
+    )

@@ -1,0 +1,227 @@
+"""Estimates of a plan: how long its sync takes, what it adds on disk, what edits cost twice.
+
+Each is computed from what was measured on the tenant's own builds, lake and index. What was never
+measured is unknown, with the reason: no figure of another tenant or machine takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rag_assets.common.errors import BuildNotWritable
+from rag_assets.models.factory import price_of
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.recipes import Recipe, recipe_of
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.lake.model import TableSize
+from rag_assets.storage.lake.tenant_tables import vectors_table
+
+_BYTES_OF_A_NUMBER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class WorkAhead:
+    """What a sync would do.
+
+    Attributes:
+        parsed, cut: texts and chunk sets that it would append to the lake.
+        embedded: vectors that it would append.
+        written: entries that it would write.
+        preparing_seconds: that parsing and cutting took for the plan.
+        batch: whether the vectors come from the provider's batch API.
+    """
+
+    parsed: int
+    cut: int
+    embedded: int
+    written: int
+    preparing_seconds: float
+    batch: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Twice:
+    """What an edit costs while the build that answers and the wanted one are both kept current.
+
+    Attributes:
+        embedded: whether a text of an edit is embedded for each of them; else it is embedded once,
+            and written to both.
+        texts_serving, texts_wanted: passages of a document, on average; None before a build has
+            any.
+        dollars_serving, dollars_wanted: that embedding a document cost, on average; None where no
+            price is known, or no document was embedded.
+    """
+
+    embedded: bool
+    texts_serving: float | None
+    texts_wanted: float | None
+    dollars_serving: float | None
+    dollars_wanted: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The estimates of a plan.
+
+    Attributes:
+        seconds: of the sync; None if not all of it was ever measured.
+        bytes: on disk, in lake and index, before compaction; likewise.
+        rates_lacking, sizes_lacking: what was never measured.
+    """
+
+    seconds: float | None
+    bytes: int | None
+    rates_lacking: tuple[str, ...] = ()
+    sizes_lacking: tuple[str, ...] = ()
+
+
+NOTHING_TO_ESTIMATE = Estimate(0.0, 0)
+
+
+def estimate(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) -> Estimate:
+    """Estimate a sync's duration and what it adds on disk; reads sizes of lake and index.
+
+    Args:
+        ctx: of the tenant, configured for the build that the sync works on.
+        builds: all of the tenant's, oldest first.
+        work: of the sync.
+    """
+    parts = {"reading": work.preparing_seconds, **_rated(ctx, builds, work)}
+    sizes = {
+        what: average and count * average for what, count, average in _sized(ctx, builds, work)
+    }
+    seconds, rates_lacking = _sum(parts)
+    total, sizes_lacking = _sum(sizes)
+    return Estimate(seconds, None if total is None else round(total), rates_lacking, sizes_lacking)
+
+
+def _sum(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[str, ...]]:
+    """The sum, or the names of the parts that are not known."""
+    lacking = tuple(name for name, part in parts.items() if part is None)
+    return (None if lacking else sum(part or 0.0 for part in parts.values())), lacking
+
+
+def _rated(
+    ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead
+) -> dict[str, float | None]:
+    """The seconds of each part of the work, at the newest known rate."""
+    embedder_id = ctx.embedder.embedder_id
+    embedding = [g.pace.texts_per_second for g in builds if g.embedder_id == embedder_id]
+    writing = [g.pace.entries_per_second for g in builds]
+    parts: dict[str, float | None] = {}
+    if work.embedded and not work.batch:
+        rate = _newest(embedding)
+        parts[f"texts embedded a second by {embedder_id}"] = rate and work.embedded / rate
+    if work.written:
+        rate = _newest(writing)
+        parts["entries written a second"] = rate and work.written / rate
+    return parts
+
+
+def _newest(rates: Sequence[float | None]) -> float | None:
+    known = [rate for rate in rates if rate]
+    return known[-1] if known else None
+
+
+def _sized(
+    ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead
+) -> Iterator[tuple[str, int, float | None]]:
+    """What is added, how many of it, and the average bytes of what is there."""
+    tables = ctx.lake.size().tables if work.parsed or work.cut or work.embedded else {}
+    if work.parsed:
+        yield "bytes of a parsed text", work.parsed, _per_row(tables.get("parsed_text"))
+    if work.cut:
+        yield "bytes of a document's passages", work.cut, _per_row(tables.get("chunks"))
+    if work.embedded:
+        yield "bytes of a vector", work.embedded, _per_vector(ctx, builds, tables)
+    if work.written:
+        yield "bytes of an entry", work.written, _per_entry(ctx, builds)
+
+
+def _per_row(size: TableSize | None) -> float | None:
+    return size.bytes / size.rows if size is not None and size.rows else None
+
+
+def _per_vector(
+    ctx: TenantContext, builds: Sequence[Generation], tables: Mapping[str, TableSize]
+) -> float | None:
+    """Average bytes of the embedder's vectors; else of another's, corrected by its dimensions."""
+    own = _per_row(tables.get(vectors_table(ctx.embedder.embedder_id)))
+    if own is not None:
+        return own
+    for build in reversed(builds):
+        average = _per_row(tables.get(vectors_table(build.embedder_id)))
+        if average is not None:
+            return _corrected(average, ctx, build)
+    return None
+
+
+def _per_entry(ctx: TenantContext, builds: Sequence[Generation]) -> float | None:
+    """Average bytes in the newest build's index that has entries, corrected by its dimensions."""
+    for build in reversed(builds):
+        average = ctx.store.indexes.bytes_per_entry(build.index_name)
+        if average is not None:
+            return _corrected(average, ctx, build)
+    return None
+
+
+def _corrected(average: float, ctx: TenantContext, build: Generation) -> float:
+    more = ctx.embedder.dimensions - build.dimensions
+    return max(0.0, average + _BYTES_OF_A_NUMBER * more)
+
+
+def edits_twice(
+    ctx: TenantContext,
+    builds: Sequence[Generation],
+    wanted: Generation | None,
+    *,
+    chunks: int,
+    documents: int,
+    cost: float | None,
+) -> Twice | None:
+    """What an edit costs while two builds live; None where one build alone is kept current.
+
+    Args:
+        ctx: of the tenant, configured for the wanted build.
+        builds: all of the tenant's.
+        wanted: the build that is to answer; None if it is not opened yet.
+        chunks, documents, cost: of the plan, for the wanted build.
+    """
+    serving = next((g for g in builds if g.state == "SERVING"), None)
+    if serving is None or (wanted is not None and wanted.number == serving.number):
+        return None
+    try:
+        beside = ctx.for_build(serving)
+    except BuildNotWritable:
+        return None  # Edits do not reach it.
+    numbers = {serving.number: None} | ({} if wanted is None else {wanted.number: None})
+    progress = ctx.catalog.build_progress.of(ctx.ref.id, numbers)
+    held, done = progress[serving.number], None if wanted is None else progress[wanted.number]
+    finished = (done.entries, done.documents) if done is not None else (0, 0)
+    spent = 0.0 if wanted is None else wanted.spent
+    will_spend = None if cost is None else spent + cost
+    total = finished[1] + documents
+    priced = price_of(beside.tenant.embedder) is not None and serving.spent
+    return Twice(
+        embedded=_has_other_vectors(ctx, serving),
+        texts_serving=_average(held.entries, held.documents),
+        texts_wanted=_average(finished[0] + chunks, total),
+        dollars_serving=_average(serving.spent, held.documents) if priced else None,
+        dollars_wanted=None if will_spend is None else _average(will_spend, total),
+    )
+
+
+def _has_other_vectors(ctx: TenantContext, serving: Generation) -> bool:
+    """Whether the wanted build has other texts than the serving one, or other vectors of them."""
+    if ctx.embedder.embedder_id != serving.embedder_id:
+        return True
+    theirs = recipe_of(serving)
+    if theirs is None:
+        return True
+    ours = Recipe.of(ctx.tenant, theirs.vector_index)
+    return (ours.chunker, ours.chunkers) != (theirs.chunker, theirs.chunkers)
+
+
+def _average(total: float, count: int) -> float | None:
+    return total / count if count else None

@@ -1,0 +1,171 @@
+"""The entries of a generation compared with the catalog's versions; asks no store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from rag_assets.storage.catalog.index_rows import HeldVersion
+from rag_assets.storage.index.model import Owner, ScannedEntry, VersionCount, entry_id
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The difference between a live index and the catalog.
+
+    Attributes:
+        expected, live: counts of the generation's entries.
+        missing: documents of which entries are lacking.
+        altered: documents with an entry that another writer changed, or that has
+            another access scope than the catalog's.
+        orphans: ids of entries of this tenant that belong to no recorded version.
+        foreign: ids of entries routed to this tenant that carry another tenant's id, or the
+            other way round.
+        displaced: documents of which such an entry was one.
+        vectors: documents with an entry whose vector is not the lake's.
+    """
+
+    expected: int
+    live: int
+    missing: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()
+    orphans: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    displaced: tuple[str, ...] = ()
+    vectors: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Counts only: a log line cannot hold thousands of ids."""
+        return (
+            f"{self.live:,} of {self.expected:,} entries; documents with entries missing:"
+            f" {len(self.missing):,}, altered: {len(self.altered):,}, altered vectors:"
+            f" {len(self.vectors):,}; orphaned entries: {len(self.orphans):,}, foreign:"
+            f" {len(self.foreign):,}"
+        )
+
+    @property
+    def none(self) -> bool:
+        """Whether the index equals the catalog."""
+        return not (self.damaged or self.orphans or self.foreign)
+
+    @property
+    def damaged(self) -> list[str]:
+        """Documents of which entries have to be written again."""
+        return sorted({*self.missing, *self.altered, *self.displaced, *self.vectors})
+
+
+@dataclass(slots=True)
+class _Tally:
+    key: str
+    count: int
+    scope: str | None
+    seen: int = 0
+
+
+def compare_index(
+    held: Iterable[HeldVersion],
+    live: Iterable[ScannedEntry],
+    owner: Owner,
+    others: Iterable[int] = (),
+    leaving: Collection[str] = (),
+) -> Drift:
+    """Compare the catalog's versions of a generation with the entries of a scan.
+
+    Memory grows with the documents, not with the entries.
+
+    Args:
+        held: the catalog's versions of the generation.
+        live: every entry that a scan found for the tenant.
+        owner: the owner of the generation's entries.
+        others: the tenant's other live generations, whose entries are ignored.
+        leaving: ids of deleted documents, whose entries the next sync deletes.
+    """
+    tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
+    elsewhere = set(others)
+    altered: set[str] = set()
+    strange: dict[str, bool] = {}
+    count = 0
+    for entry in live:
+        if entry.tenant != owner.tenant or not entry.correctly_routed:
+            strange[entry.id] = True
+        elif entry.incarnation == owner.incarnation and (
+            entry.generation in elsewhere or entry.document_id in leaving
+        ):
+            continue
+        elif not _belongs(entry, owner, tallies):
+            strange[entry.id] = False
+        else:
+            count += 1
+            tally = tallies[entry.document_id]
+            tally.seen += 1
+            if not entry.intact or tally.scope not in {None, entry.access_scope}:
+                altered.add(entry.document_id)
+    in_place = _in_place(strange, tallies, owner) if strange else {}
+    orphans = [id_ for id_, is_foreign in strange.items() if not is_foreign and id_ not in in_place]
+    altered |= {in_place[id_] for id_ in in_place if not strange[id_]}
+    missing = [id_ for id_, tally in tallies.items() if tally.seen < tally.count]
+    return Drift(
+        expected=sum(tally.count for tally in tallies.values()),
+        live=count,
+        missing=tuple(sorted(missing)),
+        altered=tuple(sorted(altered)),
+        orphans=tuple(sorted(orphans)),
+        foreign=tuple(sorted(id_ for id_, is_foreign in strange.items() if is_foreign)),
+        displaced=tuple(sorted({in_place[id_] for id_ in in_place if strange[id_]})),
+    )
+
+
+def suspects(
+    held: Iterable[HeldVersion], counts: Iterable[VersionCount], leaving: Collection[str] = ()
+) -> set[str | None]:
+    """Documents of which a generation has another number of entries than the catalog says.
+
+    Args:
+        held: the catalog's versions of the generation.
+        counts: of the generation's entries.
+        leaving: ids of deleted documents, whose entries the next sync deletes.
+    """
+    tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
+    found: set[str | None] = set()
+    for version in counts:
+        tally = tallies.get(version.document_id or "")
+        if version.document_id in leaving:
+            continue
+        if (
+            tally is None
+            or version.index_key != tally.key
+            or tally.scope not in {None, version.access_scope}
+        ):
+            found.add(version.document_id)
+        else:
+            tally.seen += version.count
+    return found | {id_ for id_, tally in tallies.items() if tally.seen != tally.count}
+
+
+def _in_place(ids: Collection[str], tallies: Mapping[str, _Tally], owner: Owner) -> dict[str, str]:
+    """Those of these entries whose ids are those of missing ones, with their documents.
+
+    They were not added: they are entries of ours whose fields were changed. Each is counted as
+    seen.
+    """
+    found: dict[str, str] = {}
+    for document_id, tally in tallies.items():
+        if tally.seen >= tally.count:
+            continue
+        for ordinal in range(tally.count):
+            id_ = entry_id(owner, document_id, tally.key, ordinal)
+            if id_ in ids:
+                found[id_] = document_id
+                tally.seen += 1
+    return found
+
+
+def _belongs(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> bool:
+    tally = tallies.get(entry.document_id)
+    return (
+        tally is not None
+        and (entry.incarnation, entry.generation) == (owner.incarnation, owner.generation)
+        and entry.index_key == tally.key
+        and 0 <= entry.ordinal < tally.count
+        and entry.id == entry_id(owner, entry.document_id, entry.index_key, entry.ordinal)
+    )

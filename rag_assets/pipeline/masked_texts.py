@@ -1,0 +1,155 @@
+"""Masks what new rules find in the texts of the lake, as they are stored.
+
+A found text is masked and kept under the key that its documents have from then on. So nothing is
+parsed, and a document keeps answering also where its source is gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from rag_assets.common.batches import batched
+from rag_assets.common.hashing import key_of
+from rag_assets.ingest.parsing.document_masker import masked_again
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.records import parsed_digest
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.generations import found_builds
+from rag_assets.pipeline.live_keys import record_missing
+from rag_assets.pipeline.slices import parsed_documents
+from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.rescan_model import FoundTexts
+from rag_assets.storage.lake.model import ParsedRow
+
+_BATCH = 2_000
+_CHUNK_SETS = 200
+NOT_SCANNED = "not scanned in time"
+"""Stands for a rule where a text takes too long to be scanned, and is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A text in which something was found.
+
+    Attributes:
+        masked: with it masked; None if it could not be scanned.
+        rules: of each credential.
+    """
+
+    text: ParsedText
+    masked: ParsedText | None
+    rules: Sequence[str]
+
+    def changes(self, start: int, end: int) -> bool:
+        """Whether something is masked in a part of the text, or in the headings above it."""
+        if self.masked is None or self.masked.blocks != self.text.blocks:
+            return True
+        return self.masked.text[start:end] != self.text.text[start:end]
+
+
+class MaskedTexts:
+    """Masks texts of one tenant.
+
+    Args:
+        ctx: of the tenant, under its lock.
+        scanner: uses the new rules.
+    """
+
+    def __init__(self, ctx: TenantContext, scanner: SecretScanner) -> None:
+        self._ctx = ctx
+        self._scanner = scanner
+
+    def masked(self, keys: Collection[str]) -> FoundTexts | None:
+        """Mask the texts with these keys; None if no credential is found in any of them."""
+        found: dict[str, _Found] = {}
+        for key, row in sorted(self._ctx.lake.parsed(keys).items()):
+            try:
+                again = masked_again(row.parsed, self._scanner)
+            except TimeoutError:
+                found[key] = _Found(row.parsed, None, [NOT_SCANNED])
+                continue
+            if again is not None:
+                found[key] = _Found(row.parsed, *again)
+        return self._kept(found) if found else None
+
+    def _kept(self, found: Mapping[str, _Found]) -> FoundTexts:
+        """Write the masked texts to the lake, before the catalog refers to them."""
+        ctx = self._ctx
+        behind = [id_ for key in found for id_ in self._behind.get(key, ())]
+        versions = ctx.catalog.rescans.versions(ctx.ref.id, found.keys())
+        holders = self._present({*behind, *(one.document_id for one in versions)}, found)
+        chunk_sets = {one.chunk_set_key: one.parse_key for one in versions if one.chunk_set_key}
+        for item in parsed_documents(ctx, holders):
+            chunk_sets[item.chunk_set_key] = ctx.parse_key(item.document)
+        kept = {key: _key_for_holds(key, one.masked) for key, one in found.items()}
+        rows = {ctx.parse_key(_requested(one)): found[ctx.parse_key(one)] for one in holders}
+        if self._held:
+            rows |= {new: found[key] for key, new in kept.items() if new is not None}
+        masked = [
+            ParsedRow(key, parsed_digest(text), text)
+            for key in sorted(ctx.lake.missing_parsed(rows))
+            if (text := rows[key].masked) is not None
+        ]
+        ctx.lake.append_parsed(masked)
+        return FoundTexts(
+            masked=kept,
+            chunk_sets=chunk_sets.keys(),
+            hashes=self._hashes(chunk_sets, found),
+            present={one.document_id: one.reindex_requests for one in holders},
+            rules=Counter(rule for one in found.values() for rule in one.rules),
+        )
+
+    def _hashes(self, chunk_sets: Mapping[str, str], found: Mapping[str, _Found]) -> set[str]:
+        """The hashes of those chunks in which something is masked."""
+        return {
+            chunk.text_sha256
+            for keys in batched(chunk_sets, _CHUNK_SETS)
+            for key, row in self._ctx.lake.chunk_sets(keys).items()
+            for chunk in row.chunks
+            if found[chunk_sets[key]].changes(chunk.start, chunk.end)
+        }
+
+    def _present(self, ids: Collection[str], found: Collection[str]) -> list[Document]:
+        """Those of these documents of which a found text is the present one."""
+        ctx = self._ctx
+        return [
+            document
+            for batch in batched(sorted(ids), _BATCH)
+            for document in ctx.catalog.documents.find(ctx.ref.id, batch)
+            if document.content_sha256 is not None and ctx.parse_key(document) in found
+        ]
+
+    @cached_property
+    def _held(self) -> bool:
+        return bool(self._ctx.catalog.holds.all(self._ctx.ref.id))
+
+    @cached_property
+    def _behind(self) -> dict[str, list[str]]:
+        """By parse_key, the documents whose present text is in no build, and would be used."""
+        ctx = self._ctx
+        builds = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
+        keys = {build.generation.number: build.context.config_key for build in builds} or {
+            0: ctx.config_key
+        }
+        found: dict[str, list[str]] = {}
+        for build in builds:
+            record_missing(build.context, build.generation.number, build.context.config_key)
+        for number, config_key in keys.items():
+            ids = ctx.catalog.lake_keys.behind(ctx.ref.id, number, config_key)
+            for batch in batched(ids, _BATCH):
+                for document in ctx.catalog.documents.find(ctx.ref.id, batch):
+                    found.setdefault(ctx.parse_key(document), []).append(document.document_id)
+        return found
+
+
+def _key_for_holds(key: str, text: ParsedText | None) -> str | None:
+    return None if text is None else key_of("masked", key, parsed_digest(text))
+
+
+def _requested(document: Document) -> Document:
+    """The document after one more request to index it anew."""
+    return replace(document, reindex_requests=document.reindex_requests + 1)

@@ -1,0 +1,95 @@
+"""Proof of a tenant's removal: nothing of it is found in any store that can be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.pipeline.proof import MOST_PHRASES, phrases_of, proof_of
+from rag_assets.storage.blobs.store import BlobStore
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.erasure_rows import Erasure
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.index.store import VectorStore
+from rag_assets.storage.lake.store import Lake
+
+_BATCH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class TenantTraces:
+    """What a tenant would leave behind, held in memory alone; a sample where it is very large.
+
+    Attributes:
+        texts: ids of documents, and phrases of their texts.
+        names: of documents.
+    """
+
+    texts: Sequence[str]
+    names: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The stores of an installation."""
+
+    catalog: Catalog
+    lake: Lake
+    store: VectorStore
+    blobs: BlobStore
+
+
+def traces_of_tenant(catalog: Catalog, lake: Lake, erasure: Erasure) -> TenantTraces:
+    """Collect what a tenant would leave behind, before it is removed."""
+    ids = erasure.document_ids[:MOST_PHRASES]
+    phrases = phrases_of(_texts(lake, erasure))
+    return TenantTraces([*ids, *phrases], catalog.traces.names(erasure.ref, ids))
+
+
+def prove_removal(
+    stores: Stores, record: TenantRecord, erasure: Erasure, traces: TenantTraces
+) -> dict[str, Any]:
+    """Clean the files that others use as well, and look for what is left of a tenant.
+
+    Args:
+        stores: of the installation.
+        record: the tenant, of which its own row alone is left.
+        erasure: its removal.
+        traces: collected before it.
+    """
+    catalog, store = stores.catalog, stores.store
+    names = store.indexes.names()
+    deleted_entries = 0
+    for name in erasure.progress.get("indexes", ()):
+        if name not in names:
+            continue
+        if catalog.generations.in_index(name):
+            deleted_entries += store.indexes.expunge(name)
+        else:
+            store.indexes.drop(name)
+    dead_rows = catalog.traces.vacuum()
+    left = sum(1 for name in store.indexes.names() for _ in store.entries.scan(name, record.id))
+    found = {
+        "index": left,
+        "lake": sum(tenant_id == record.id for tenant_id, _ in stores.lake.incarnations()),
+        "blobs": sum(tenant_id == record.id for tenant_id, _ in stores.blobs.incarnations()),
+        "postgres": catalog.traces.holding(record.id, traces.texts, traces.names),
+    }
+    embedder = record.config.get("embedder", {})
+    remote = embedder.get("provider", "local") not in {"local", "deterministic"}
+    searched_for = ["the tenant", "document ids", "names", "phrases"]
+    return proof_of(searched_for, found, deleted_entries, dead_rows, remote=remote)
+
+
+def _texts(lake: Lake, erasure: Erasure) -> Iterator[str]:
+    tables = lake.tenant(erasure.ref.id, erasure.ref.incarnation)
+    try:
+        for keys in batched(islice(sorted(tables.parsed_keys()), MOST_PHRASES), _BATCH):
+            for row in tables.parsed(keys).values():
+                yield row.parsed.text
+    except ServiceUnavailable:
+        return  # A table that cannot be read is deleted as well.

@@ -1,0 +1,82 @@
+"""Reports on retention: what is due next, what is held, and what was erased."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.retention import cutoffs_of, rule_of
+from rag_assets.storage.catalog.holds import Hold
+from rag_assets.storage.catalog.receipts import Receipt
+
+SOON: Final = timedelta(days=7)
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DueNext:
+    """The documents of one source type that age.
+
+    Attributes:
+        next: when the oldest is past its retention.
+        soon: how many are within SOON, those included that are now.
+    """
+
+    source_type: str
+    next: datetime
+    soon: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionReport:
+    """What is due, held and erased of one tenant.
+
+    Attributes:
+        rule: the setting; None where everything is kept.
+        due: by source type.
+        holds: oldest first.
+        held_documents: how many these cover.
+        prunes_to_confirm: documents that a person has to confirm, by source.
+        receipts: the last ones, the newest first.
+        receipt_count: of all.
+    """
+
+    rule: str | None
+    due: Sequence[DueNext]
+    holds: Sequence[Hold]
+    held_documents: int
+    prunes_to_confirm: Mapping[str, int]
+    receipts: Sequence[Receipt]
+    receipt_count: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to tell."""
+        return not (self.rule or self.holds or self.receipt_count)
+
+
+def report_retention(ctx: TenantContext) -> RetentionReport:
+    """Report on a tenant's retention; changes nothing."""
+    tenant_id, now = ctx.ref.id, ctx.clock.now()
+    cutoffs, ahead = cutoffs_of(ctx.tenant, now), cutoffs_of(ctx.tenant, now + SOON)
+    due: list[DueNext] = []
+    if cutoffs is not None and ahead is not None:
+        due = [
+            DueNext(aging.source_type, now + aging.left, aging.before)
+            for aging in ctx.catalog.retention.aging(tenant_id, cutoffs, ahead)
+        ]
+    receipts = ctx.catalog.receipts.all(tenant_id)
+    holds = ctx.catalog.holds.all(tenant_id)
+    syncs = ctx.catalog.syncs.all(tenant_id)
+    return RetentionReport(
+        rule=None if cutoffs is None else rule_of(ctx.tenant),
+        due=due,
+        holds=holds,
+        held_documents=ctx.catalog.holds.document_count(tenant_id) if holds else 0,
+        prunes_to_confirm={name: s.held_prunes for name, s in syncs.items() if s.held_prunes},
+        receipts=receipts[: -_SHOWN - 1 : -1],
+        receipt_count=len(receipts),
+    )

@@ -1,0 +1,96 @@
+"""What is stored of documents that no source can give again, compared with the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeAlias
+
+from rag_assets.pipeline.blobs import compare_blobs
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.shares import BYTES_A_SECOND, Share
+
+_UNSWEPT = timedelta(days=8)
+"""A file of this age that is nobody's should have gone with the weekly compaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDrift:
+    """The difference between one store and what the catalog knows of it.
+
+    Attributes:
+        store, one: its name, and what one of its things is called.
+        remedy: what to do about a difference.
+        compared: how many contents were compared.
+        missing, altered: ids of documents whose stored content is lacking, or is another one.
+        nobodys: names of stored things that belong to no document and to no source.
+    """
+
+    store: str
+    one: str
+    remedy: str
+    compared: int = 0
+    missing: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()
+    nobodys: tuple[str, ...] = ()
+
+    @property
+    def none(self) -> bool:
+        """Whether nothing differs."""
+        return not (self.missing or self.altered or self.nobodys)
+
+
+def compare_stored(ctx: TenantContext, share: Share) -> list[StoredDrift]:
+    """Compare each store with the catalog; changes nothing.
+
+    Args:
+        ctx: of the tenant.
+        share: of the documents whose contents are compared; what is missing is always found.
+    """
+    return [compare(ctx, share) for compare in STORES]
+
+
+def compare_records(ctx: TenantContext, share: Share) -> StoredDrift:
+    """Compare the tenant's pushed records with its documents."""
+    pushed = [config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).pushed]
+    found = ctx.catalog.record_drift.of(ctx.ref.id, pushed, share.hashes)
+    return StoredDrift(
+        store="records",
+        one="record",
+        remedy="push it again; of records that are nobody's, configure the source again and delete"
+        " them",
+        compared=found.compared,
+        missing=found.missing,
+        altered=found.altered,
+        nobodys=found.nobodys,
+    )
+
+
+def compare_uploads(ctx: TenantContext, share: Share) -> StoredDrift:
+    """Compare the tenant's uploaded files with its uploads."""
+    found: dict[str, set[str]] = {"missing": set(), "altered": set(), "nobody's": set()}
+    differences = compare_blobs(
+        ctx.catalog,
+        ctx.blobs,
+        ctx.ref,
+        is_read=share.__contains__,
+        older_than=ctx.clock.now() - _UNSWEPT,
+        bytes_a_second=BYTES_A_SECOND,
+    )
+    for one in differences:
+        found[one.fault].update(one.document_ids or (one.sha256,))
+    return StoredDrift(
+        store="files",
+        one="uploaded file",
+        remedy="upload it again; `rag-assets uploads list TENANT` names it",
+        missing=tuple(sorted(found["missing"])),
+        altered=tuple(sorted(found["altered"])),
+        nobodys=tuple(sorted(found["nobody's"])),
+    )
+
+
+Comparison: TypeAlias = Callable[[TenantContext, Share], StoredDrift]
+
+STORES: tuple[Comparison, ...] = (compare_records, compare_uploads)
+"""One comparison for each store whose contents are nowhere else."""

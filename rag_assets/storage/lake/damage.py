@@ -1,0 +1,136 @@
+"""Files of a table that were lost or damaged: finds them, and takes them out of the table.
+
+A table's log lists its files with their sizes. A listed file that is missing, has another size or
+is no Parquet file makes every read of the table fail. Files that no log lists may still hold rows
+that were lost with a log.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Set
+
+import polars as pl
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import RemoveAction
+
+from rag_assets.common.hashing import HashRange, sha256_hex
+from rag_assets.storage.lake.model import DamagedFile, FileFault
+from rag_assets.storage.lake.selection import rows_with
+from rag_assets.storage.lake.table import LOG_FOLDER, DataFile, KeyedTable
+
+_LOG = f"{LOG_FOLDER}/"
+
+
+def damaged_files(
+    name: str, table: KeyedTable, decoded: HashRange | None = None
+) -> Iterator[DamagedFile]:
+    """The damaged files of a table.
+
+    Args:
+        name: of the table.
+        table: the table; it need not exist.
+        decoded: files with a name whose hash is in this range are read to their ends.
+    """
+    with table.translated_errors("read"):
+        try:
+            opened = table.open()
+        except DeltaError:
+            yield DamagedFile(name, _LOG, "unreadable")
+            return
+        if opened is None:
+            if any(_parquet_files(table)):
+                yield DamagedFile(name, _LOG, "missing")
+            return
+        for file in table.files():
+            whole = decoded is not None and sha256_hex(file.path) in decoded
+            fault = _fault(table, file, whole=whole)
+            if fault is not None:
+                yield DamagedFile(name, file.path, fault, file.bytes)
+
+
+def drop_damaged(table: KeyedTable, damaged: Iterable[DamagedFile]) -> None:
+    """Take damaged files out of a table, so that the others can be read again.
+
+    A log that cannot be read is deleted; `salvage` finds the rows of its files.
+    """
+    damaged = list(damaged)
+    if any(file.path == _LOG for file in damaged):
+        table.guard()
+        (table.location.child(LOG_FOLDER)).remove()
+        table.forget()
+        return
+    opened = table.open()
+    if opened is None or not damaged:
+        return
+    now = int(time.time() * 1000)
+    removed = [
+        RemoveAction(path=file.path, data_change=True, deletion_timestamp=now, size=file.bytes)
+        for file in damaged
+    ]
+    table.guard()
+    opened.create_write_transaction(list(removed), mode="append", schema=opened.schema())
+    table.forget()
+
+
+def salvage(
+    table: KeyedTable, keys: Set[str], *, name: str | None = None, description: str = ""
+) -> int:
+    """Append rows that only files have which the table does not list; returns their number.
+
+    Args:
+        table: the table; it need not exist.
+        keys: of the rows.
+        name, description: of the table, if this creates it.
+    """
+    left = set(keys)
+    if not left:
+        return 0
+    listed = {file.path for file in table.files()}
+    saved = 0
+    for url in list(_parquet_files(table)):
+        if url.rsplit("/", 1)[-1] in listed or not left:
+            continue
+        rows = _readable(table, url, left)
+        if rows is None:
+            continue
+        if rows.is_empty():
+            continue
+        table.append(rows, name=name, description=description)
+        saved += len(rows)
+        left -= set(rows[table.kind.key])
+    return saved
+
+
+def _readable(table: KeyedTable, url: str, keys: Set[str]) -> pl.DataFrame | None:
+    rows = rows_with(_scan(table, url).select(list(table.kind.schema)), table.kind.key, keys)
+    try:
+        return rows.collect()
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+
+
+def _parquet_files(table: KeyedTable) -> Iterator[str]:
+    for url in table.location.files():
+        if url.endswith(".parquet") and f"/{_LOG}" not in url:
+            yield url
+
+
+def _fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | None:
+    url = f"{table.location.url}/{file.path}"
+    size = table.location.size_of(url)
+    if size is None:
+        return "missing"
+    if size != file.bytes:
+        return "cut"
+    rows = _scan(table, url)
+    try:
+        rows.select(list(table.kind.schema) if whole else pl.len()).collect()
+    except pl.exceptions.PolarsError:
+        return "unreadable"
+    return None
+
+
+def _scan(table: KeyedTable, url: str) -> pl.LazyFrame:
+    options = dict(table.location.storage_options) or None
+    return pl.scan_parquet(url, glob=False, storage_options=options)

@@ -1,0 +1,71 @@
+"""Files of a tenant's tables that were lost or damaged; loads Polars when it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from rag_assets.common.hashing import HashRange
+from rag_assets.storage.lake.location import Location
+from rag_assets.storage.lake.model import DamagedFile, LiveKeys
+from rag_assets.storage.lake.tenant_tables import TenantTables
+
+
+class LakeDamage:
+    """Finds damaged files, takes them out of their tables, and saves rows of others.
+
+    Args:
+        location: the incarnation's folder.
+        tables: in it.
+    """
+
+    def __init__(self, location: Location, tables: TenantTables) -> None:
+        self._location = location
+        self._tables = tables
+
+    def files(self, decoded: HashRange | None = None) -> list[DamagedFile]:
+        """Files that the tables list and that are missing, cut or cannot be read.
+
+        Args:
+            decoded: files with a name whose hash is in this range are read to their ends.
+        """
+        if not any(self._location.folders()):
+            return []
+        from rag_assets.storage.lake import damage
+
+        return [
+            file
+            for name, table in self._tables.all().items()
+            for file in damage.damaged_files(name, table, decoded)
+        ]
+
+    def drop(self, files: Collection[DamagedFile]) -> None:
+        """Take damaged files out of their tables, so that the other files can be read again.
+
+        A table whose log is damaged loses it; `salvage` takes rows from the files that are left.
+
+        Raises:
+            TenantGone, TenantLocked: by the guard.
+        """
+        from rag_assets.storage.lake import damage
+
+        for name, table in self._tables.all().items():
+            damage.drop_damaged(table, [file for file in files if file.table == name])
+
+    def salvage(self, lost: LiveKeys, embedder_id: str, dimensions: int) -> None:
+        """Take lost rows from files that the tables do not list.
+
+        Args:
+            lost: keys of the rows; None: no row of that table.
+            embedder_id: of the vectors.
+            dimensions: of the vectors.
+        """
+        from rag_assets.storage.lake import damage
+
+        damage.salvage(self._tables.parsed(), lost.parsed or set())
+        damage.salvage(self._tables.chunks(), lost.chunk_sets or set())
+        damage.salvage(
+            self._tables.vectors(embedder_id),
+            lost.texts or set(),
+            name=embedder_id,
+            description=str(dimensions),
+        )

@@ -1,0 +1,145 @@
+"""Files that are lost or damaged: they are named, left out by checks, and their rows saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_assets.common.errors import ServiceUnavailable, TenantLocked
+from rag_assets.common.hashing import HashRange, sha256_hex
+from rag_assets.storage.lake.location import embedder_slug
+from rag_assets.storage.lake.model import LakeMark, LiveKeys
+from rag_assets.storage.lake.store import Lake, TenantLake
+
+EMBEDDER = "local/minilm@4"
+
+
+def hashes(first: int, count: int) -> list[str]:
+    return [sha256_hex(f"text {n}") for n in range(first, first + count)]
+
+
+def fill(lake: TenantLake) -> None:
+    """Two files of vectors."""
+    for first in (0, 5):
+        lake.append_vectors(EMBEDDER, hashes(first, 5), vectors(first, 5))
+
+
+def vectors(first: int, count: int) -> np.ndarray:
+    numbers = np.random.default_rng(7).standard_normal((20, 4), dtype=np.float32)
+    return numbers[first : first + count]
+
+
+def data_files(folder: Path) -> list[Path]:
+    table = folder / "acme" / "1" / "embeddings" / embedder_slug(EMBEDDER)
+    return sorted(table.glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+
+
+def logs(folder: Path) -> list[Path]:
+    table = folder / "acme" / "1" / "embeddings" / embedder_slug(EMBEDDER)
+    return sorted((table / "_delta_log").glob("*.json"))
+
+
+def cut(file: Path) -> None:
+    os.truncate(file, file.stat().st_size - 10)
+
+
+def garble(file: Path) -> None:
+    file.write_bytes(b"x" * file.stat().st_size)
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"), [(Path.unlink, "missing"), (cut, "cut"), (garble, "unreadable")]
+)
+def test_a_damaged_file_is_named_left_out_and_dropped(
+    lake: Lake, folder: Path, damage: Callable[[Path], None], fault: str
+) -> None:
+    acme = lake.tenant("acme", 1)
+    fill(acme)
+    assert acme.damage.files(HashRange()) == []
+    first = data_files(folder)[0]
+    size = first.stat().st_size
+    damage(first)
+    fresh = lake.tenant("acme", 1)
+    with pytest.raises(ServiceUnavailable) as raised:
+        fresh.vector_hashes(EMBEDDER)
+    assert "--repair" in (raised.value.hint or "")
+    [found] = fresh.damage.files()
+    assert (found.path, found.fault, found.bytes) == (first.name, fault, size)
+    kept = set(hashes(5, 5))
+    assert fresh.readable().vector_hashes(EMBEDDER) == kept
+    assert fresh.readable().missing_vectors(EMBEDDER, hashes(0, 10)) == set(hashes(0, 5))
+    fresh.damage.drop([found])
+    assert fresh.vector_hashes(EMBEDDER) == kept
+    assert fresh.damage.files() == []
+
+
+def test_a_file_that_is_damaged_within_is_found_by_reading_it_to_its_end(
+    lake: Lake, folder: Path
+) -> None:
+    acme = lake.tenant("acme", 1)
+    acme.append_vectors(EMBEDDER, hashes(0, 5), vectors(0, 5))
+    [file] = data_files(folder)
+    with file.open("r+b") as opened:
+        opened.seek(4)
+        opened.write(b"\xff" * 200)
+    assert lake.tenant("acme", 1).damage.files() == []
+    [found] = lake.tenant("acme", 1).damage.files(HashRange())
+    assert found.fault == "unreadable"
+
+
+@pytest.mark.parametrize("how", ["cut", "removed", "newest removed"])
+def test_rows_are_saved_when_the_log_is_damaged(lake: Lake, folder: Path, how: str) -> None:
+    fill(lake.tenant("acme", 1))
+    if how == "cut":
+        os.truncate(logs(folder)[0], 10)
+    else:
+        for log in logs(folder)[-1 if how == "newest removed" else 0 :]:
+            log.unlink()
+    acme = lake.tenant("acme", 1)
+    damaged = acme.damage.files()
+    fault = {"cut": ["unreadable"], "removed": ["missing"], "newest removed": []}[how]
+    assert [file.fault for file in damaged] == fault
+    readable = acme.readable().vector_hashes(EMBEDDER)
+    assert readable == (set(hashes(0, 5)) if how == "newest removed" else set())
+    acme.damage.drop(damaged)
+    wanted = set(hashes(0, 8)) - readable
+    acme.damage.salvage(LiveKeys(texts=wanted), EMBEDDER, 4)
+    assert acme.vector_hashes(EMBEDDER) == set(hashes(0, 8)), "only what is asked for"
+    assert acme.damage.files() == []
+    found = acme.vectors(EMBEDDER, hashes(0, 8)).by_hash()
+    expected = dict(zip(hashes(0, 8), vectors(0, 8), strict=True))
+    assert all(np.array_equal(found[key], expected[key]) for key in expected)
+    # Its dimensions are known again.
+    acme.append_vectors(EMBEDDER, hashes(15, 1), vectors(15, 1))
+
+
+def test_vectors_are_read_by_ranges_of_hashes(lake: Lake) -> None:
+    acme = lake.tenant("acme", 1)
+    assert acme.packed_vectors(EMBEDDER, HashRange()) == {}
+    fill(acme)
+    parts = [acme.packed_vectors(EMBEDDER, part) for part in HashRange().parts(3)]
+    assert sorted(key for part in parts for key in part) == sorted(hashes(0, 10))
+    assert parts[0][min(hashes(0, 10))] in {row.astype("<f4").tobytes() for row in vectors(0, 10)}
+
+
+def test_a_mark_is_kept_beside_the_tables(lake: Lake, folder: Path) -> None:
+    acme = lake.tenant("acme", 1)
+    assert acme.mark.read() is None
+    acme.mark.write(LakeMark(7, set_back=True))
+    assert lake.tenant("acme", 1).mark.read() == LakeMark(7, set_back=True)
+    assert acme.size().tables == {}
+    [file] = (folder / "acme" / "1").iterdir()
+    file.write_text("{")
+    assert acme.mark.read() is None, "a damaged mark stops nothing"
+    acme.mark.delete()
+    acme.mark.delete()
+
+    def lost() -> None:
+        raise TenantLocked("lost")
+
+    with pytest.raises(TenantLocked):
+        lake.tenant("acme", 1, guard=lost).mark.write(LakeMark(1))
